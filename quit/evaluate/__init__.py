@@ -1,0 +1,1 @@
+"""Normalisation and metrics: one of each, used everywhere."""

@@ -1,0 +1,61 @@
+"""The one answer normaliser, and the one tokeniser for words.
+
+Follows the SQuAD convention (lower case, no punctuation, no English articles, single spaces) with Unicode taken
+seriously: compatibility forms are folded first, so that no-break spaces, full-width digits and ligatures compare equal.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+STOP_WORDS = frozenset(
+    """a about above after again against all also am an and any are as at be because been before being below between both
+    but by can could did do does doing down during each either else ever few for from further had has have having he her
+    here hers herself him himself his how i if in into is it its itself just like made make many may me might more most
+    much must my myself no nor not now of off often on once one only or other our ours ourselves out over own s same she
+    should so some such t than that the their theirs them themselves then there these they this those through to too
+    under until up upon us very was we were what when where which while who whom whose why will with within without
+    would you your yours yourself yourselves""".split()
+)
+
+
+def normalize_answer(text: str) -> str:
+    """Return the form in which two answers are compared.
+
+    NFKC, case folded, punctuation and English articles removed, white space collapsed. Where that leaves nothing (the
+    answer is an article or a symbol, such as blood type ``A`` or the operator ``%``) the case-folded text itself is
+    returned, so that only a blank answer normalises to the empty string.
+    """
+    folded = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    kept = "".join(" " if _is_punctuation(char) else char for char in folded)
+    return " ".join(_ARTICLES.sub(" ", kept).split()) or folded
+
+
+def _is_punctuation(char: str) -> bool:
+    return unicodedata.category(char)[0] == "P" or char in "$+<=>^`|~"
+
+
+def normalize_question(text: str) -> str:
+    """Return the form in which two questions are compared: as answers are, but articles stay."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join("".join(" " if _is_punctuation(char) else char for char in folded).split())
+
+
+def strip_accents(text: str) -> str:
+    """Return ``text`` without combining marks (``Édouard`` -> ``Edouard``)."""
+    decomposed = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFC", "".join(char for char in decomposed if not unicodedata.combining(char)))
+
+
+def words(text: str) -> list[str]:
+    """Return the words of ``text`` in order, with their case, without punctuation (``don't`` is one word)."""
+    return _WORD.findall(unicodedata.normalize("NFKC", text))
+
+
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return the (start, end) character offsets of the words of ``text``; offsets are into ``text`` itself."""
+    return [match.span() for match in _WORD.finditer(text)]

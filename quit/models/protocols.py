@@ -1,0 +1,125 @@
+"""The four protocols behind which every model stands.
+
+A profile names the implementations; the rest of the code never asks which one it has. ``identity`` is part of the
+fingerprint of whatever a model makes: it must change whenever the model's replies could change (weights, prompt, template,
+sampling), and must not change otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+NO_ANSWER = "NO ANSWER"
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Texts to vectors.
+
+    Results for a text must not depend on which other texts share its batch: shards of any size have to give the same bytes.
+    """
+
+    identity: str
+    dimension: int
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Return unit vectors, shape (len(texts), dimension), float32."""
+        ...
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return for each text the unit vectors of its tokens, shape (tokens, dimension), float32, without [CLS] and [SEP]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One equivalence question: does ``candidate`` mean the same as ``reference``, as an answer to ``question``?"""
+
+    question: str
+    reference: str
+    candidate: str
+
+
+@runtime_checkable
+class Equivalence(Protocol):
+    """Answer equivalence (Bulian et al. 2022)."""
+
+    identity: str
+
+    def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a reader is asked: a question, and the hints of a passage in reading order (none for the parametric probe).
+
+    ``coarse`` and ``fine`` are the question's type, as the sources write it. ``choices``, where given, closes the set of
+    answers to these (multiple choice, used by ``quit evaluate reader``).
+    """
+
+    question_id: str
+    question: str
+    hints: tuple[str, ...] = ()
+    coarse: str | None = None
+    fine: str | None = None
+    choices: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reader's answer: ``raw`` as the model wrote it, ``answer`` cleaned (or ``NO_ANSWER``)."""
+
+    raw: str
+    answer: str
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """A model that answers a question from a passage (paper, section 3.2.2)."""
+
+    name: str
+    identity: str
+
+    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
+        """Return one reply a prompt, in order. ``sample`` numbers repetitions; a deterministic reader ignores it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeItem:
+    """One answer to judge against the gold answers of its question."""
+
+    question_id: str
+    question: str
+    gold_answers: tuple[str, ...]
+    candidate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``correct`` is None when the judge's reply could not be read (a third state, never a silent no).
+
+    ``probability`` is that of being correct where the judge gives one.
+    """
+
+    correct: bool | None
+    probability: float | None
+    raw: str
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Decides whether a generated answer is correct (GPT-Eval, paper figure 3)."""
+
+    name: str
+    identity: str
+
+    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
+        """Return one verdict an item, in order. ``sample`` numbers repetitions."""
+        ...

@@ -1,0 +1,57 @@
+"""What a source reader yields: raw records of one file, repaired but not yet pooled, or the reason why not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class RawHint:
+    """One hint of a source record. ``scores`` maps a candidate answer to 0 or 1, in the source's order."""
+
+    text: str
+    rank: int | None = None
+    convergence: float | None = None
+    url: str | None = None
+    scores: dict[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RawQuestion:
+    """One usable source record: texts are repaired, answers are distinct and not blank, hints may still be too few."""
+
+    source: str
+    file: str
+    position: int
+    record_id: str
+    question: str
+    answers: tuple[str, ...]
+    hints: tuple[RawHint, ...]
+    candidates: tuple[str, ...] = ()
+    coarse: str | None = None
+    fine: str | None = None
+    difficulty: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """Something left out, and why: becomes a row of ``rejects``."""
+
+    stage: str
+    kind: str
+    reason: str
+    detail: str
+    source: str | None = None
+    file: str | None = None
+    position: int | None = None
+    record_id: str | None = None
+    question_id: str | None = None
+    hint_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRecord:
+    """What one position of a file gave: a question, or none, and what was rejected on the way (hints too)."""
+
+    question: RawQuestion | None
+    rejects: tuple[Reject, ...] = field(default=())

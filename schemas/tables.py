@@ -1,0 +1,320 @@
+"""Arrow schemas of the workspace's tables, in the order in which data flows through them.
+
+Records (questions, hints, candidates) are frozen; what someone or something thinks of them is a row of another table, joined
+by id. Every table is ordered by question, so parts can be concatenated in order whatever the number of shards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+TEXT = pa.string()
+TEXTS = pa.list_(pa.field("element", pa.string(), nullable=False))
+REAL = pa.float64()
+FLAG = pa.bool_()
+SMALL = pa.int16()
+COUNT = pa.int64()
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: ``doc`` gives meaning and unit."""
+
+    name: str
+    type: pa.DataType
+    doc: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table: the stage that makes it, its key and its columns."""
+
+    name: str
+    stage: str
+    key: tuple[str, ...]
+    doc: str
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema, with the table's name and doc as metadata."""
+        fields = [pa.field(column.name, column.type, nullable=column.nullable) for column in self.columns]
+        return pa.schema(fields, metadata={"table": self.name, "stage": self.stage})
+
+    def from_rows(self, rows: list[dict]) -> pa.Table:
+        """Return an Arrow table of ``rows`` (dicts keyed by column); a missing nullable column is null.
+
+        Raises ``pa.ArrowInvalid`` when a value does not fit or a required one is missing.
+        """
+        if not rows:
+            return self.schema.empty_table()
+        made = pa.Table.from_pylist(rows, schema=self.schema)
+        made.validate(full=True)
+        for column in self.columns:
+            if not column.nullable and made.column(column.name).null_count:
+                raise pa.ArrowInvalid(f"{self.name}.{column.name} must not be null")
+        return made
+
+
+_QUESTION = Column("question_id", TEXT, "Id of the question, namespaced by source: `wikihint-test_1`.")
+_HINT = Column("hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, `...-h03`.")
+_PERMUTATION = Column("permutation", TEXT, "Indices of the chosen hints in reading order, such as `402`.")
+_READER = Column("reader", TEXT, "Name of the reader.")
+
+TABLES: dict[str, Table] = {
+    made.name: made
+    for made in (
+        Table(
+            "questions",
+            "collect",
+            ("question_id",),
+            "The collection: one row a question, after pooling.",
+            (
+                _QUESTION,
+                Column("question", TEXT, "The question, repaired (mojibake, white space)."),
+                Column("answers", TEXTS, "Gold answers, first the one the source names first; never empty."),
+                Column("source", TEXT, "Source kind of the first record: `triviahg`, `wikihint`, `jsonl`, ..."),
+                Column("coarse", TEXT, "The source's own coarse type, such as `LOC:LOCATION`.", nullable=True),
+                Column("fine", TEXT, "The source's own fine type, such as `country:Country`.", nullable=True),
+                Column("difficulty", TEXT, "The source's own difficulty, such as `Easy`.", nullable=True),
+                Column("content_key", TEXT, "Hash of the normalised question: stable across sources and files."),
+            ),
+        ),
+        Table(
+            "origins",
+            "collect",
+            ("question_id", "file", "position"),
+            "Where each question came from: one row a source record that was pooled into it.",
+            (
+                _QUESTION,
+                Column("source", TEXT, "Source kind."),
+                Column("file", TEXT, "Name of the file, without its folder."),
+                Column("position", COUNT, "Position of the record in the file, from 0."),
+                Column("record_id", TEXT, "The record's own id in that file."),
+            ),
+        ),
+        Table(
+            "hints",
+            "collect",
+            ("hint_id",),
+            "Hints in pooled order, each with its origin.",
+            (
+                _HINT,
+                _QUESTION,
+                Column("position", SMALL, "Position among the question's pooled hints, from 0."),
+                Column("hint", TEXT, "The hint, repaired and without citation marks."),
+                Column("source", TEXT, "Source kind of the record that gave it."),
+                Column("file", TEXT, "File of the record that gave it."),
+                Column("rank", SMALL, "The source's own (human) rank, 1 is best.", nullable=True),
+                Column("convergence", REAL, "The source's own convergence, 0 to 1.", nullable=True),
+                Column("url", TEXT, "Where the hint's author found it.", nullable=True),
+            ),
+        ),
+        Table(
+            "candidates",
+            "collect",
+            ("question_id", "candidate"),
+            "Candidate answers: distractors (and gold answers) that hints have to tell apart.",
+            (
+                _QUESTION,
+                Column("position", SMALL, "Position among the question's pooled candidates, from 0."),
+                Column("candidate", TEXT, "The candidate answer."),
+                Column("is_gold", FLAG, "Whether it equals a gold answer after normalisation."),
+            ),
+        ),
+        Table(
+            "scores",
+            "collect",
+            ("hint_id", "candidate"),
+            "The source's own judgement whether a hint may refer to a candidate answer.",
+            (
+                _HINT,
+                _QUESTION,
+                Column("position", SMALL, "Position of the candidate in the source's list, from 0."),
+                Column("candidate", TEXT, "The candidate answer."),
+                Column("score", SMALL, "1 if the hint may refer to the candidate, else 0."),
+            ),
+        ),
+        Table(
+            "leak_findings",
+            "filter",
+            ("hint_id", "span", "answer"),
+            "Every span of a hint that gives an answer away, with the reason.",
+            (
+                _HINT,
+                _QUESTION,
+                Column("span", TEXT, "The words of the hint that leak."),
+                Column("answer", TEXT, "The answer they give away."),
+                Column("probability", REAL, "Probability of equivalence; 1 for a lexical match."),
+                Column("method", TEXT, "How it was found: `exact`, `inflection`, ... or `equivalence`."),
+                Column("producer", TEXT, "Identity of the model or rule."),
+            ),
+        ),
+        Table(
+            "usable_hints",
+            "filter",
+            ("hint_id",),
+            "Hints of the questions that pass the leakage filter.",
+            (_HINT, _QUESTION),
+        ),
+        Table(
+            "ranked_hints",
+            "rank",
+            ("hint_id",),
+            "Usable hints by convergence; the first five make the passages.",
+            (
+                _QUESTION,
+                Column("rank", SMALL, "Place by convergence, from 0 (ties: shorter hint first, then source order)."),
+                _HINT,
+                Column("hint", TEXT, "The hint's text."),
+                Column("convergence", REAL, "How far the hint narrows the candidate answers, 0 to 1."),
+                Column("producer", TEXT, "`source`, `source-scores` or the identity of the model that scored it."),
+                Column("selected", FLAG, "Whether it is one of the hints that make passages."),
+            ),
+        ),
+        Table(
+            "descriptions",
+            "describe",
+            ("question_id",),
+            "Question type (TREC) and difficulty (reference-based retrieval complexity).",
+            (
+                _QUESTION,
+                Column("coarse", TEXT, "Coarse type, such as `LOC:LOCATION`."),
+                Column("fine", TEXT, "Fine type, such as `country:Country`."),
+                Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
+                Column("type_producer", TEXT, "`source` or the identity of the classifier."),
+                Column("answerability", REAL, "max s_i: best score of a retrieved passage for holding the answer, 0 to 1."),
+                Column("answer_share", REAL, "Share of the retrieved passages that hold the answer, 0 to 1."),
+                Column("completeness", REAL, "S_D: mean normalised entropy of token relevance, 0 to 1."),
+                Column("similarity", REAL, "Mean similarity of the retrieved passages to the question, -1 to 1."),
+                Column("difficulty", REAL, "0 (easy) to 1 (hard)."),
+                Column("difficulty_bin", TEXT, "`easy`, `medium` or `hard`."),
+                Column("difficulty_producer", TEXT, "Identity of the method and its models."),
+            ),
+        ),
+        Table(
+            "probe_answers",
+            "probe",
+            ("question_id", "reader", "repetition"),
+            "Answers to the question alone, without any hint.",
+            (
+                _QUESTION,
+                _READER,
+                Column("repetition", SMALL, "Repetition, from 0."),
+                Column("raw", TEXT, "The reply as the model wrote it."),
+                Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
+                Column("correct", FLAG, "The judge's verdict; null when its reply could not be read.", nullable=True),
+                Column("producer", TEXT, "Identity of the reader."),
+                Column("judge", TEXT, "Identity of the judge."),
+            ),
+        ),
+        Table(
+            "splits",
+            "split",
+            ("question_id",),
+            "Which split each question belongs to.",
+            (
+                _QUESTION,
+                Column("parametric", FLAG, "Whether any reader answers it without hints, in any repetition."),
+                Column("split", TEXT, "`train`, `dev` or `test`."),
+                Column("draw", REAL, "The question's keyed hash as a number in [0, 1): decides its place."),
+            ),
+        ),
+        Table(
+            "passages",
+            "enumerate",
+            ("question_id", "permutation"),
+            "Every ordered selection of the five hints, depth first; text follows from hints and permutation and is never stored.",
+            (
+                _QUESTION,
+                Column("subset", TEXT, "Indices of the chosen hints, ascending, such as `024`."),
+                _PERMUTATION,
+                Column("hints", SMALL, "Number of hints."),
+            ),
+        ),
+        Table(
+            "answers",
+            "read",
+            ("question_id", "permutation", "reader"),
+            "What each reader answered from each passage.",
+            (
+                _QUESTION,
+                _PERMUTATION,
+                _READER,
+                Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
+                Column("raw", TEXT, "The reply as the model wrote it."),
+                Column("producer", TEXT, "Identity of the reader: model, prompt and sampling."),
+            ),
+        ),
+        Table(
+            "verdicts",
+            "judge",
+            ("question_id", "answer_key", "judge"),
+            "The judge's verdict on each distinct normalised answer of a question.",
+            (
+                _QUESTION,
+                Column("answer_key", TEXT, "The normalised answer."),
+                Column("answer", TEXT, "Its most frequent surface form."),
+                Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
+                Column("probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True),
+                Column("basis", TEXT, "`exact` (equals a gold answer), `no_answer` or `model`."),
+                Column("passages", COUNT, "Number of (passage, reader) pairs that gave it."),
+                Column("judge", TEXT, "Name of the judge."),
+                Column("producer", TEXT, "Identity of the judge."),
+                Column("raw", TEXT, "The judge's reply."),
+            ),
+        ),
+        Table(
+            "labels",
+            "label",
+            ("question_id", "permutation"),
+            "Relevance of a passage to its own question: 2 fully, 1 partially. Passages of other questions are 0 and not stored.",
+            (
+                _QUESTION,
+                _PERMUTATION,
+                Column("label", SMALL, "2 if at least one labeler's answer is correct, else 1."),
+                Column("labelers", TEXTS, "Names of the labelers whose answer is correct."),
+            ),
+        ),
+        Table(
+            "valid_answers",
+            "label",
+            ("question_id", "answer"),
+            "Accepted surface forms of a question: gold answers, and labelers' answers judged correct.",
+            (
+                _QUESTION,
+                Column("answer", TEXT, "The accepted answer as written."),
+                Column("answer_key", TEXT, "Its normalised form."),
+                Column("origin", TEXT, "`gold` or `labeler`."),
+                Column("passages", COUNT, "Number of (passage, labeler) pairs that gave exactly this form."),
+            ),
+        ),
+        Table(
+            "rejects",
+            "every stage",
+            (),
+            "What was left out, by which stage and why. Nothing is dropped silently.",
+            (
+                Column("stage", TEXT, "The stage that rejected it."),
+                Column("kind", TEXT, "`record`, `question` or `hint`."),
+                Column("reason", TEXT, "A short code, such as `too_few_hints`."),
+                Column("detail", TEXT, "What was wrong, in words."),
+                Column("source", TEXT, "Source kind, where known.", nullable=True),
+                Column("file", TEXT, "File name, where known.", nullable=True),
+                Column("position", COUNT, "Position of the record in its file, from 0.", nullable=True),
+                Column("record_id", TEXT, "The record's own id, where it has one.", nullable=True),
+                Column("question_id", TEXT, "The question, where it got that far.", nullable=True),
+                Column("hint_id", TEXT, "The hint, where one hint is meant.", nullable=True),
+            ),
+        ),
+    )
+}
+
+
+def table(name: str) -> Table:
+    """Return the contract of a table. Raises ``KeyError`` for a name that is none."""
+    return TABLES[name]
