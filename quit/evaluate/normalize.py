@@ -24,18 +24,19 @@ STOP_WORDS = frozenset(
 
 
 def normalize_answer(text: str) -> str:
-    """Return the form in which two answers are compared.
+    """Return the form in which two answers are compared: SQuAD's.
 
-    NFKC, case folded, punctuation and English articles removed, white space collapsed. Where that leaves nothing (the
-    answer is an article or a symbol, such as blood type ``A`` or the operator ``%``) the case-folded text itself is
-    returned, so that only a blank answer normalises to the empty string.
+    NFKC, case folded, punctuation deleted (``U.S.A.`` -> ``usa``), English articles removed, white space collapsed. Where that
+    leaves nothing (the answer is an article or a symbol, such as blood type ``A`` or the operator ``%``) the case-folded text
+    itself is returned, so that only a blank answer normalises to the empty string.
     """
     folded = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    kept = "".join(" " if _is_punctuation(char) else char for char in folded)
+    kept = "".join(char for char in folded if not _is_punctuation(char))
     return " ".join(_ARTICLES.sub(" ", kept).split()) or folded
 
 
 def _is_punctuation(char: str) -> bool:
+    # ASCII's $ + < = > ^ ` | ~ are symbols to Unicode and punctuation to SQuAD.
     return unicodedata.category(char)[0] == "P" or char in "$+<=>^`|~"
 
 

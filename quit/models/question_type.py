@@ -1,21 +1,26 @@
 """Question types: the TREC taxonomy (Li and Roth 2002), coarse and fine, spelt as the hint sources spell it.
 
 TREC writes ``LOC:city``; TriviaHG and WikiHint write the coarse type ``LOC:LOCATION`` and the fine type ``city:City``. The
-classifier is multinomial logistic regression over the MiniLM sentence vector and hashed word features. ``training/
-question_type.py`` makes its weights.
+classifier mixes two models: multinomial logistic regression over the MiniLM sentence vector and hashed word features, and a
+fine-tuned copy of MiniLM. ``training/question_type.py`` makes the weights, ``quit/models/weights/QUESTION_TYPE.md`` is their
+card.
 """
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import numpy as np
+import torch
 
 from quit.errors import InputError
+from quit.models.finetune import BATCH, WIDTH, Body, fixed_batches, load, restore
 from quit.models.protocols import Encoder
 
 COARSE = {
@@ -84,8 +89,36 @@ FINE = {
 
 WEIGHTS = Path(__file__).parent / "weights" / "question_type.npz"
 BUCKETS = 1 << 14
+LENGTHS = (8, 12, 16, 24, 32, 48, 64)
 
 _TOKEN = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")
+
+
+class QuestionNet(Body):
+    """MiniLM with a linear layer on its first and mean state: word pieces to one logit a label."""
+
+    def __init__(self, labels: int) -> None:
+        super().__init__(range(6))
+        self.head = torch.nn.Linear(2 * WIDTH, labels)
+        torch.nn.init.zeros_(self.head.weight)
+        torch.nn.init.zeros_(self.head.bias)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Return logits, shape (rows, labels); ids and mask have shape (rows, length)."""
+        none = torch.zeros_like(ids)
+        pooled = torch.nn.functional.dropout(self.pooled(ids, none, none, mask), self.drop, self.training)
+        return self.head(pooled)
+
+
+def collate(batch: Sequence[Sequence[int]], length: int, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return (ids, mask) of shape (rows, length); rows past the batch are blank but for one visible piece."""
+    ids = torch.zeros(rows, length, dtype=torch.long)
+    mask = torch.zeros(rows, length, dtype=torch.bool)
+    mask[len(batch) :, 0] = True
+    for row, item in enumerate(batch):
+        ids[row, : len(item)] = torch.tensor(item)
+        mask[row, : len(item)] = True
+    return ids, mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,36 +156,92 @@ def buckets(question: str) -> list[int]:
     return sorted({zlib.crc32(name.encode()) % BUCKETS for name in names})
 
 
+def coarse_of(labels: Sequence[str] | np.ndarray) -> np.ndarray:
+    """Return the coarse codes of TREC labels (``LOC:city`` -> ``LOC``)."""
+    return np.array([str(label).partition(":")[0] for label in labels])
+
+
+def pieces(questions: Sequence[str]) -> list[list[int]]:
+    """Return the word piece ids of each question, with [CLS] and [SEP], at most 64."""
+    from tokenizers import Tokenizer
+
+    from quit.models.encoders.minilm import model_folder
+
+    tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(LENGTHS[-1])
+    plain = [question.replace("``", '"').replace("''", '"') for question in questions]
+    return [encoding.ids for encoding in tokenizer.encode_batch(plain)]
+
+
+def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], encoder: Encoder) -> np.ndarray:
+    """Return the probability of each label in ``arrays["labels"]``, shape (len(questions), labels), float64."""
+    return _mixed(questions, arrays, encoder, _net(arrays))
+
+
 class QuestionTypeClassifier:
-    """Classifies questions by their MiniLM vector and their words."""
+    """Classifies questions by their MiniLM vector, their words, and a fine-tuned copy of MiniLM.
+
+    A question's type does not depend on which other questions are asked about.
+    """
 
     def __init__(self, encoder: Encoder, weights: Path = WEIGHTS) -> None:
         self._encoder = encoder
         self._weights = weights
-        self._arrays: dict[str, np.ndarray] | None = None
+        self._loaded: tuple[dict[str, np.ndarray], Any] | None = None
+        self._lock = Lock()
         self.identity = f"question-type@{zlib.crc32(weights.read_bytes()):08x}+{encoder.identity}"
 
     def classify(self, questions: Sequence[str]) -> list[QuestionType]:
         """Return one type a question, in order."""
         if not questions:
             return []
-        if self._arrays is None:
-            with np.load(self._weights, allow_pickle=False) as file:
-                self._arrays = {key: file[key] for key in file.files}
-        arrays = self._arrays
+        with self._lock:
+            if self._loaded is None:
+                arrays = load(self._weights)
+                self._loaded = arrays, _net(arrays)
+        arrays, net = self._loaded
         labels = [str(label) for label in arrays["labels"]]
-        vectors = self._encoder.encode(questions)
+        codes = coarse_of(labels)
         types = []
-        for question, vector in zip(questions, vectors, strict=True):
-            logits = arrays["bias"] + arrays["dense"].astype(np.float64) @ vector.astype(np.float64)
-            logits = logits + arrays["sparse"][buckets(question)].astype(np.float64).sum(axis=0)
-            probability = np.exp(logits - logits.max())
-            probability /= probability.sum()
-            coarse_of = np.array([label.partition(":")[0] for label in labels])
+        for probability in _mixed(questions, arrays, self._encoder, net):
             # The coarse type is the one with most probability in all; the fine type is the best within it.
-            sums = {code: probability[coarse_of == code].sum() for code in COARSE}
+            sums = {code: float(probability[codes == code].sum()) for code in COARSE}
             best = max(sums, key=sums.__getitem__)
-            index = int(np.argmax(np.where(coarse_of == best, probability, -1.0)))
-            coarse, fine = from_trec(labels[index])
-            types.append(QuestionType(coarse, fine, float(probability[index])))
+            index = int(np.argmax(np.where(codes == best, probability, -1.0)))
+            types.append(QuestionType(*from_trec(labels[index]), float(probability[index])))
         return types
+
+
+def _net(arrays: Mapping[str, np.ndarray]) -> Any:
+    if "share" not in arrays:
+        return None
+    net = {key: value for key, value in arrays.items() if ":" in key}
+    return restore(QuestionNet(len(arrays["labels"])), net)
+
+
+def _mixed(questions: Sequence[str], arrays: Mapping[str, np.ndarray], encoder: Encoder, net: Any) -> np.ndarray:
+    logits = np.zeros((len(questions), len(arrays["labels"])), dtype=np.float64)
+    dense = arrays["dense"].astype(np.float64)
+    for row, (question, vector) in enumerate(zip(questions, encoder.encode(questions), strict=True)):
+        words = arrays["sparse"][buckets(question)].astype(np.float64).sum(axis=0)
+        logits[row] = arrays["bias"] + (dense * vector.astype(np.float64)).sum(axis=1) + words
+    mixed = _log_softmax(logits)
+    if net is not None:
+        share = float(arrays["share"])
+        encoded = pieces(questions)
+
+        def run(rows: list[int], length: int) -> np.ndarray:
+            import torch
+
+            with torch.inference_mode():
+                return net(*collate([encoded[row] for row in rows], length, BATCH)).numpy()
+
+        tuned = fixed_batches([len(ids) for ids in encoded], LENGTHS, run, np.zeros_like(logits))
+        mixed = _log_softmax((1 - share) * mixed + share * _log_softmax(tuned))
+    return np.exp(mixed)
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))

@@ -1,0 +1,119 @@
+"""The build flow: from sources to labels, one line a stage (paper, figure 2). Shards of questions are the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from prefect import flow, task
+from prefect.artifacts import create_markdown_artifact, create_progress_artifact, update_progress_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.futures import as_completed
+from prefect.logging import get_run_logger
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from quit.errors import QuitError
+from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of, plan_build
+from quit.summary import markdown_summary
+from quit.workspace import Range
+
+
+
+class Listener:
+    """Watches a build: the terminal's progress bar is one. This one does nothing."""
+
+    def progress(self, run: StageRun, done: int, count: int) -> None:
+        """Told whenever a shard is done."""
+
+    def waiting(self, message: str) -> None:
+        """Told when another run holds the workspace."""
+
+
+LISTENER: ContextVar[Listener] = ContextVar("quit_build_listener", default=Listener())  # noqa: B039 (it has no state)
+"""Who watches the build that is started in this context (not a flow parameter: those are JSON, for schedules and forms)."""
+
+
+def _may_help(task: Any, run: Any, state: Any) -> bool:
+    """Whether trying again could help: yes for servers and the system, no for faults in input and settings."""
+    try:
+        state.result()
+    except QuitError as error:
+        return error.retryable
+    except OSError:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+@task(name="shard", task_run_name="{stage}-{index}", cache_policy=NO_CACHE, retry_condition_fn=_may_help)
+def work_on(spec: BuildSpec, stage: str, reader: str | None, index: int, count: int, first: str | None, end: str | None) -> int:
+    """Carry out one shard of one stage; returns the rows of its first table."""
+    pipeline = pipeline_of(spec)
+    return pipeline.work(pipeline.run(stage, reader), Range(index, count, first, end))
+
+
+class Work:
+    """Carries out stages in the order they are called, skipping what is done."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.pipeline = pipeline
+        self._spec = pipeline.spec()
+        self._progress = LISTENER.get().progress
+        self._logger = get_run_logger()
+        self._artifact = create_progress_artifact(0.0, key="quit-build", description="Stages of the build")
+        self._task = work_on.with_options(
+            retries=pipeline.settings.run.retries,
+            retry_delay_seconds=[pipeline.settings.run.retry_seconds * 2**attempt for attempt in range(pipeline.settings.run.retries)],
+        )
+
+    def __call__(self, stage: str, reader: str | None = None) -> None:
+        """Run what is missing of a stage, then mark it as complete."""
+        run = self.pipeline.run(stage, reader)
+        pending = self.pipeline.pending(run)
+        if pending:
+            count = pending[0].count
+            done = count - len(pending)
+            self._logger.info("%s: %d of %d shards to do", run.key, len(pending), count)
+            self._progress(run, done, count)
+            futures = [
+                self._task.submit(self._spec, stage, reader, shard.index, shard.count, shard.first, shard.end) for shard in pending
+            ]
+            for future in as_completed(futures):
+                future.result()
+                done += 1
+                self._progress(run, done, count)
+        else:
+            self._logger.info("%s: up to date", run.key)
+        self.pipeline.finish(run)
+        place = self.pipeline.runs.index(run) + 1
+        update_progress_artifact(self._artifact, 100.0 * place / len(self.pipeline.runs), description=run.key)
+
+
+@flow(name="build", task_runner=ThreadPoolTaskRunner(max_workers=2))
+def build(workspace: str, sources: list[str], profile: str = "embedded", overrides: list[str] | None = None) -> str:
+    """Build a workspace: carry out every stage that is not up to date, and report.
+
+    ``sources``: ``kind:path``, such as ``triviahg:Copilot.json``. ``profile``: a name or the path of a TOML file.
+    ``overrides``: ``key=value``, such as ``labels.max_new_tokens=16``. Returns the run's summary (Markdown).
+    One run at a time works on a workspace.
+    """
+    pipeline = plan_build(workspace, sources, profile, overrides or [])
+    with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, LISTENER.get().waiting):
+        pipeline.begin(profile, overrides or [])
+        do = Work(pipeline)
+        do("collect")  # sources -> questions, hints, candidates
+        do("filter")  # hints that give the answer away, and their questions, go (3.1.2)
+        do("rank")  # five hints of highest convergence (3.1.2)
+        do("describe")  # question type and difficulty (3.1.3)
+        do("probe")  # who answers without hints? (3.1.4)
+        do("split")  # train, dev, test (3.1.4)
+        do("enumerate")  # 325 passages a question (3.2.1)
+        for reader in pipeline.settings.readers:
+            do("read", reader.name)  # three labelers, three readers (3.2.2)
+        do("judge")  # GPT-Eval: a verdict on each distinct answer (3.2.2)
+        do("label")  # 2 fully, 1 partially relevant (3.2.2)
+    summary = markdown_summary(pipeline.workspace)
+    create_markdown_artifact(summary, key="quit-build-summary", description="What was built")
+    return summary

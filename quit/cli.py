@@ -1,0 +1,244 @@
+"""The command line: parses, calls a flow or a function, prints. Nothing imports it; heavy imports happen inside commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit import __version__
+from quit.environment import without_telemetry
+from quit.errors import QuitError
+
+app = typer.Typer(
+    name="quit",
+    help="Build inferential question answering datasets: from hints to labelled passages to an exported release.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ProfileOption = Annotated[str | None, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.")]
+
+STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"quit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass  # main() reads --debug; it stands here for --help
+
+
+@app.command()
+def build(
+    workspace: WorkspaceOption = Path("workspace"),
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", "-s", help="KIND:PATH; repeat for several. `starter` is the bundled collection."),
+    ] = None,
+    profile: ProfileOption = None,
+    set_: SetOption = None,
+    shards: Annotated[int | None, typer.Option("--shards", min=1, help="Parts a table; changes nothing in the result.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+) -> None:
+    """Run the pipeline: from source files to labelled passages.
+
+    What is up to date is not run again; a killed run goes on where it stopped. Without --source, the sources (and profile)
+    of the workspace's last build are used.
+
+    Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
+    """
+    from quit.console import BuildConsole, print_summary
+    from quit.pipeline import plan_build
+    from quit.workspace import Workspace
+
+    known = _last_build(workspace)
+    sources = [f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", [])]
+    profile = profile or known.get("profile", "embedded")
+    overrides = list(set_ if set_ is not None else known.get("overrides", []))
+    if shards is not None:
+        overrides = [text for text in overrides if not text.startswith("run.shards=")] + [f"run.shards={shards}"]
+    pipeline = plan_build(workspace, sources, profile, overrides)
+    console = BuildConsole(pipeline, quiet=quiet)
+    if pipeline.up_to_date:
+        console.say(f"{workspace} is up to date: nothing to run.")
+    else:
+        console.quieten_prefect()  # before it is imported
+        from flows.build import LISTENER
+        from flows.build import build as build_flow
+
+        with console:
+            LISTENER.set(console)
+            build_flow(str(workspace), sources, profile, overrides)
+    if not quiet:
+        print_summary(Workspace.open(workspace))
+
+
+@app.command()
+def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
+    """Say how far each stage is, what was left out and why."""
+    from quit.console import print_status
+    from quit.summary import as_dict
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    pipeline = _pipeline_of(opened)
+    if as_json:
+        _print_json(as_dict(opened, pipeline))
+    else:
+        print_status(opened, pipeline)
+
+
+@app.command()
+def show(
+    question_id: Annotated[str, typer.Argument(help="Id of a question; the source's own id will do where it is unique.")],
+    workspace: WorkspaceOption = Path("workspace"),
+    as_json: JsonOption = False,
+    passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
+) -> None:
+    """Show one question's whole life: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts, labels."""
+    from quit.console import print_question
+    from quit.story import story
+    from quit.workspace import Workspace
+
+    told = story(Workspace.open(workspace), question_id)
+    if as_json:
+        _print_json(told)
+    else:
+        print_question(told, passages)
+
+
+@app.command()
+def export(
+    workspace: WorkspaceOption = Path("workspace"),
+    format_: Annotated[str, typer.Option("--format", "-f", help="Formats, separated by commas.")] = "huggingface,release-json",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write into; one subfolder a format.")] = Path("exports"),
+    paper_keys: Annotated[bool, typer.Option("--paper-keys", help="release-json: put answers under the paper's six names.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the labelled dataset in formats that other tools read.
+
+    Example: `quit export -w W --format huggingface,release-json --out DIR`
+    """
+    from quit.console import print_exports
+    from quit.export import export as export_tables
+    from quit.export.workspace import export_tables_of
+    from quit.models.factory import Models
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    pipeline = _pipeline_of(opened, needed=True)
+    tables = export_tables_of(opened, pipeline)
+    formats = [name.strip() for name in format_.split(",") if name.strip()]
+    made = export_tables(tables, formats, out, paper_keys=paper_keys, overwrite=overwrite, encoder=Models(pipeline.settings).encoder)
+    if as_json:
+        _print_json({"out": str(out), "formats": [{"format": one.format, "files": len(one.files)} for one in made]})
+    else:
+        print_exports(out, made)
+
+
+@app.command()
+def settings(
+    profile: Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")] = "embedded",
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the effective settings, each with where it comes from."""
+    from quit.console import print_settings
+    from quit.settings import load
+
+    loaded = load(profile, set_ or ())
+    if as_json:
+        _print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in loaded.rows()])
+    else:
+        print_settings(loaded)
+
+
+@app.command()
+def doctor(
+    workspace: Annotated[Path | None, typer.Option("--workspace", "-w", help="Also check this workspace.")] = None,
+    profile: Annotated[str, typer.Option("--profile", "-p", help="Profile to check.")] = "embedded",
+    as_json: JsonOption = False,
+) -> None:
+    """Check the installation, models, servers and settings, and say what to do about each fault."""
+    from quit.console import print_checks
+    from quit.doctor import examine
+
+    checks = examine(profile, workspace)
+    if as_json:
+        _print_json([{"what": check.what, "ok": check.ok, "found": check.found, "do": check.remedy} for check in checks])
+    else:
+        print_checks(checks)
+    if not all(check.ok for check in checks):
+        raise typer.Exit(1)
+
+
+def _last_build(path: Path) -> dict[str, Any]:
+    from quit.workspace import Workspace
+
+    return (Workspace.open(path).build or {}) if (path / "workspace.json").is_file() else {}
+
+
+def _pipeline_of(workspace: Any, needed: bool = False) -> Any:
+    """Return the pipeline of a workspace's last build, or None where its sources cannot be read any more."""
+    from quit.errors import InputError
+    from quit.pipeline import Pipeline
+    from quit.settings import load
+    from quit.sources import parse_source
+
+    known = workspace.build
+    if known is None:
+        if needed:
+            raise InputError(f"{workspace.path} has not been built yet. Run: quit build -w {workspace.path} --source KIND:PATH")
+        return None
+    try:
+        pipeline = Pipeline(
+            workspace, load(known["profile"], known["overrides"]).settings, [parse_source(text) for text in known["sources"]]
+        )
+        _ = pipeline.fingerprints
+        return pipeline
+    except InputError:
+        if needed:
+            raise
+        return None
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; errors made for people become one line on stderr and an exit code."""
+    without_telemetry()
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in arguments
+    try:
+        app(arguments, standalone_mode=True)
+    except QuitError as error:
+        if debug:
+            raise
+        typer.echo(f"quit: {error}", err=True)
+        raise SystemExit(error.exit_code) from None
+    except KeyboardInterrupt:
+        typer.echo("quit: stopped. What is done stays done; run the same command again to go on.", err=True)
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()

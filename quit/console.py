@@ -1,0 +1,191 @@
+"""What the terminal shows: progress, tables and one question's story. Colour only where the terminal has it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from quit.pipeline import Pipeline, StageRun
+from quit.settings import Loaded
+from quit.summary import funnel, labels_by_hints, readers_table, status
+from quit.workspace import Workspace
+
+_OUT = Console(highlight=False)
+_ERR = Console(stderr=True, highlight=False)
+
+
+class BuildConsole:
+    """The progress bar of a build; also its listener. Use as a context manager around the flow."""
+
+    def __init__(self, pipeline: Pipeline, quiet: bool = False) -> None:
+        self._pipeline = pipeline
+        self._quiet = quiet
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<24}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("shards"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=_ERR,
+            disable=quiet,
+            transient=True,
+        )
+        self._tasks: dict[str, Any] = {}
+
+    def quieten_prefect(self) -> None:
+        """Keep Prefect's log off the terminal, which has the bar (its server still gets every line)."""
+        os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+        os.environ.setdefault("PREFECT_LOGGING_SERVER_LEVEL", "CRITICAL")
+
+    def __enter__(self) -> BuildConsole:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def progress(self, run: StageRun, done: int, count: int) -> None:
+        """One bar a stage run that had something to do; piped output gets a line a finished stage instead."""
+        if run.key not in self._tasks:
+            name = f"{run.stage.number:>2} {run.key}"
+            self._tasks[run.key] = self._bar.add_task(name, total=count)
+        self._bar.update(self._tasks[run.key], completed=done, total=count)
+        if done == count and not self._quiet and not _ERR.is_terminal:
+            _ERR.print(f"{run.stage.number:>2} {run.key}: {count} of {count} shards")
+
+    def waiting(self, message: str) -> None:
+        """Say that another run has to finish first."""
+        self.say(message)
+
+    def say(self, message: str) -> None:
+        """Print one line to stderr."""
+        if not self._quiet:
+            _ERR.print(escape(message))
+
+
+def _table(*columns: str, title: str | None = None) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        left = column.endswith("<")
+        table.add_column(column.rstrip("<"), justify="left" if left else "right", overflow="fold")
+    return table
+
+
+def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
+    """Print a row a stage: state, rows made, what was left out and why."""
+    table = _table("", "stage<", "state<", "made<", "left out<")
+    for row in status(workspace, pipeline):
+        state = row.state if row.state != "partial" else f"{row.shards_done} of {row.shards} shards"
+        made = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in row.rows.items())
+        left = ", ".join(f"{count:,} {reason}" for reason, count in row.rejects.items())
+        table.add_row(str(row.number), row.run, state, made, left)
+    _OUT.print(table)
+
+
+def print_summary(workspace: Workspace) -> None:
+    """Print what a build made, where it is and what to do next."""
+    print_status(workspace, None)
+    table = _table("questions<", "", title="\nFrom sources to splits")
+    for name, count in funnel(workspace):
+        table.add_row(name, f"{count:,}")
+    _OUT.print(table)
+    table = _table("hints", "passages", "label 2", "share", title="\nLabels by number of hints")
+    for hints, passages, right in labels_by_hints(workspace):
+        table.add_row(str(hints), f"{passages:,}", f"{right:,}", f"{right / passages:.1%}")
+    _OUT.print(table)
+    table = _table("reader<", "passages", "NO ANSWER", "correct", title="\nReaders")
+    for name, passages, none, right in readers_table(workspace):
+        table.add_row(name, f"{passages:,}", f"{none / passages:.1%}", f"{right / passages:.1%}")
+    _OUT.print(table)
+    path = escape(str(workspace.path))
+    _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:")
+    with workspace.connect() as connection:
+        first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()
+    if first:
+        _OUT.print(f"  quit show -w {path} {escape(first[0])}    one question's whole life")
+    _OUT.print(f"  quit export -w {path} --out exports    a Hugging Face dataset and the paper's release JSON")
+    _OUT.print(f"  quit status -w {path}    what was left out, and why")
+
+
+def print_settings(loaded: Loaded) -> None:
+    """Print every setting, its value and its origin."""
+    table = _table("setting<", "value<", "from<")
+    for key, value, origin in loaded.rows():
+        table.add_row(key, escape(str(value)), origin)
+    _OUT.print(table)
+
+
+def print_checks(checks: Sequence[Any]) -> None:
+    """Print the doctor's findings."""
+    for check in checks:
+        mark = "[green]ok[/]   " if check.ok else "[red]fault[/]"
+        _OUT.print(f"{mark} {check.what}: {escape(check.found)}" + ("" if check.ok else f"\n      {escape(check.remedy)}"))
+
+
+def print_exports(out: Path, manifests: Sequence[Any]) -> None:
+    """Print what an export wrote."""
+    for manifest in manifests:
+        size = sum(entry.bytes for entry in manifest.files)
+        _OUT.print(f"{out / manifest.format}: {len(manifest.files)} files, {size / 1e6:,.1f} MB")
+
+
+def print_question(told: dict[str, Any], passages: int) -> None:
+    """Print one question's story; ``passages`` limits how many passages are listed (0: all)."""
+    question = told["question"]
+    _OUT.print(f"[bold]{escape(told['question_id'])}[/]")
+    if question:
+        _OUT.print(f"{escape(question['question'])}\nGold: {escape('; '.join(question['answers']))}")
+    for origin in told["origins"]:
+        _OUT.print(f"From {origin['source']} {escape(origin['file'])}, record {origin['position']} ({escape(origin['record_id'])})")
+    for reject in told["rejects"]:
+        where = f" {reject['hint_id']}" if reject["hint_id"] else ""
+        _OUT.print(f"[yellow]Left out[/] at {reject['stage']}{escape(where)}: {reject['reason']} ({escape(reject['detail'])})")
+    if told["candidates"]:
+        _OUT.print(f"Candidates: {escape(', '.join(told['candidates']))}")
+    table = _table("", "convergence", "hint<", "from<", title="\nHints")
+    for hint in told["hints"]:
+        value = "" if hint["convergence"] is None else f"{hint['convergence']:.2f}"
+        table.add_row(str(hint["rank"]) if hint["selected"] else "", value, escape(hint["hint"]), escape(hint["file"]))
+    _OUT.print(table)
+    for leak in told["leak_findings"]:
+        _OUT.print(f"Leak in {leak['hint_id']}: {escape(leak['span'])!r} for {escape(leak['answer'])!r} ({leak['method']}, {leak['probability']:.2f})")
+    if told["description"]:
+        described = told["description"]
+        _OUT.print(
+            f"\nType {described['coarse']} / {described['fine']} ({escape(described['type_producer'].partition('@')[0])}); "
+            f"difficulty {described['difficulty']:.2f} ({described['difficulty_bin']})"
+        )
+    for row in told["probe"]:
+        if row["repetition"] == 0:
+            _OUT.print(f"Without hints, {row['reader']}: {escape(row['answer'])} ({_verdict(row['correct'])})")
+    if told["split"]:
+        known = "parametrically answerable" if told["split"]["parametric"] else "not parametrically answerable"
+        _OUT.print(f"Split: {told['split']['split']} ({known})")
+    if told["passages"]:
+        readers = list(told["passages"][0]["answers"])
+        table = _table("passage<", "label", *(f"{name}<" for name in readers), title=f"\n{len(told['passages'])} passages")
+        for row in told["passages"][: passages or None]:
+            table.add_row(row["permutation"], str(row["label"]), *(escape(row["answers"].get(name, "")) for name in readers))
+        _OUT.print(table)
+        if passages and len(told["passages"]) > passages:
+            _OUT.print(f"... {len(told['passages']) - passages} more (--passages 0 shows all)")
+    table = _table("verdict<", "answer<", "given", "basis<", title="\nVerdicts")
+    for row in told["verdicts"]:
+        table.add_row(_verdict(row["correct"]), escape(row["answer"]), str(row["passages"]), row["basis"])
+    if told["verdicts"]:
+        _OUT.print(table)
+        _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in told['valid_answers']))}")
+
+
+def _verdict(correct: bool | None) -> str:
+    return {True: "correct", False: "wrong", None: "unreadable"}[correct]

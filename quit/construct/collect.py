@@ -1,0 +1,312 @@
+"""Section 3.1.1, collect: source records become one collection, with the same question of several sources pooled.
+
+Which question gets which id depends only on the order of the records, and tables are in the order of ids, so that the
+same sources give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from quit import ids
+from quit.errors import InputError, SettingsError
+from quit.evaluate.normalize import normalize_answer, normalize_question
+from quit.records import RawHint, RawQuestion, Reject, SourceRecord
+from quit.sources.fields import quote
+from schemas import table
+
+STAGE = "collect"
+VERSION = 1
+TABLES = ("questions", "origins", "hints", "candidates", "scores", "rejects")
+
+Duplicates = Literal["pool", "keep_first", "keep_all"]
+
+_CHUNK = 1000
+"""Questions turned into rows at a time: TriviaHG's 1.8 million score rows as Python objects would take gigabytes."""
+
+
+@dataclass(slots=True)
+class _Pooled:
+    """Records of one question, by arrival; ``keys`` are its normalised gold answers."""
+
+    arrivals: list[int]
+    keys: set[str]
+    question_id: str = ""
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What was read: usable records, and rejects with the arrival of the usable record they belong to, if any."""
+
+    records: list[RawQuestion] = field(default_factory=list)
+    rejects: list[tuple[int | None, Reject]] = field(default_factory=list)
+    seen: int = 0
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Rows of one question for each table."""
+
+    questions: list[dict] = field(default_factory=list)
+    origins: list[dict] = field(default_factory=list)
+    hints: list[dict] = field(default_factory=list)
+    candidates: list[dict] = field(default_factory=list)
+    scores: list[dict] = field(default_factory=list)
+
+
+def collect(
+    records: Iterable[SourceRecord], *, duplicates: Duplicates = "pool", min_hints: int = 5
+) -> dict[str, pa.Table]:
+    """Return the tables ``questions``, ``origins``, ``hints``, ``candidates``, ``scores`` and ``rejects``.
+
+    Two records are the same question when their normalised questions are equal and they share a normalised answer.
+    ``pool`` puts their answers, hints and candidates together (the first record gives id, text and type),
+    ``keep_first`` rejects the later ones, ``keep_all`` keeps each as a question of its own. A question with fewer than
+    ``min_hints`` distinct hints is rejected. Every record and hint that came in is in the tables or, itself or with its
+    question, in ``rejects``.
+
+    Raises ``InputError`` when no question is left (and what the readers raise), ``SettingsError`` for a setting it does
+    not know.
+    """
+    if duplicates not in get_args(Duplicates):
+        raise SettingsError(f"collect.duplicates is {duplicates!r}; allowed are {', '.join(get_args(Duplicates))}.")
+    if min_hints < 0:
+        raise SettingsError(f"min_hints is {min_hints}; it must be 0 or more.")
+    gathered = _gather(records)
+    pooled = _pool(gathered, duplicates)
+    _name(pooled, gathered.records)
+    owner = {arrival: question.question_id for question in pooled for arrival in question.arrivals}
+    rejects = [replace(reject, question_id=owner.get(arrival)) for arrival, reject in gathered.rejects]
+
+    made: dict[str, list[pa.Table]] = defaultdict(list)
+    rows, held = _Rows(), 0
+    for question in sorted(pooled, key=lambda question: question.question_id):
+        parts = [gathered.records[arrival] for arrival in question.arrivals]
+        hints = list(_distinct_hints(question.question_id, parts, rejects))
+        if len(hints) < min_hints:
+            rejects.append(_too_few(question.question_id, parts, len(hints), min_hints))
+            continue
+        _add(rows, question.question_id, parts, hints)
+        held += 1
+        if held % _CHUNK == 0:
+            _flush(rows, made)
+            rows = _Rows()
+    if not held:
+        raise InputError(_nothing_left(gathered.seen, rejects, min_hints))
+    _flush(rows, made)
+    tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in made.items()}
+    tables["rejects"] = table("rejects").from_rows([_row(reject) for reject in rejects])
+    return {name: tables[name] for name in TABLES}
+
+
+def _gather(records: Iterable[SourceRecord]) -> _Gathered:
+    gathered = _Gathered()
+    first: dict[tuple[str, str, str], int] = {}
+    for record in records:
+        gathered.seen += 1
+        question = record.question
+        if question is None:
+            gathered.rejects += [(None, reject) for reject in record.rejects]
+            continue
+        fault = _fault(question, first)
+        arrival = None if fault else len(gathered.records)
+        gathered.rejects += [(arrival, reject) for reject in record.rejects]
+        if fault:
+            gathered.rejects.append((None, fault))
+        else:
+            gathered.records.append(question)
+    return gathered
+
+
+def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Reject | None:
+    """Return why a record cannot be used; readers see to blanks, but a collection may come from elsewhere too."""
+    if not question.question.strip():
+        return _reject(question, "record", "no_question", "The question is blank.")
+    if not any(answer.strip() for answer in question.answers):
+        return _reject(question, "record", "no_answer", "The question has no answer.")
+    own = (question.source, question.file, question.record_id)
+    if own in first:
+        detail = f"Id {quote(question.record_id)} stands at position {first[own]} of {quote(question.file)} already."
+        return _reject(question, "record", "duplicate_id", detail)
+    first[own] = question.position
+    return None
+
+
+def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
+    """Return the questions by first arrival. A record that shares answers with two pooled questions joins them."""
+    made: list[_Pooled] = []
+    by_text: dict[str, list[_Pooled]] = defaultdict(list)
+    for arrival, record in enumerate(gathered.records):
+        keys = {normalize_answer(answer) for answer in record.answers} - {""}
+        alike = by_text[_text_key(record.question)]
+        same = [] if duplicates == "keep_all" else [question for question in alike if question.keys & keys]
+        if not same:
+            alike.append(_Pooled([arrival], keys))
+            made.append(alike[-1])
+        elif duplicates == "keep_first":
+            one = gathered.records[same[0].arrivals[0]]
+            detail = (
+                f"The same question with the same answer is record {quote(one.record_id)} of {quote(one.file)} already."
+            )
+            gathered.rejects.append((None, _reject(record, "record", "duplicate_question", detail)))
+        else:
+            target, *joined = same
+            for question in joined:
+                target.arrivals += question.arrivals
+                target.keys |= question.keys
+                question.arrivals = []
+                alike.remove(question)
+            target.arrivals.append(arrival)
+            target.arrivals.sort()
+            target.keys |= keys
+    return [question for question in made if question.arrivals]
+
+
+def _text_key(question: str) -> str:
+    return normalize_question(question) or question
+
+
+def _name(pooled: list[_Pooled], records: list[RawQuestion]) -> None:
+    """Give every question an id of its own; where two claim the same, the later one's ends in a hash of its content."""
+    taken: set[str] = set()
+    for question in pooled:
+        record = records[question.arrivals[0]]
+        plain = name = ids.question_id(record.source, record.record_id)
+        content = (_text_key(record.question), sorted(normalize_answer(answer) for answer in record.answers))
+        attempt = 0
+        while name in taken:
+            # The same content again (`keep_all`): the file and a number tell it apart.
+            extra = (record.file, record.record_id, attempt) if attempt else ()
+            name = f"{plain}-{ids.content_hash(*content, *extra, size=4)}"
+            attempt += 1
+        taken.add(name)
+        question.question_id = name
+
+
+def _distinct_hints(
+    question_id: str, parts: list[RawQuestion], rejects: list[Reject]
+) -> Iterator[tuple[RawQuestion, RawHint]]:
+    """Yield a question's hints in pooled order, each normalised text once; what comes again is added to ``rejects``."""
+    kept: dict[str, str] = {}
+    for record in parts:
+        for hint in record.hints:
+            key = normalize_question(hint.text) or hint.text
+            if key not in kept:
+                kept[key] = ids.hint_id(question_id, len(kept))
+                yield record, hint
+                continue
+            detail = f"The hint {quote(hint.text)} says the same as {kept[key]}."
+            rejects.append(replace(_reject(record, "hint", "duplicate_hint", detail), question_id=question_id))
+
+
+def _add(rows: _Rows, question_id: str, parts: list[RawQuestion], hints: list[tuple[RawQuestion, RawHint]]) -> None:
+    first = parts[0]
+    answers = _by_form(answer for record in parts for answer in record.answers)
+    rows.questions.append(
+        {
+            "question_id": question_id,
+            "question": first.question,
+            "answers": list(answers.values()),
+            "source": first.source,
+            "coarse": next((record.coarse for record in parts if record.coarse), None),
+            "fine": next((record.fine for record in parts if record.fine), None),
+            "difficulty": next((record.difficulty for record in parts if record.difficulty), None),
+            "content_key": ids.content_key(first.question),
+        }
+    )
+    for record in parts:
+        rows.origins.append(
+            {
+                "question_id": question_id,
+                "source": record.source,
+                "file": record.file,
+                "position": record.position,
+                "record_id": record.record_id,
+            }
+        )
+    candidates = _by_form(candidate for record in parts for candidate in record.candidates)
+    for position, (form, candidate) in enumerate(candidates.items()):
+        rows.candidates.append(
+            {"question_id": question_id, "position": position, "candidate": candidate, "is_gold": form in answers}
+        )
+    for position, (record, hint) in enumerate(hints):
+        _add_hint(rows, question_id, position, record, hint)
+
+
+def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion, hint: RawHint) -> None:
+    hint_id = ids.hint_id(question_id, position)
+    rows.hints.append(
+        {
+            "hint_id": hint_id,
+            "question_id": question_id,
+            "position": position,
+            "hint": hint.text,
+            "source": record.source,
+            "file": record.file,
+            "rank": hint.rank,
+            "convergence": hint.convergence,
+            "url": hint.url,
+        }
+    )
+    for place, (candidate, score) in enumerate((hint.scores or {}).items()):
+        rows.scores.append(
+            {"hint_id": hint_id, "question_id": question_id, "position": place, "candidate": candidate, "score": score}
+        )
+
+
+def _by_form(texts: Iterable[str]) -> dict[str, str]:
+    """Return normalised form -> first surface, in order, without blanks."""
+    forms: dict[str, str] = {}
+    for text in texts:
+        if form := normalize_answer(text):
+            forms.setdefault(form, text)
+    return forms
+
+
+def _flush(rows: _Rows, made: dict[str, list[pa.Table]]) -> None:
+    for name in ("questions", "origins", "hints", "candidates", "scores"):
+        made[name].append(table(name).from_rows(getattr(rows, name)))
+
+
+def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:
+    return Reject(
+        STAGE,
+        kind,
+        reason,
+        detail,
+        source=record.source,
+        file=record.file,
+        position=record.position,
+        record_id=record.record_id,
+    )
+
+
+def _too_few(question_id: str, parts: list[RawQuestion], hints: int, min_hints: int) -> Reject:
+    given = sum(len(record.hints) for record in parts)
+    records = "1 record" if len(parts) == 1 else f"{len(parts)} records"
+    detail = f"The question has {hints} distinct hints ({given} from {records}); expected at least {min_hints}."
+    return replace(_reject(parts[0], "question", "too_few_hints", detail), question_id=question_id)
+
+
+def _row(reject: Reject) -> dict:
+    return {name: getattr(reject, name) for name in Reject.__slots__}
+
+
+def _nothing_left(seen: int, rejects: list[Reject], min_hints: int) -> str:
+    if not seen:
+        return "The collection is empty: no source holds a record. Give at least one with --source KIND:PATH."
+    counts = ", ".join(
+        f"{reason} {count}" for reason, count in Counter(reject.reason for reject in rejects).most_common()
+    )
+    first = next((reject for reject in rejects if reject.kind != "hint"), None)
+    example = f" First: {first.file or 'a record'}: {first.detail}" if first else ""
+    return (
+        f"The collection is empty: none of {seen} records is a usable question (rejected: {counts}).{example} "
+        f"A question needs an answer and {min_hints} distinct hints: "
+        "add hints or sources, or lower the setting convergence.hints."
+    )

@@ -1,0 +1,181 @@
+"""Read, judge, label (paper, section 3.2.2): the readers' answers to every passage, a verdict on each distinct one, a label.
+
+A passage is fully relevant (2) if at least one labeler's answer is correct, else partially (1). A correct answer of a labeler joins
+the question's valid answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import schemas
+from quit.evaluate.normalize import normalize_answer
+from quit.models.judges import rule
+from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
+
+
+def read_passages(
+    questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Table, passages: pa.Table, reader: Reader
+) -> pa.Table:
+    """Return the table ``answers`` of one reader: one row a passage, in the order of ``passages``."""
+    texts = dict(zip(questions.column("question_id").to_pylist(), questions.column("question").to_pylist(), strict=True))
+    types = {row["question_id"]: row for row in descriptions.select(["question_id", "coarse", "fine"]).to_pylist()}
+    hints = selected_hints(ranked_hints)
+    prompts = []
+    for identity, permutation in zip(
+        passages.column("question_id").to_pylist(), passages.column("permutation").to_pylist(), strict=True
+    ):
+        mine, typed = hints[identity], types[identity]
+        chosen = tuple(mine[int(index)] for index in permutation)
+        prompts.append(Prompt(identity, texts[identity], chosen, typed["coarse"], typed["fine"]))
+    replies = reader.answer(prompts)
+    rows = len(prompts)
+    return pa.table(
+        {
+            "question_id": passages.column("question_id"),
+            "permutation": passages.column("permutation"),
+            "reader": pa.repeat(pa.scalar(reader.name), rows),
+            "answer": pa.array([reply.answer for reply in replies], pa.string()),
+            "raw": pa.array([reply.raw for reply in replies], pa.string()),
+            "producer": pa.repeat(pa.scalar(reader.identity), rows),
+        },
+        schema=schemas.table("answers").schema,
+    )
+
+
+def selected_hints(ranked_hints: pa.Table) -> dict[str, list[str]]:
+    """Return question id -> its selected hints in rank order (index 0 to 4)."""
+    found: dict[str, list[str]] = {}
+    for row in ranked_hints.filter(ranked_hints.column("selected")).sort_by([("question_id", "ascending"), ("rank", "ascending")]).to_pylist():
+        found.setdefault(row["question_id"], []).append(row["hint"])
+    return found
+
+
+def judge_answers(questions: pa.Table, answers: pa.Table, judge: Judge) -> pa.Table:
+    """Return the table ``verdicts``: each distinct (question, normalised answer) is judged once.
+
+    ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties: alphabetical).
+    """
+    counts = answers.group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist()
+    forms: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for row in counts:
+        key = (row["question_id"], normalize_answer(row["answer"]))
+        forms.setdefault(key, []).append((-row["count_all"], row["answer"]))
+    asked = {row["question_id"]: row for row in questions.to_pylist()}
+    keys = sorted(forms)
+    items = [
+        JudgeItem(identity, asked[identity]["question"], tuple(asked[identity]["answers"]), min(forms[identity, key])[1])
+        for identity, key in keys
+    ]
+    rows = []
+    for (identity, key), item, ruling in zip(keys, items, rule(items, judge), strict=True):
+        rows.append(
+            {
+                "question_id": identity,
+                "answer_key": key,
+                "answer": item.candidate,
+                "correct": ruling.verdict.correct,
+                "probability": ruling.verdict.probability,
+                "basis": ruling.basis,
+                "passages": -sum(count for count, _ in forms[identity, key]),
+                "judge": judge.name,
+                "producer": judge.identity,
+                "raw": ruling.verdict.raw,
+            }
+        )
+    return schemas.table("verdicts").from_rows(rows)
+
+
+def label_passages(
+    questions: pa.Table,
+    passages: pa.Table,
+    answers: Mapping[str, pa.Table],
+    verdicts: pa.Table,
+) -> dict[str, pa.Table]:
+    """Return the tables ``labels`` and ``valid_answers``.
+
+    ``answers``: labeler name -> its answers in the order of ``passages``. Raises ``ValueError`` if one of them is not in that order.
+    """
+    accepted = accepted_answers(verdicts)
+    right: list[pa.Array] = []
+    for name, rows in answers.items():
+        if not (rows.column("question_id").equals(passages.column("question_id")) and rows.column("permutation").equals(passages.column("permutation"))):
+            raise ValueError(f"The answers of {name} are not those to the passages given.")
+        right.append(_is_accepted(rows, accepted))
+    labelers, label = _combine(list(answers), right, len(passages))
+    labels = pa.table(
+        {
+            "question_id": passages.column("question_id"),
+            "permutation": passages.column("permutation"),
+            "label": label,
+            "labelers": labelers,
+        },
+        schema=schemas.table("labels").schema,
+    )
+    return {"labels": labels, "valid_answers": _valid_answers(questions, passages, answers, right)}
+
+
+def accepted_answers(verdicts: pa.Table) -> set[tuple[str, str]]:
+    """Return the (question id, normalised answer) pairs judged correct."""
+    right = verdicts.filter(pc.fill_null(verdicts.column("correct"), False))
+    return set(zip(right.column("question_id").to_pylist(), right.column("answer_key").to_pylist(), strict=True))
+
+
+def _is_accepted(rows: pa.Table, accepted: set[tuple[str, str]]) -> pa.Array:
+    """Return for each row whether its answer is accepted; Python looks at distinct (question, answer) pairs only."""
+    both = pc.binary_join_element_wise(rows.column("question_id"), rows.column("answer"), "\x1f").combine_chunks().dictionary_encode()
+    if isinstance(both, pa.ChunkedArray):
+        both = both.combine_chunks()
+    distinct = [text.split("\x1f", 1) for text in both.dictionary.to_pylist()]
+    known = pa.array([(identity, normalize_answer(answer)) in accepted for identity, answer in distinct], pa.bool_())
+    return known.take(both.indices)
+
+
+def _combine(names: Sequence[str], right: Sequence[pa.Array], rows: int) -> tuple[pa.Array, pa.Array]:
+    """Return the names of the labelers that are right and the label of each row."""
+    if not names:
+        return pa.array([[]] * rows, schemas.table("labels").schema.field("labelers").type), pa.array([1] * rows, pa.int16())
+    mask = right[0].cast(pa.int32())
+    for place, one in enumerate(right[1:], start=1):
+        mask = pc.add(mask, pc.multiply(one.cast(pa.int32()), 1 << place))
+    sets = [[name for place, name in enumerate(names) if bits >> place & 1] for bits in range(1 << len(names))]
+    labelers = pa.array(sets, schemas.table("labels").schema.field("labelers").type).take(mask)
+    label = pc.if_else(pc.greater(mask, 0), pa.scalar(2, pa.int16()), pa.scalar(1, pa.int16()))
+    return labelers, label
+
+
+def _valid_answers(
+    questions: pa.Table, passages: pa.Table, answers: Mapping[str, pa.Table], right: Sequence[pa.Array]
+) -> pa.Table:
+    counts: dict[tuple[str, str], int] = {}
+    for rows, one in zip(answers.values(), right, strict=True):
+        for found in rows.filter(one).group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist():
+            key = (found["question_id"], found["answer"])
+            counts[key] = counts.get(key, 0) + found["count_all"]
+    present = set(passages.column("question_id").unique().to_pylist())
+    by_question: dict[str, list[str]] = {}
+    for identity, answer in sorted(counts):
+        by_question.setdefault(identity, []).append(answer)
+    made = []
+    for row in questions.to_pylist():
+        identity = row["question_id"]
+        if identity not in present:
+            continue
+        gold = list(dict.fromkeys(row["answers"]))
+        for origin, forms in (("gold", gold), ("labeler", [form for form in by_question.get(identity, []) if form not in gold])):
+            for form in forms:
+                made.append(
+                    {
+                        "question_id": identity,
+                        "answer": form,
+                        "answer_key": normalize_answer(form),
+                        "origin": origin,
+                        "passages": counts.get((identity, form), 0),
+                    }
+                )
+    return schemas.table("valid_answers").from_rows(made)
+
+

@@ -1,0 +1,172 @@
+"""Filter: questions whose hints give an answer away leave the collection (paper, section 3.1.2).
+
+Lexical rules find what needs no model; the equivalence model (BEM in the paper) is asked about words and spans that are near an
+answer. Every finding is kept with its span, answer, probability and rule, so that a person can see why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+import schemas
+from quit.construct.leak_rules import VERSION, lexical_leaks, stem
+from quit.evaluate.normalize import STOP_WORDS, word_spans
+from quit.evaluate.normalize import words as words_of
+from quit.models.protocols import Encoder, Equivalence, Pair
+from quit.settings import Leakage
+
+RULES_IDENTITY = f"lexical-rules/{VERSION}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One span of one hint that leaks one answer."""
+
+    span: str
+    answer: str
+    probability: float
+    method: str
+    producer: str
+
+
+def filter_leaks(
+    questions: pa.Table, hints: pa.Table, equivalence: Equivalence, encoder: Encoder, settings: Leakage, keep: int
+) -> dict[str, pa.Table]:
+    """Return the tables ``leak_findings``, ``usable_hints`` and ``rejects``.
+
+    ``keep`` is the number of hints a question must keep. With ``mode = "question"`` one leaking hint discards the question;
+    with ``"hint"`` leaking hints go, and the question only when fewer than ``keep`` remain.
+    """
+    by_question: dict[str, list[dict]] = {}
+    for hint in hints.to_pylist():
+        by_question.setdefault(hint["question_id"], []).append(hint)
+    found, usable, rejects = [], [], []
+    for question in questions.to_pylist():
+        mine = by_question.get(question["question_id"], [])
+        texts = [hint["hint"] for hint in mine]
+        findings = find_leaks(question["question"], question["answers"], texts, equivalence, encoder, settings)
+        for hint, leaks in zip(mine, findings, strict=True):
+            for leak in leaks:
+                found.append(
+                    {
+                        "hint_id": hint["hint_id"],
+                        "question_id": question["question_id"],
+                        "span": leak.span,
+                        "answer": leak.answer,
+                        "probability": leak.probability,
+                        "method": leak.method,
+                        "producer": leak.producer,
+                    }
+                )
+        leaking = [(hint, leaks[0]) for hint, leaks in zip(mine, findings, strict=True) if leaks]
+        kept = [hint for hint, leaks in zip(mine, findings, strict=True) if not leaks]
+        identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
+        if settings.mode == "hint":
+            rejects += [
+                {**identity, "kind": "hint", "reason": "answer_leak", "detail": _says(leak), "hint_id": hint["hint_id"]}
+                for hint, leak in leaking
+            ]
+        if leaking and (settings.mode == "question" or len(kept) < keep):
+            hint, leak = leaking[0]
+            detail = f"{len(leaking)} of {len(mine)} hints leak; {hint['hint_id']}: {_says(leak)}"
+            reason = "answer_leak" if settings.mode == "question" else "too_few_hints_left"
+            rejects.append({**identity, "kind": "question", "reason": reason, "detail": detail})
+        else:
+            usable += [{"hint_id": hint["hint_id"], "question_id": hint["question_id"]} for hint in kept]
+    return {
+        "leak_findings": schemas.table("leak_findings").from_rows(found),
+        "usable_hints": schemas.table("usable_hints").from_rows(usable),
+        "rejects": schemas.table("rejects").from_rows(rejects),
+    }
+
+
+def find_leaks(
+    question: str, answers: Sequence[str], hints: Sequence[str], equivalence: Equivalence, encoder: Encoder, settings: Leakage
+) -> list[list[Finding]]:
+    """Return the findings of each hint, most certain first; answers are all valid answers of the question."""
+    found: list[list[Finding]] = [[] for _ in hints]
+    for row, hint in enumerate(hints):
+        for answer in answers:
+            found[row] += [Finding(hit.span, answer, 1.0, hit.rule, RULES_IDENTITY) for hit in lexical_leaks(hint, answer, question)]
+    asked = _ask(question, answers, hints, found, encoder, settings)
+    if asked:
+        pairs = [Pair(question, answer, span) for _, span, answer in asked]
+        for (row, span, answer), probability in zip(asked, equivalence.probability(pairs), strict=True):
+            if probability >= settings.threshold:
+                found[row].append(Finding(span, answer, float(probability), "equivalence", equivalence.identity))
+    return [sorted(leaks, key=lambda leak: -leak.probability) for leaks in found]
+
+
+def _ask(
+    question: str,
+    answers: Sequence[str],
+    hints: Sequence[str],
+    found: Sequence[Sequence[Finding]],
+    encoder: Encoder,
+    settings: Leakage,
+) -> list[tuple[int, str, str]]:
+    """Return (hint, span, answer) for the equivalence model: spans near an answer, in hints that no rule caught.
+
+    Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name gives it away
+    is for the lexical rules to say ("canal" does not give away Panama Canal).
+    """
+    open_rows = [row for row in range(len(hints)) if not found[row]]
+    asked_words = _stems(question)
+    near = _Nearness(encoder, settings.screen)
+    near.learn([*answers, *(word for row in open_rows for word in candidate_spans(hints[row], 1))])
+    spans: list[tuple[int, str, str]] = []
+    for answer in answers:
+        own = _stems(answer)
+        longest = max(1, len(word_spans(answer))) if settings.spans else 1
+        for row in open_rows:
+            # A span of several words is worth asking about only if one of its words is near the answer.
+            close = {word for word in candidate_spans(hints[row], 1) if near.close(word, answer)}
+            for span in candidate_spans(hints[row], longest):
+                words = _stems(span)
+                if words <= asked_words or (words < own) or close.isdisjoint(words_of(span)):
+                    continue
+                spans.append((row, span, answer))
+    near.learn([span for _, span, _ in spans])
+    return [item for item in spans if near.close(item[1], item[2])]
+
+
+class _Nearness:
+    """Cosine screen: which texts are near an answer? Each distinct text is encoded once."""
+
+    def __init__(self, encoder: Encoder, screen: float) -> None:
+        self._encoder = encoder
+        self._screen = screen
+        self._vectors: dict[str, np.ndarray] = {}
+
+    def learn(self, texts: Sequence[str]) -> None:
+        new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if new and self._screen > -1:
+            self._vectors.update(zip(new, self._encoder.encode(new), strict=True))
+
+    def close(self, text: str, answer: str) -> bool:
+        return self._screen <= -1 or float(np.dot(self._vectors[text], self._vectors[answer])) >= self._screen
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem(word.casefold()) for word in words_of(text))
+
+
+def candidate_spans(hint: str, longest: int) -> list[str]:
+    """Return the distinct spans of up to ``longest`` words that neither begin nor end with a stop word, in order."""
+    offsets = word_spans(hint)
+    spans: dict[str, None] = {}
+    for length in range(1, longest + 1):
+        for start in range(len(offsets) - length + 1):
+            first, last = offsets[start], offsets[start + length - 1]
+            if hint[slice(*first)].casefold() in STOP_WORDS or hint[slice(*last)].casefold() in STOP_WORDS:
+                continue
+            spans.setdefault(hint[first[0] : last[1]])
+    return list(spans)
+
+
+def _says(leak: Finding) -> str:
+    return f"{leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"

@@ -1,0 +1,71 @@
+"""Numbers in running English text, in digits or in words."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {
+    word: value
+    for value, word in enumerate(
+        """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+        eighteen nineteen""".split()
+    )
+}
+_TENS = {word: 10 * value for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)}
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "trillion": 10**12}
+_WORDS = {**_UNITS, **_TENS, "dozen": 12}
+_TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|[A-Za-z]+")
+
+
+def numbers_in(text: str) -> list[tuple[float, int, int]]:
+    """Return (value, start, end) of every number in ``text``, digits and words together (``2 million``, ``forty-two``).
+
+    Ordinals and fractions in words are left alone. Offsets are in characters.
+    """
+    found: list[tuple[float, int, int]] = []
+    tokens = [(match.group(), *match.span()) for match in _TOKEN.finditer(text)]
+    place = 0
+    while place < len(tokens):
+        read = _read_number(text, tokens, place)
+        if read is None:
+            place += 1
+            continue
+        value, after = read
+        found.append((value, tokens[place][1], tokens[after - 1][2]))
+        place = after
+    return found
+
+
+def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> tuple[float, int] | None:
+    total, group, place, last = 0.0, None, start, None
+    while place < len(tokens):
+        token, begin, _ = tokens[place]
+        word = token.casefold()
+        if place > start and not re.fullmatch(r"[\s-]+", text[tokens[place - 1][2] : begin]):
+            break
+        if token[0].isdigit():
+            if place > start:
+                break
+            group, last = float(token.replace(",", "")), "digits"
+        elif word in _SCALES and group is not None:
+            if word == "hundred":
+                group *= 100
+            else:
+                total, group = total + group * _SCALES[word], 0.0
+            last = "scale"
+        elif word in ("hundred", "thousand", "million") and place > start and tokens[place - 1][0].casefold() == "a":
+            group, last = float(_SCALES[word]), "scale"
+        elif word in _WORDS:
+            value = _WORDS[word]
+            fits = last is None or last == "scale" or last == "and" or (last == "tens" and value < 10)
+            if not fits:
+                break
+            group, last = (group or 0.0) + value, "tens" if word in _TENS else "units"
+        elif word == "and" and last == "scale" and place + 1 < len(tokens) and tokens[place + 1][0].casefold() in _WORDS:
+            last = "and"
+        else:
+            break
+        place += 1
+    if group is None:
+        return None
+    return total + group, place

@@ -1,0 +1,126 @@
+"""Split: train, dev and test (paper, section 3.1.4; spec, section 6).
+
+Parametrically answerable questions make train; of the others some make test, the rest dev. A question's place follows from a
+keyed hash of its normalised text, so a new source moves no question that has its place: with ``share`` never, with ``size`` as long
+as earlier questions are pinned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+
+import pyarrow as pa
+
+import schemas
+from quit.errors import InputError
+from quit.evaluate.normalize import STOP_WORDS, normalize_question
+from quit.ids import draw
+from quit.settings import Split
+
+SPLITS = ("train", "dev", "test")
+
+
+def split_questions(questions: pa.Table, parametric: Mapping[str, bool], settings: Split) -> dict[str, pa.Table]:
+    """Return the tables ``splits`` and ``rejects`` for the questions named in ``parametric``.
+
+    A train question that is near-identical to one of dev or test is left out (of those two, the pinned one stays).
+    """
+    pinned = read_pins(settings.pinned)
+    rows = [row for row in questions.select(["question_id", "question", "content_key", "source"]).to_pylist() if row["question_id"] in parametric]
+    for row in rows:
+        row["parametric"] = parametric[row["question_id"]]
+        row["draw"] = draw(row["content_key"], settings.seed)
+        row["pinned"] = pinned.get(row["content_key"])
+    rows.sort(key=lambda row: (row["pinned"] is None, row["draw"], row["question_id"]))
+    _assign(rows, settings)
+    reasons = {row["question_id"]: ("not_sampled", _not_sampled(row, settings)) for row in rows if row["split"] is None}
+    for loser, other in _near_identical(rows, settings.near_duplicate):
+        reasons[loser["question_id"]] = (
+            "near_duplicate_across_splits",
+            f"near-identical to {other['question_id']} in {other['split']}; {loser['split']} gives way",
+        )
+    rows.sort(key=lambda row: row["question_id"])
+    kept = [
+        {name: row[name] for name in ("question_id", "parametric", "split", "draw")} for row in rows if row["question_id"] not in reasons
+    ]
+    rejects = [
+        {"stage": "split", "kind": "question", "reason": reason, "detail": detail, "question_id": identity}
+        for identity, (reason, detail) in sorted(reasons.items())
+    ]
+    return {"splits": schemas.table("splits").from_rows(kept), "rejects": schemas.table("rejects").from_rows(rejects)}
+
+
+def _assign(rows: list[dict], settings: Split) -> None:
+    """Set ``split`` of each row (None: not sampled); rows come pinned first, then by draw."""
+    taken = {name: sum(row["pinned"] == name for row in rows) for name in SPLITS}
+    for row in rows:
+        if row["pinned"]:
+            row["split"] = row["pinned"]
+            continue
+        first, size, share = (
+            ("train", settings.train_size, settings.train_share)
+            if row["parametric"]
+            else ("test", settings.test_size, settings.test_share)
+        )
+        inside = taken[first] < size and (settings.method == "size" or row["draw"] < share)
+        row["split"] = first if inside else (None if row["parametric"] else "dev")
+        if inside:
+            taken[first] += 1
+
+
+def _not_sampled(row: dict, settings: Split) -> str:
+    rule = f"train_size={settings.train_size}" if settings.method == "size" else f"train_share={settings.train_share:g}"
+    return f"parametrically answerable, but not among those drawn for train ({rule})"
+
+
+def _near_identical(rows: list[dict], threshold: float) -> list[tuple[dict, dict]]:
+    """Return (the one to leave out, the other) for near-identical questions on both sides of train | dev, test."""
+    placed = [(row, _content_words(row["question"])) for row in rows if row["split"]]
+    by_word: dict[str, list[int]] = {}
+    for index, (_, words) in enumerate(placed):
+        for word in words:
+            by_word.setdefault(word, []).append(index)
+    pairs: set[tuple[int, int]] = set()
+    for members in by_word.values():
+        if len(members) <= 200:  # rarer words suffice to find near-identical questions
+            pairs.update(combinations(members, 2))
+    found = []
+    for a, b in sorted(pairs):
+        (one, first), (other, second) = placed[a], placed[b]
+        if (one["split"] == "train") == (other["split"] == "train"):
+            continue
+        if len(first & second) >= threshold * len(first | second):
+            train, rest = (one, other) if one["split"] == "train" else (other, one)
+            found.append((rest, train) if train["pinned"] and not rest["pinned"] else (train, rest))
+    return found
+
+
+def _content_words(question: str) -> frozenset[str]:
+    words = frozenset(normalize_question(question).split())
+    return words - STOP_WORDS or words
+
+
+def read_pins(path: str | None) -> dict[str, str]:
+    """Return content_key -> split from a JSONL file of an earlier release. Raises :class:`InputError` for a bad line."""
+    if path is None:
+        return {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InputError(f"split.pinned: cannot read {path}: {error.strerror}.") from error
+    pins: dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            key, place = row["content_key"], row["split"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}, line {number}: expected an object with content_key and split.") from error
+        if place not in SPLITS:
+            raise InputError(f"{path}, line {number}: split is {place!r}; it must be train, dev or test.")
+        pins[key] = place
+    return pins

@@ -1,0 +1,294 @@
+"""An export as files: made whole in a hidden sibling folder, then renamed into place, with a manifest of checksums.
+
+A reader of the target folder sees nothing, an earlier export or the new one, never a mixture. The manifest is written
+last and holds no time, so the same release gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import quit
+from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
+from quit.export.dataset import Dataset, ExportTables
+from quit.models.protocols import Encoder
+
+MANIFEST = "manifest.json"
+MADE_BY = "QUIT builder"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a format may be asked for. ``paper_keys``: release-json only; ``encoder``: similarity in the card."""
+
+    paper_keys: bool = False
+    encoder: Encoder | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format. ``module``, imported when needed, has ``write(dataset, folder, options) -> facts for the manifest``."""
+
+    name: str
+    version: int
+    module: str
+    doc: str
+
+
+FORMATS: dict[str, Format] = {
+    made.name: made
+    for made in (
+        Format(
+            "huggingface", 1, "quit.export.huggingface", "Parquet shards and a dataset card for datasets.load_dataset"
+        ),
+        Format("release-json", 1, "quit.export.release_json", "The paper's own JSON files and corpus.jsonl"),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """One file of an export: path within it, SHA-256, size in bytes and number of records."""
+
+    path: str
+    sha256: str
+    bytes: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What an export holds. ``facts`` are the format's own, such as which model stands behind which key."""
+
+    format: str
+    format_version: int
+    program_version: str
+    release_fingerprint: str
+    embedded: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[FileEntry, ...] = ()
+    made_by: str = MADE_BY
+
+    def to_json(self) -> str:
+        """Return the manifest as it is written: the same text for the same content."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def export(
+    tables: ExportTables,
+    formats: Sequence[str],
+    out: Path,
+    *,
+    paper_keys: bool = False,
+    overwrite: bool = False,
+    encoder: Encoder | None = None,
+) -> list[Manifest]:
+    """Write each format into its own folder ``out/<format>`` and return their manifests, in the order asked for.
+
+    All targets are checked before anything is written. Raises ``SettingsError`` for an unknown format, none at all, a
+    target that is not an earlier export of ours, or one that is when ``overwrite`` is false; ``InputError`` when the
+    tables do not fit together; ``WorkspaceError`` when the disk refuses (full, not writable).
+    """
+    chosen = [_format(name) for name in dict.fromkeys(formats)]
+    if not chosen:
+        raise SettingsError(f"No export format was named. Known: {', '.join(FORMATS)}.")
+    for one in chosen:
+        _restore(Path(out) / one.name)
+        check_target(Path(out) / one.name, overwrite)
+    dataset, options = Dataset(tables), Options(paper_keys, encoder)
+    made = []
+    for one in chosen:
+        try:
+            made.append(_export_one(dataset, one, Path(out), options, overwrite))
+        except OSError as error:
+            done = f" Finished before: {', '.join(manifest.format for manifest in made)}." if made else ""
+            raise WorkspaceError(
+                f"The export {one.name} could not be written to {out}: {error.strerror or error}. What was there "
+                f"before is unchanged.{done} Make room or choose another folder, then run the export again."
+            ) from error
+    return made
+
+
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(FORMATS))}")
+    return FORMATS[name]
+
+
+def _export_one(dataset: Dataset, one: Format, out: Path, options: Options, overwrite: bool) -> Manifest:
+    out.mkdir(parents=True, exist_ok=True)
+    with _partial(out, one.name) as path:
+        folder = ExportFolder(path)
+        facts = importlib.import_module(one.module).write(dataset, folder, options)
+        tables = dataset.tables
+        manifest = Manifest(
+            format=one.name,
+            format_version=one.version,
+            program_version=quit.__version__,
+            release_fingerprint=tables.fingerprint,
+            embedded=tables.embedded,
+            facts=facts,
+            files=tuple(sorted(folder.entries, key=lambda entry: entry.path)),
+        )
+        (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+        _sync(path / MANIFEST)
+        path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
+        _move_into_place(path, out / one.name, overwrite)
+    return manifest
+
+
+class ExportFolder:
+    """Where a format writes its files: ask for a ``path``, write and close it, then say with ``done`` what it holds."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.entries: list[FileEntry] = []
+
+    def path(self, name: str) -> Path:
+        """Return where to write the file ``name`` (a relative path with slashes); its folder exists."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def done(self, name: str, rows: int) -> FileEntry:
+        """Record a finished file with its checksum, as read back, and the number of records it holds."""
+        path = self.root / name
+        _sync(path)
+        with path.open("rb") as file:
+            entry = FileEntry(name, hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size, rows)
+        self.entries.append(entry)
+        return entry
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """Return the manifest of an export of ours, or None when the folder holds none."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if found.get("made_by") != MADE_BY:
+            return None
+        return Manifest(**{**found, "files": tuple(FileEntry(**entry) for entry in found["files"])})
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        return None
+
+
+def verify(folder: Path) -> Manifest:
+    """Return the manifest after comparing every file with its checksum.
+
+    Raises ``InputError`` when the folder is no export of ours, or a file is missing or was changed (it names the file).
+    """
+    manifest = read_manifest(Path(folder))
+    if manifest is None:
+        raise InputError(f"{folder} holds no {MANIFEST} of {MADE_BY}: it is not a whole export.")
+    for entry in manifest.files:
+        try:
+            with (Path(folder) / entry.path).open("rb") as file:
+                same = hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256
+        except OSError as error:
+            raise InputError(f"{entry.path} of the export {folder} cannot be read: {error.strerror}.") from error
+        if not same:
+            raise InputError(f"{entry.path} of the export {folder} was changed: its checksum differs from {MANIFEST}.")
+    return manifest
+
+
+def check_target(target: Path, overwrite: bool) -> None:
+    """Refuse a target that must not be replaced.
+
+    Raises ``SettingsError`` when it is not a folder, holds anything that an earlier export did not write, or holds an
+    earlier export while ``overwrite`` is false. A missing or empty folder is fine.
+    """
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise SettingsError(f"{target} exists and is not a folder: choose another --out.")
+    if not target.is_dir() or not any(target.iterdir()):
+        return
+    manifest = read_manifest(target)
+    if manifest is None or manifest.format != target.name:
+        raise SettingsError(f"{target} exists and is not an earlier export: choose another --out, or remove it first.")
+    ours = {MANIFEST, *(entry.path for entry in manifest.files)}
+    found = (path.relative_to(target).as_posix() for path in sorted(target.rglob("*")) if not path.is_dir())
+    if strange := [path for path in found if path not in ours]:
+        raise SettingsError(
+            f"{target} also holds files that no export wrote ({', '.join(strange[:3])}), which would be deleted: "
+            "move them, or choose another --out."
+        )
+    if not overwrite:
+        raise SettingsError(
+            f"{target} already holds an export of release {manifest.release_fingerprint[:12]}: "
+            "choose another --out, or pass --overwrite to replace it."
+        )
+
+
+@contextmanager
+def _partial(out: Path, name: str):
+    """A locked, hidden folder beside the target. Those of killed runs, whose locks are gone, are removed first."""
+    prefix, suffix = f".{name}.", ".partial"
+    with ExitStack() as held:
+        with _lock(out):  # so that nobody takes our folder for a ruin before it is locked
+            for left in sorted(out.glob(f"{prefix}*{suffix}")):
+                with _lock(left, wait=False) as locked:
+                    if locked:
+                        shutil.rmtree(left, ignore_errors=True)
+            path = Path(tempfile.mkdtemp(prefix=prefix, suffix=suffix, dir=out))
+            held.callback(shutil.rmtree, path, ignore_errors=True)
+            held.enter_context(_lock(path))
+        yield path
+
+
+def _old(target: Path) -> Path:
+    return target.with_name(f".{target.name}.replaced")
+
+
+def _restore(target: Path) -> None:
+    """Bring back an earlier export, if a run was killed between the two renames of ``_move_into_place``."""
+    if _old(target).exists():
+        with _lock(target.parent):
+            if _old(target).exists() and not target.exists():
+                _old(target).rename(target)
+
+
+def _move_into_place(made: Path, target: Path, overwrite: bool) -> None:
+    old = _old(target)
+    with _lock(target.parent):
+        check_target(target, overwrite)  # again: it may have changed while we wrote
+        shutil.rmtree(old, ignore_errors=True)
+        if target.exists() and any(target.iterdir()):
+            target.rename(old)
+        try:
+            made.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+        _sync(target.parent)
+
+
+@contextmanager
+def _lock(folder: Path, wait: bool = True):
+    """Hold an advisory lock on a folder; it ends with the process. Yields whether it was got."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(handle)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

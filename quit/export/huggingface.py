@@ -1,0 +1,267 @@
+"""A Hugging Face dataset folder (spec, section 12): configs in Parquet shards and a dataset card.
+
+``<config>/<split>-00000-of-0000N.parquet`` with the columns of ``CONFIGS``. The card's YAML names the files, because
+a folder of several configs does not load without, and gives the features. A split without questions has no files and
+is not named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from quit.construct.passages import iter_passage_texts
+from quit.evaluate.statistics import statistics
+from quit.export.card import Shard, card
+from quit.export.dataset import FULLY, SPLITS, Block, Dataset
+from quit.export.files import ExportFolder, Options
+
+_TEXTS = pa.list_(pa.string())
+CONFIGS: dict[str, pa.Schema] = {
+    "questions": pa.schema(
+        {
+            "id": pa.string(),
+            "question": pa.string(),
+            "answers": _TEXTS,  # gold
+            "valid_answers": _TEXTS,
+            "coarse": pa.string(),
+            "fine": pa.string(),
+            "type_producer": pa.string(),
+            "difficulty": pa.float64(),
+            "difficulty_bin": pa.string(),
+            "difficulty_producer": pa.string(),
+            "parametric": pa.bool_(),
+            "source": pa.string(),
+            "passages": pa.int32(),
+            "fully_relevant_passages": pa.int32(),
+        }
+    ),
+    "hints": pa.schema(
+        {
+            "question_id": pa.string(),
+            "index": pa.int8(),
+            "hint": pa.string(),
+            "convergence": pa.float64(),
+            "convergence_producer": pa.string(),
+            "origin": pa.string(),
+            "url": pa.string(),
+        }
+    ),
+    "passages": pa.schema(
+        {
+            "id": pa.string(),
+            "question_id": pa.string(),
+            "subset": pa.string(),
+            "permutation": pa.string(),
+            "text": pa.string(),
+            "label": pa.int8(),
+            "n_hints": pa.int8(),
+        }
+    ),
+    "qrels": pa.schema({"query-id": pa.string(), "corpus-id": pa.string(), "score": pa.int32()}),
+    "answers": pa.schema(
+        {
+            "passage_id": pa.string(),
+            "question_id": pa.string(),
+            "reader": pa.string(),
+            "role": pa.string(),
+            "answer": pa.string(),
+            "correct": pa.bool_(),
+        }
+    ),
+}
+QUESTIONS_A_SHARD = 2_000  # 650,000 passages, 3.9 million answers
+QUESTIONS_A_GROUP = 128  # a row group: what is in memory at a time
+
+
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+    """Write all configs and the card; return rows by config and split, readers, statistics and what is unjudged."""
+    shards: list[Shard] = []
+    unjudged = 0
+    for split in SPLITS:
+        made, count = _write_split(dataset, split, folder)
+        shards += made
+        unjudged += count
+    tables = dataset.tables
+    names = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
+    figures = statistics(**{name: getattr(tables, name) for name in names}, encoder=options.encoder)
+    text = card(tables, figures, CONFIGS, shards, unjudged)
+    folder.path("README.md").write_text(text, encoding="utf-8")
+    folder.done("README.md", text.count("\n"))
+    rows: dict[str, dict[str, int]] = {}
+    for shard in shards:
+        of_config = rows.setdefault(shard.config, {})
+        of_config[shard.split] = of_config.get(shard.split, 0) + shard.rows
+    return {
+        "rows": rows,
+        "empty_splits": [split for split in SPLITS if not len(dataset.positions(split))],
+        "readers": [
+            {"name": info.name, "role": info.role, "kind": info.kind, "identity": info.identity}
+            for info in tables.ordered_readers
+        ],
+        "unjudged_answers": unjudged,
+        "statistics": figures.to_dict(),
+    }
+
+
+def _write_split(dataset: Dataset, split: str, folder: ExportFolder) -> tuple[list[Shard], int]:
+    """Return the files made, and how many answers have no verdict."""
+    positions = dataset.positions(split)
+    count = -(-len(positions) // QUESTIONS_A_SHARD)
+    made: list[Shard] = []
+    unjudged = 0
+    fully = np.zeros(len(dataset.ids), dtype=np.int32)
+    for number in range(count):
+        some = positions[number * QUESTIONS_A_SHARD : (number + 1) * QUESTIONS_A_SHARD]
+        names = {config: f"{config}/{split}-{number:05d}-of-{count:05d}.parquet" for config in CONFIGS}
+        with ExitStack() as stack:
+            writers = {config: stack.enter_context(_Writer(config, folder.path(names[config]))) for config in CONFIGS}
+            for block in dataset.blocks(some, QUESTIONS_A_GROUP):
+                fully[block.positions] = (block.labels == FULLY).sum(axis=1)
+                columns = _by_passage(dataset, block)
+                unjudged += columns["answers"]["correct"].null_count
+                for config in columns:
+                    writers[config].write(columns[config])
+            writers["questions"].write(_questions(dataset, some, fully))
+            writers["hints"].write(_hints(dataset, some))
+        for config, name in names.items():
+            writer = writers[config]
+            entry = folder.done(name, writer.rows)
+            made.append(Shard(config, split, name, writer.rows, entry.bytes, writer.bytes))
+    return made, unjudged
+
+
+class _Writer:
+    """A Parquet file of one config. Dictionary columns are written as plain strings that happen to be dictionary pages.
+
+    The Arrow schema is not stored: it would tell readers to give dictionaries back, which ``datasets`` refuses.
+    """
+
+    def __init__(self, config: str, path) -> None:
+        self.schema, self.path = CONFIGS[config], path
+        self.writer: pq.ParquetWriter | None = None
+        self.rows = self.bytes = 0  # bytes: as plain Arrow columns, what datasets calls num_bytes
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def write(self, columns: Mapping[str, pa.Array]) -> None:
+        """Write one row group."""
+        table = pa.table({name: columns[name] for name in self.schema.names})
+        table = table.cast(_as_given(self.schema, table.schema))
+        if self.writer is None:
+            self.writer = pq.ParquetWriter(
+                self.path,
+                table.schema,
+                compression="zstd",
+                compression_level=1,
+                store_schema=False,
+                use_dictionary=[name for name in self.schema.names if name not in ("id", "text", "question", "hint")],
+                dictionary_pagesize_limit=8 * 2**20,
+            )
+        self.writer.write_table(table, row_group_size=len(table))
+        self.rows += len(table)
+        self.bytes += sum(_plain_size(chunk) for column in table.columns for chunk in column.chunks)
+
+    def __exit__(self, *error: object) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+
+def _plain_size(column: pa.Array) -> int:
+    """Return the size of a column in bytes once dictionaries are strings (offsets of four bytes)."""
+    if not pa.types.is_dictionary(column.type):
+        return column.nbytes
+    lengths = pc.binary_length(column.dictionary).to_numpy(zero_copy_only=False)
+    return int(lengths[column.indices.to_numpy()].sum(dtype=np.int64)) + 4 * len(column)
+
+
+def _as_given(wanted: pa.Schema, given: pa.Schema) -> pa.Schema:
+    """Return ``wanted``, with dictionaries left where they are given."""
+    fields = [new if pa.types.is_dictionary(new.type) else old for old, new in zip(wanted, given, strict=True)]
+    return pa.schema(fields)
+
+
+def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]]:
+    one = dataset.permutations
+    questions, passages, readers = block.codes.shape
+    ids = pa.array([dataset.ids[position] for position in block.positions])
+    owner = np.repeat(np.arange(questions, dtype=np.int32), passages)
+    place = pa.array(np.tile(np.arange(passages, dtype=np.int32), questions))
+    subset, permutation = one.subset.take(place), one.permutation.take(place)
+    passage_id = pc.binary_join_element_wise(ids.take(pa.array(owner)), subset, permutation, "_")
+    question_id = _dictionary(owner, ids)
+    label = pa.array(block.labels.ravel())
+    texts = pa.chunked_array(iter_passage_texts(dataset.hint_lists(block.positions), one), pa.string())
+
+    infos = dataset.tables.ordered_readers
+    reader = np.tile(np.arange(readers, dtype=np.int32), questions * passages)
+    judged = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
+    rows = np.arange(questions * passages, dtype=np.int32)
+    return {
+        "passages": {
+            "id": passage_id,
+            "question_id": question_id,
+            "subset": _dictionary(place, one.subset),
+            "permutation": _dictionary(place, one.permutation),
+            "text": texts,
+            "label": label,
+            "n_hints": pa.array(np.tile(one.hints, questions)),
+        },
+        "qrels": {"query-id": question_id, "corpus-id": passage_id, "score": label},
+        "answers": {
+            "passage_id": _dictionary(np.repeat(rows, readers), passage_id),
+            "question_id": _dictionary(np.repeat(owner, readers), ids),
+            "reader": _dictionary(reader, pa.array([info.name for info in infos])),
+            "role": _dictionary(reader, pa.array([info.role for info in infos])),
+            "answer": _dictionary(block.codes.ravel(), pa.array(block.values, pa.string())),
+            "correct": pa.array(judged == 1, mask=judged < 0),
+        },
+    }
+
+
+def _dictionary(codes: np.ndarray | pa.Array, values: pa.Array) -> pa.DictionaryArray:
+    """Return ``values`` at ``codes``, its dictionary without repeats.
+
+    From a dictionary with repeats (six readers have two roles) pyarrow 26 writes pages whose bytes differ from run to
+    run.
+    """
+    return values.dictionary_encode().take(codes if isinstance(codes, pa.Array) else pa.array(codes))
+
+
+def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
+    rows = pa.array(positions)
+    questions, described = (dataset.aligned(name).take(rows) for name in ("questions", "descriptions"))
+    names = ("coarse", "fine", "type_producer", "difficulty", "difficulty_bin", "difficulty_producer")
+    return {
+        "id": questions["question_id"],
+        "question": questions["question"],
+        "answers": questions["answers"],
+        "valid_answers": pa.array([dataset.valid_answers[position] for position in positions], _TEXTS),
+        **{name: described[name] for name in names},
+        "parametric": dataset.tables.splits["parametric"].take(rows),
+        "source": questions["source"],
+        "passages": pa.array(np.full(len(positions), len(dataset.permutations), dtype=np.int32)),
+        "fully_relevant_passages": pa.array(fully[positions]),
+    }
+
+
+def _hints(dataset: Dataset, positions: np.ndarray) -> dict[str, pa.Array]:
+    rows = [row for position in positions for row in dataset.selected_hints[position]]
+    origins = dataset.tables.hints
+    found = pc.index_in(pa.array([row["hint_id"] for row in rows]), origins["hint_id"].combine_chunks())
+    return {
+        "question_id": pa.array([row["question_id"] for row in rows]),
+        "index": pa.array(np.tile(np.arange(dataset.permutations.n, dtype=np.int8), len(positions))),
+        "hint": pa.array([row["hint"] for row in rows]),
+        "convergence": pa.array([row["convergence"] for row in rows], pa.float64()),
+        "convergence_producer": pa.array([row["producer"] for row in rows]),
+        "origin": origins["source"].take(found),  # null where the record of the hint was not passed
+        "url": origins["url"].take(found),
+    }

@@ -1,0 +1,156 @@
+"""The paper's release JSON (spec, section 12), so that its own scripts run unmodified.
+
+``train.json``, ``dev.json`` and ``test.json`` are arrays of ``{id, question, answers, hints: [{hint, convergence,
+origin}], subsets: {subset: {permutation: {reader: answer}}}}`` with labelers before the other readers; ``answers``
+are the valid answers, so label 2 = one of the labelers' answers (the first three, with three labelers) is among them.
+``corpus.jsonl`` has one line a passage: ``{id, contents, title: question id}``.
+
+Each text is escaped once; a question is then one ``join`` over ready pieces. So 14.4 million answers take seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from quit.construct.passages import PermutationTable
+from quit.errors import SettingsError
+from quit.export.dataset import SPLITS, Dataset
+from quit.export.files import ExportFolder, Options
+
+PAPER_LABELERS = ("gemma-3-1b", "qwen-3-4b", "llama-31-8b")
+PAPER_READERS = ("llama-32-1b", "gemma-3-4b", "qwen-3-8b")
+# Legal inside JSON, but str.splitlines() takes them for the end of a line.
+_LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+
+
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+    """Write the three splits and the corpus; return which reader stands behind which key.
+
+    Raises ``SettingsError`` when ``paper_keys`` is asked for without exactly three labelers and three readers.
+    """
+    keys = reader_keys(dataset, options.paper_keys)
+    for split in SPLITS:
+        _write_split(dataset, split, list(keys), folder)
+    _write_corpus(dataset, folder)
+    tables = dataset.tables
+    return {
+        "paper_keys": options.paper_keys,
+        "label_rule": f"2 if one of the first {len(tables.labelers)} answers of a passage is in 'answers', else 1",
+        "readers": [
+            {"key": key, "name": info.name, "role": info.role, "kind": info.kind, "identity": info.identity}
+            for key, info in keys.items()
+        ],
+    }
+
+
+def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
+    """Return key -> ``ReaderInfo`` in the order of the file, labelers first. Raises as ``write`` does."""
+    readers = dataset.tables.ordered_readers
+    if not paper_keys:
+        return {info.name: info for info in readers}
+    labelers = len(dataset.tables.labelers)
+    if (labelers, len(readers) - labelers) != (len(PAPER_LABELERS), len(PAPER_READERS)):
+        raise SettingsError(
+            f"--paper-keys needs three labelers and three readers, to stand under the paper's six names; this release "
+            f"has {labelers} and {len(readers) - labelers}."
+        )
+    return dict(zip((*PAPER_LABELERS, *PAPER_READERS), readers, strict=True))
+
+
+def _write_split(dataset: Dataset, split: str, keys: list[str], folder: ExportFolder) -> None:
+    positions = dataset.positions(split)
+    order = _nested_order(dataset.permutations)
+    pieces = _subset_pieces(dataset.permutations, order, keys)
+    origins = _origins(dataset)
+    name = f"{split}.json"
+    with folder.path(name).open("wb") as file:
+        file.write(b"[")
+        before = b"\n"
+        for block in dataset.blocks(positions):
+            escaped = np.array([_dump(value) for value in block.values], dtype=object)
+            for position, codes in zip(block.positions, block.codes, strict=True):
+                pieces[1::2] = escaped[codes[order].ravel()].tolist()
+                file.writelines((before, _head(dataset, position, origins), b"".join(pieces), b"}"))
+                before = b",\n"
+        file.write(b"\n]\n" if len(positions) else b"]\n")
+    folder.done(name, len(positions))
+
+
+def _head(dataset: Dataset, position: int, origins: dict[str, str]) -> bytes:
+    hints = [
+        {"hint": row["hint"], "convergence": row["convergence"], "origin": origins.get(row["hint_id"])}
+        for row in dataset.selected_hints[position]
+    ]
+    record = {
+        "id": dataset.ids[position],
+        "question": dataset.questions[position],
+        "answers": dataset.valid_answers[position],
+        "hints": hints,
+    }
+    return _dump(record)[:-1] + b', "subsets": '
+
+
+def _origins(dataset: Dataset) -> dict[str, str]:
+    hints = dataset.tables.hints
+    return dict(zip(hints["hint_id"].to_pylist(), hints["source"].to_pylist(), strict=True))
+
+
+def _nested_order(permutations: PermutationTable) -> np.ndarray:
+    """Return the rows in the order of the nested JSON: by size, subset and permutation (as itertools gives them)."""
+    subset, permutation = permutations.subset.to_pylist(), permutations.permutation.to_pylist()
+    return np.array(sorted(range(len(subset)), key=lambda row: (len(subset[row]), subset[row], permutation[row])))
+
+
+def _subset_pieces(permutations: PermutationTable, order: np.ndarray, keys: list[str]) -> list[bytes]:
+    """Return the text of ``subsets`` around the answers: constants at even places, room for an answer at odd ones."""
+    names = [_dump(key) + b": " for key in keys]
+    subset, permutation = permutations.subset.to_pylist(), permutations.permutation.to_pylist()
+    pieces: list[bytes] = []
+    before, last = b"{", None
+    for row in order.tolist():
+        if subset[row] != last:
+            before += b"" if last is None else b"}, "
+            before += _dump(subset[row]) + b": {"
+            last = subset[row]
+        else:
+            before += b", "
+        before += _dump(permutation[row]) + b": {"
+        for name in names:
+            pieces += [before + name, b""]
+            before = b", "
+        before = b"}"
+    return [*pieces, b"}}}"]
+
+
+def _write_corpus(dataset: Dataset, folder: ExportFolder) -> None:
+    permutations = dataset.permutations
+    n = permutations.n
+    # Local pieces of a question: its id with what goes before, the end of the line, hints as first and as later ones.
+    start, end, first, later = 0, 1, 2, 2 + n
+    constants = [
+        f'_{subset}_{permutation}", "contents": "'.encode()
+        for subset, permutation in zip(
+            permutations.subset.to_pylist(), permutations.permutation.to_pylist(), strict=True
+        )
+    ]
+    chosen = []
+    for row in range(len(permutations)):
+        one = permutations.indices[permutations.offsets[row] : permutations.offsets[row + 1]].tolist()
+        chosen += [start, later + n + row, first + one[0], *(later + index for index in one[1:]), end]
+    line = itemgetter(*chosen)
+    with folder.path("corpus.jsonl").open("wb") as file:
+        for position, question_id in enumerate(dataset.ids):
+            name = _dump(question_id)[1:-1]
+            hints = [_dump(row["hint"])[1:-1] for row in dataset.selected_hints[position]]
+            local = [b'{"id": "' + name, b'", "title": "' + name + b'"}\n', *hints, *(b" " + hint for hint in hints)]
+            file.write(b"".join(line(local + constants)))
+    folder.done("corpus.jsonl", dataset.passage_count)
+
+
+def _dump(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return (text if text.isascii() else text.translate(_LINE_ENDS)).encode()

@@ -1,0 +1,67 @@
+"""From a workspace's current tables to what an export is made from."""
+
+from __future__ import annotations
+
+from quit import __version__
+from quit.errors import WorkspaceError
+from quit.export.dataset import ExportTables, ReaderInfo
+from quit.models.factory import reader_identity
+from quit.pipeline import Pipeline
+from quit.sources import SOURCES
+from quit.workspace import Workspace
+
+_NEEDED = (
+    "questions",
+    "hints",
+    "ranked_hints",
+    "descriptions",
+    "splits",
+    "passages",
+    "verdicts",
+    "labels",
+    "valid_answers",
+)
+
+
+def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
+    """Return the tables of a finished build.
+
+    Raises :class:`WorkspaceError` when a stage is not complete or belongs to other sources or settings.
+    """
+    current = workspace.current()
+    for run in pipeline.runs:
+        if run.key not in current or workspace.state[run.key] != pipeline.fingerprints[run.key]:
+            raise WorkspaceError(
+                f"The stage {run.key!r} of {workspace.path} is not finished. Run: quit build -w {workspace.path}"
+            )
+    sources = []
+    for fact in current["collect"][1]["sources"]:
+        source = SOURCES[fact["kind"]]
+        sources.append(
+            {
+                "name": source.name,
+                "file": fact["file"],
+                "checksum": fact["sha256"],
+                "licence": source.licence,
+                "citation": source.citation,
+            }
+        )
+    settings = pipeline.settings.model_dump(mode="json")
+    del settings["run"]  # how a build was carried out has no part in what came out
+    return ExportTables(
+        **{name: workspace.read(name) for name in _NEEDED},
+        answers={
+            reader.name: workspace.read("answers", runs=[f"read:{reader.name}"]) for reader in pipeline.settings.readers
+        },
+        readers=tuple(
+            ReaderInfo(reader.name, reader.role, reader_identity(reader, pipeline.settings), reader.kind)
+            for reader in pipeline.settings.readers
+        ),
+        provenance={
+            "settings": settings,
+            "fingerprints": dict(workspace.state),
+            "sources": sources,
+            "program_version": __version__,
+        },
+        embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
+    )

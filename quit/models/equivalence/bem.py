@@ -1,0 +1,84 @@
+"""BEM, the published answer-equivalence classifier (Bulian et al. 2022), from a Hugging Face checkpoint.
+
+The converted checkpoint ``kortukov/answer-equivalence-bem`` reads ``[CLS] candidate [SEP]`` as segment 0 and
+``reference [SEP] question [SEP]`` as segment 1, written out as text, without further special tokens; class 1 is "equivalent".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from quit.errors import MissingDependency
+from quit.models.protocols import Pair
+
+CHECKPOINT = "kortukov/answer-equivalence-bem"
+
+
+class BemEquivalence:
+    """Equivalence from a BERT sequence classifier.
+
+    ``checkpoint`` is a name on the hub or a local folder, ``revision`` a commit of the former; ``device`` is ``cpu``,
+    ``cuda`` or None (a GPU where there is one). Pairs are read in batches of like length, each padded to its own longest.
+    Raises :class:`MissingDependency` when the checkpoint cannot be had.
+    """
+
+    def __init__(
+        self, checkpoint: str = CHECKPOINT, *, revision: str | None = None, device: str | None = None, batch: int = 64
+    ) -> None:
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(checkpoint, revision=revision)
+            self._model = AutoModelForSequenceClassification.from_pretrained(checkpoint, revision=revision).eval()
+        except (OSError, ValueError) as error:
+            raise MissingDependency(
+                f"The BEM checkpoint {checkpoint!r} cannot be loaded ({str(error).splitlines()[0]}). "
+                f"Give a local folder, or download it on a connected machine: hf download {CHECKPOINT}"
+            ) from error
+        self._torch = torch
+        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self._model.to(self._device)
+        self._batch = batch
+        # Of the cased form of a checkpoint only its own bytes speak: a folder may change under its name.
+        self.identity = f"bem:{Path(checkpoint).name}@{_digest(self._model)}"
+
+    def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the probability of class 1 for each pair, shape (len(pairs),), float64 in [0, 1]."""
+        result = np.zeros(len(pairs), dtype=np.float64)
+        if not pairs:
+            return result
+        limit = min(512, self._model.config.max_position_embeddings)
+        distinct = list(dict.fromkeys(pairs))
+        encoded = self._tokenizer(
+            [f"[CLS] {pair.candidate} [SEP]" for pair in distinct],
+            [f"{pair.reference} [SEP] {pair.question} [SEP]" for pair in distinct],
+            add_special_tokens=False,
+            truncation="longest_first",
+            max_length=limit,
+        )
+        lengths = [len(ids) for ids in encoded["input_ids"]]
+        order = sorted(range(len(distinct)), key=lengths.__getitem__)
+        value: dict[Pair, float] = {}
+        for start in range(0, len(order), self._batch):
+            rows = order[start : start + self._batch]
+            batch = self._tokenizer.pad(
+                {key: [encoded[key][row] for row in rows] for key in encoded}, padding=True, return_tensors="pt"
+            ).to(self._device)
+            with self._torch.inference_mode():
+                chance = self._model(**batch).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
+            value.update((distinct[row], float(p)) for row, p in zip(rows, chance, strict=True))
+        result[:] = [value[pair] for pair in pairs]
+        return result
+
+
+def _digest(model) -> str:
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,367 @@
+"""The lexical half of the embedded equivalence: what two answers have in common, and where they contradict each other.
+
+Everything here is arithmetic on the three strings, without a model. The forms compared are finer than
+:func:`quit.evaluate.normalize.normalize_answer`'s (numbers as digits, plurals folded, some abbreviations spelt one way):
+they are evidence for a classifier, not a definition of equality.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import lru_cache
+
+from quit.evaluate.normalize import STOP_WORDS, strip_accents
+
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+_MONTHS = "january february march april may june july august september october november december".split()
+VALUES = (
+    {word: value for value, word in enumerate(_SMALL)}
+    | {word: 10 * value for value, word in enumerate(_TENS, 2)}
+    | {word: value for value, word in enumerate(_ORDINALS, 1)}
+)
+MONTHS = (
+    {word: value for value, word in enumerate(_MONTHS, 1)}
+    | {word[:3]: value for value, word in enumerate(_MONTHS, 1)}
+    | {"sept": 9}
+)
+MAGNITUDES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+PHRASES = (
+    (" united states of america ", " usa "),
+    (" united states ", " usa "),
+    (" u s a ", " usa "),
+    (" u s ", " usa "),
+    (" united kingdom ", " britain "),
+    (" great britain ", " britain "),
+    (" new york city ", " new york "),
+)
+"""Looked for in order, in normalised text with a space at either end."""
+ALIASES = {
+    "us": "usa", "america": "usa", "uk": "britain", "st": "saint", "mt": "mount", "dr": "doctor", "mr": "mister",
+    "jr": "junior", "vs": "versus",
+}  # fmt: skip
+NEGATIONS = frozenset(
+    "not no never none neither nor cannot unable unknown unclear sorry isn't wasn't doesn't didn't don't".split()
+)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_APOLOGY = re.compile(
+    r"\b(?:as an ai|sorry|i (?:do not|don't|could not|couldn't|cannot|can't)|no answer"
+    r"|no (?:specific|definitive|information|single)|unknown|not (?:clear|specified|known|available|possible))"
+)
+_ASKED = (
+    frozenset("who whom whose".split()),
+    frozenset("when year date".split()),
+    frozenset("where country city state located".split()),
+    frozenset("many much long far old tall".split()),
+    frozenset(["why"]),
+)
+_FIRST_WORD, _LAST_WORD = 1996, 30_522
+_CAPITAL = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]+")
+
+# Marks that a web assistant leaves in its answers: "in19741." is "in 1974" with a footnote.
+_GLUED = re.compile(r"\b(by|in|of|the|from|at|as|to|and|on|with|is|was|for|called|an)(?=[A-Z0-9])")
+_YEAR_NOTE = re.compile(r"(?<!\d)((?:1[0-9]|20)\d\d)[1-9](?!\d)")
+_WORD_NOTE = re.compile(r"(?<=[a-z)]{2})\d{1,2}(?=[\s.,;:]|$)")
+SENTENCE = 8
+"""From this many words on, a candidate is taken for running text and cleaned of such marks."""
+HEAD, WINDOW = 10, 14
+"""Of a longer candidate these many words are read: its beginning, and the stretch most like the reference."""
+
+NAMES = (
+    "equal", "equal_as_sets", "equal_squeezed", "reference_inside", "candidate_inside", "inside_squeezed",
+    "inside_position", "inside_beginning", "f1", "recall", "precision", "recall_content", "recall_new", "recall_fuzzy",
+    "recall_worst", "precision_fuzzy", "last_word", "first_word", "other_first_name", "trigram_jaccard",
+    "trigram_recall", "trigram_window", "candidate_is_initials", "reference_is_initials", "has_number", "numbers_all",
+    "numbers_some", "numbers_clash", "number_missing", "year_clash", "first_number", "number_near", "month_clash",
+    "month_equal", "negation_early", "negation", "apology", "candidate_in_question", "question_share",
+    "reference_in_question", "extra_words", "or", "list", "who", "when", "where", "how_many", "why", "yes_no",
+    "reference_length", "candidate_length", "reference_content", "short", "short_inside", "empty", "other_names",
+    "recall_rare", "recall_rare_new", "precision_rare", "rarest_shared", "rarest_missing", "rarest_extra",
+)  # fmt: skip
+RISING = frozenset(
+    "equal equal_as_sets equal_squeezed reference_inside inside_squeezed inside_beginning recall recall_content recall_new "
+    "recall_fuzzy recall_worst trigram_recall trigram_window numbers_all number_near recall_rare recall_rare_new "
+    "rarest_shared".split()
+)
+"""Features that may only raise the probability, all else equal."""
+FALLING = frozenset("other_first_name numbers_clash year_clash month_clash apology empty rarest_missing".split())
+"""Features that may only lower it."""
+
+
+def clean(candidate: str) -> str:
+    """Return ``candidate`` with single spaces and, in running text, without footnote numbers and glued words."""
+    text = " ".join(candidate.split())
+    if text.count(" ") + 1 < SENTENCE:
+        return text
+    return _WORD_NOTE.sub("", _YEAR_NOTE.sub(r"\1", _GLUED.sub(r"\1 ", text)))
+
+
+def focus(reference: str, candidate: str) -> str:
+    """Return a candidate of at most HEAD + WINDOW words unchanged, else its HEAD first words and the WINDOW words most
+    like the reference (the first such window), with an ellipsis where words are left out."""
+    tokens = candidate.split()
+    if len(tokens) <= HEAD + WINDOW:
+        return candidate
+    wanted = set(folded(reference))
+    wanted = wanted - STOP_WORDS or wanted
+    hits = [any(part in wanted for part in folded(token)) for token in tokens]
+    best = max(range(HEAD, len(tokens) - WINDOW + 1), key=lambda at: (sum(hits[at : at + WINDOW]), -at))
+    if best == HEAD or not any(hits[best : best + WINDOW]):
+        return " ".join(tokens[: HEAD + WINDOW])
+    # The window starts a few words before its first hit, so that a negation or a subject is read with it.
+    first = best + hits[best : best + WINDOW].index(True)
+    best = min(max(HEAD, first - 8), len(tokens) - WINDOW)
+    return " ".join([*tokens[:HEAD], "...", *tokens[best : best + WINDOW]])
+
+
+@lru_cache(maxsize=50_000)
+def folded(text: str) -> tuple[str, ...]:
+    """Return the words of ``text``: normalised, without accents, numbers below a hundred in digits, singular."""
+    flat = strip_accents(_spaced(text)).replace("’", "'")
+    flat = re.sub(r"(\d)(?:st|nd|rd|th)\b", r"\1", flat)
+    flat = f" {re.sub(r'(?<=[0-9]) (?=000(?![0-9]))', '', flat)} "
+    for phrase, form in PHRASES:
+        flat = flat.replace(phrase, form)
+    return tuple(_singular(str(VALUES.get(word, ALIASES.get(word, word)))) for word in flat.split())
+
+
+def _spaced(text: str) -> str:
+    """Return ``text`` case folded, without articles, with a space for each mark: ``1910–1939`` stays two numbers, where
+    :func:`quit.evaluate.normalize.normalize_answer` (SQuAD's) makes one word of it."""
+    flat = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    kept = "".join(" " if unicodedata.category(char)[0] == "P" or char in "$+<=>^`|~" else char for char in flat)
+    return " ".join(_ARTICLES.sub(" ", kept).split()) or flat
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes")):
+        return word[:-2]
+    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+@lru_cache(maxsize=50_000)
+def numbers(text: str) -> tuple[float, ...]:
+    """Return the values of the numbers in ``text`` in reading order (``3.5 million`` is 3500000.0)."""
+    flat = strip_accents(unicodedata.normalize("NFKC", text)).casefold()
+    tokens = re.findall(r"\d+(?:\.\d+)?|[a-z]+", re.sub(r"(?<=\d),(?=\d{3}\b)", "", flat))
+    values = []
+    for index, token in enumerate(tokens):
+        if token[0].isdigit():
+            value = float(token)
+        elif token in VALUES:
+            value = float(VALUES[token])
+        else:
+            continue
+        while (index := index + 1) < len(tokens) and tokens[index] in MAGNITUDES:
+            value *= MAGNITUDES[tokens[index]]
+        values.append(value)
+    return tuple(values)
+
+
+@lru_cache(maxsize=50_000)
+def months(text: str) -> frozenset[int]:
+    """Return the months named in ``text``, 1 to 12. ``may`` counts only with a capital and a number at its side."""
+    found = {MONTHS[word] for word in re.findall(r"[a-z]+", text.casefold()) if word in MONTHS and word != "may"}
+    if re.search(r"\bMay,?\s+\d|\d(?:st|nd|rd|th)?\s+(?:of\s+)?May\b", text):
+        found.add(5)
+    return frozenset(found)
+
+
+@lru_cache(maxsize=100_000)
+def _trigrams(text: str) -> frozenset[str]:
+    padded = f" {text} "
+    return frozenset(padded[index : index + 3] for index in range(len(padded) - 2))
+
+
+def _jaccard(first: frozenset[str], second: frozenset[str]) -> float:
+    common = len(first & second)
+    return common / max(1, len(first) + len(second) - common)
+
+
+@lru_cache(maxsize=200_000)
+def alike(first: str, second: str) -> float:
+    """Return how alike two words are, in [0, 1]: equal 1, an initial 0.8, else by their shared letter trigrams."""
+    if first == second:
+        return 1.0
+    if (len(first) == 1 and second.startswith(first)) or (len(second) == 1 and first.startswith(second)):
+        return 0.8
+    if min(len(first), len(second)) < 4:
+        return 0.0
+    near = _jaccard(_trigrams(first), _trigrams(second))
+    if near < 0.25:
+        return 0.0
+    return max(near, 0.85 if first.startswith(second) or second.startswith(first) else 0.0)
+
+
+@lru_cache(maxsize=1)
+def _vocabulary() -> dict[str, int]:
+    from quit.models.encoders.minilm import model_folder
+
+    return json.loads((model_folder() / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+
+
+@lru_cache(maxsize=50_000)
+def rarity(word: str) -> float:
+    """Return how rare a lower-case word is, in [0, 1]: its place in MiniLM's vocabulary, which is ordered by frequency.
+
+    The commonest words are near 0, *university* is 0.13, words the vocabulary lacks are 1.
+    """
+    place = _vocabulary().get(word)
+    if place is None or place < _FIRST_WORD:
+        return 0.5 if word.isdigit() else 1.0
+    return math.log1p((place - _FIRST_WORD) / 20) / math.log1p((_LAST_WORD - _FIRST_WORD) / 20)
+
+
+def _share(weights: Sequence[tuple[str, float]]) -> float:
+    """Return the mean of the values, each weighted by the length of its word: rare words are long."""
+    total = sum(len(word) for word, _ in weights)
+    return sum(len(word) * value for word, value in weights) / max(1, total)
+
+
+def likeness(reference: str, candidate: str) -> float:
+    """Return a quick ranking of references for one candidate: 3 equal, from 2 on contained, else shared trigrams in
+    [0, 1]."""
+    first, second = " ".join(folded(reference)), " ".join(folded(candidate))
+    if first == second:
+        return 3.0
+    if first and f" {first} " in f" {second} ":
+        return 2.0 + min(len(first), 999) / 1000
+    mine = _trigrams(first)
+    return len(mine & _trigrams(second)) / max(1, len(mine))
+
+
+def lexical(question: str, reference: str, candidate: str) -> list[float]:
+    """Return the features of one pair in the order of NAMES; ``candidate`` has been through :func:`clean`."""
+    gold, said, asked = folded(reference), folded(candidate), set(folded(question))
+    gold_set, said_set = set(gold), set(said)
+    gold_text, said_text, gold_tight, said_tight = " ".join(gold), " ".join(said), "".join(gold), "".join(said)
+    inside = bool(gold) and f" {gold_text} " in f" {said_text} "
+    position = f" {said_text} ".index(f" {gold_text} ") / max(1, len(said_text)) if inside else 1.0
+    common = len(gold_set & said_set)
+    gold_words = [word for word in gold if word not in STOP_WORDS] or list(gold)
+    said_words = list(dict.fromkeys([word for word in said if word not in STOP_WORDS] or said))
+    new = [(word, float(word in said_set)) for word in gold_words if word not in asked]
+    matches = [(word, max((alike(word, other) for other in said_words), default=0.0)) for word in gold_words]
+    reverse = {word: max((alike(word, other) for other in gold_words), default=0.0) for word in said_words}
+    last = bool(gold_words) and gold_words[-1] in said_set
+    short = len(said) <= 8
+
+    gold_grams, said_grams = _trigrams(gold_text), _trigrams(said_text)
+    size = max(1, len(gold))
+    windows = (" ".join(said[start : start + size]) for start in range(max(1, len(said) - size + 1)))
+    gold_initials, said_initials = _initials(gold), _initials(said)
+
+    gold_numbers, said_numbers = numbers(reference), numbers(candidate)
+    first, second = set(gold_numbers), set(said_numbers)
+    gold_years, said_years = _years(first), _years(second)
+    near = max(
+        (1 - min(1.0, 5 * abs(a - b) / max(abs(a), abs(b), 1e-9)) for a in first for b in second),
+        default=0.0,
+    )
+    gold_months, said_months = months(reference), months(candidate)
+
+    raw = [word.strip(".,;:!?\"'()") for word in candidate.casefold().split()]
+    asked_raw = set(question.casefold().replace("?", " ").split())
+    extra = sum(1 for word, near_gold in reverse.items() if word not in asked and near_gold < 0.3)
+    others = [word for word in _CAPITAL.findall(candidate) if not set(folded(word)) & (asked | gold_set)]
+    features = (
+        gold == said,
+        gold_set == said_set,
+        bool(gold_tight) and gold_tight == said_tight,
+        inside,
+        bool(said) and f" {said_text} " in f" {gold_text} ",
+        len(gold_tight) >= 4 and gold_tight in said_tight,
+        position,
+        inside and f" {gold_text} " in f" {' '.join(said[:20])} ",
+        2 * common / max(1, len(gold_set) + len(said_set)),
+        common / max(1, len(gold_set)),
+        common / max(1, len(said_set)),
+        _share([(word, float(word in said_set)) for word in gold_words]),
+        _share(new) if new else 0.5,
+        _share(matches),
+        min((value for _, value in matches), default=0.0),
+        _share(list(reverse.items())[:40]),
+        last,
+        bool(gold_words) and gold_words[0] in said_set,
+        last and _other_first_name(gold_words, said),
+        _jaccard(gold_grams, said_grams),
+        len(gold_grams & said_grams) / max(1, len(gold_grams)),
+        max(_jaccard(_trigrams(window), gold_grams) for window in windows),
+        len(gold_initials) > 1 and (gold_initials == said_tight or gold_initials in said_set),
+        1 < len(gold_tight) < 6 and short and gold_tight == said_initials,
+        bool(first),
+        bool(first) and first <= second,
+        bool(first & second),
+        bool(first) and bool(second) and not first & second,
+        bool(first) and not second,
+        bool(gold_years) and bool(said_years) and not gold_years & said_years,
+        bool(first and second) and said_numbers[0] in first,
+        near,
+        bool(gold_months and said_months and not gold_months & said_months),
+        bool(gold_months & said_months),
+        any(word in NEGATIONS for word in raw[:12]),
+        any(word in NEGATIONS for word in raw),
+        _APOLOGY.search(candidate.casefold()) is not None,
+        bool(said_words) and all(word in asked for word in said_words),
+        sum(word in asked for word in said_words) / max(1, len(said_words)),
+        bool(gold_words) and all(word in asked for word in gold_words),
+        min(extra, 20) / 5,
+        "or" in raw,
+        (candidate.count(",") + raw.count("and")) / 5 if len(raw) < 20 else 0.0,
+        *(not asked_raw.isdisjoint(words) for words in _ASKED),
+        gold_tight in ("yes", "no"),
+        min(len(gold), 15) ** 0.5,
+        min(len(said), 80) ** 0.5,
+        min(len(gold_words), 10) / 5,
+        short,
+        short and inside,
+        not said or said == ("no", "answer"),
+        min(len(others), 6) / 3,
+        *_rare(gold_words, said_words, asked),
+    )
+    return [float(value) for value in features]
+
+
+def _rare(gold: Sequence[str], said: Sequence[str], asked: set[str]) -> tuple[float, ...]:
+    """Return recall (of all, and of what the question does not give away), precision and extremes, by rarity."""
+    shared, extra = set(gold) & set(said), [word for word in said if word not in gold and word not in asked]
+    weight = sum(rarity(word) for word in gold)
+    new = [word for word in gold if word not in asked]
+    weight_new = sum(rarity(word) for word in new)
+    return (
+        sum(rarity(word) for word in gold if word in shared) / weight if weight else float(bool(shared)),
+        sum(rarity(word) for word in new if word in shared) / weight_new if weight_new else 0.5,
+        sum(rarity(word) for word in said if word in shared) / max(1e-3, sum(rarity(word) for word in said)),
+        max((rarity(word) for word in shared), default=0.0),
+        max((rarity(word) for word in gold if word not in shared), default=0.0),
+        max((rarity(word) for word in extra), default=0.0),
+    )
+
+
+def _initials(words: Sequence[str]) -> str:
+    return "".join(word[0] for word in words if word not in STOP_WORDS)
+
+
+def _years(values: set[float]) -> set[float]:
+    return {value for value in values if 1000 <= value <= 2100 and value == int(value)}
+
+
+def _other_first_name(gold_words: Sequence[str], said: Sequence[str]) -> bool:
+    """Tell whether the reference's last word follows, in the candidate, a word that the reference does not know."""
+    if len(gold_words) < 2:
+        return False
+    at = max(index for index, word in enumerate(said) if word == gold_words[-1])
+    before = said[at - 1] if at else ""
+    return bool(before) and before not in STOP_WORDS and all(alike(word, before) < 0.3 for word in gold_words)

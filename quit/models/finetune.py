@@ -1,0 +1,175 @@
+"""MiniLM as plain torch modules: to fine-tune it, to store what fine-tuning changed, and to run it in fixed shapes.
+
+A fine-tuned copy is kept as its difference from the published weights: a few bits a number, and nothing at all for the
+word embeddings, which stay as published. Two classifiers of this project are stored so.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from quit.models.encoders.minilm import model_folder
+
+WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
+POSITIONS = 192
+BATCH = 16
+"""Rows of every batch at inference; see :mod:`quit.models.encoders.minilm` for why shapes are fixed."""
+
+
+class Layer(nn.Module):
+    """One BERT layer (post-norm), with query, key and value in one matrix."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        self.out = nn.Linear(WIDTH, WIDTH)
+        self.norm1 = nn.LayerNorm(WIDTH, eps=EPSILON)
+        self.up = nn.Linear(WIDTH, INNER)
+        self.down = nn.Linear(INNER, WIDTH)
+        self.norm2 = nn.LayerNorm(WIDTH, eps=EPSILON)
+
+    def forward(self, x: torch.Tensor, bias: torch.Tensor, drop: float) -> torch.Tensor:
+        """Return the next hidden states, shape (rows, length, WIDTH); ``bias`` is added to the attention scores."""
+        rows, length, _ = x.shape
+        q, k, v = self.qkv(x).view(rows, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        y = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        y = self.out(y.transpose(1, 2).reshape(rows, length, WIDTH))
+        x = self.norm1(x + functional.dropout(y, drop, self.training))
+        y = self.down(functional.gelu(self.up(x)))
+        return self.norm2(x + functional.dropout(y, drop, self.training))
+
+
+@cache
+def _published() -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    state = load_file(str(model_folder() / "model.safetensors"))
+    return {key.removeprefix("bert."): value for key, value in state.items()}
+
+
+class Body(nn.Module):
+    """MiniLM's embeddings (fixed) and some of its layers, as published until they are trained.
+
+    ``layers`` are the numbers of the layers kept, in order. ``matches`` is an additional embedding of four kinds, zero at
+    first; who has no use for it passes zeros.
+    """
+
+    def __init__(self, layers: Sequence[int]) -> None:
+        super().__init__()
+        state = _published()
+        self.register_buffer("words", state["embeddings.word_embeddings.weight"], persistent=False)
+        positions = state["embeddings.position_embeddings.weight"][:POSITIONS]
+        self.register_buffer("positions", positions.clone(), persistent=False)
+        self.segments = nn.Parameter(state["embeddings.token_type_embeddings.weight"].clone())
+        self.matches = nn.Parameter(torch.zeros(4, WIDTH))
+        self.norm = nn.LayerNorm(WIDTH, eps=EPSILON)
+        self.norm.weight.data.copy_(state["embeddings.LayerNorm.weight"])
+        self.norm.bias.data.copy_(state["embeddings.LayerNorm.bias"])
+        self.layers = nn.ModuleList(Layer() for _ in layers)
+        for layer, number in zip(self.layers, layers, strict=True):
+            at = f"encoder.layer.{number}."
+            for kind in ("weight", "bias"):
+                parts = [state[f"{at}attention.self.{name}.{kind}"] for name in ("query", "key", "value")]
+                getattr(layer.qkv, kind).data.copy_(torch.cat(parts))
+                for ours, theirs in (
+                    (layer.out, "attention.output.dense"),
+                    (layer.norm1, "attention.output.LayerNorm"),
+                    (layer.up, "intermediate.dense"),
+                    (layer.down, "output.dense"),
+                    (layer.norm2, "output.LayerNorm"),
+                ):
+                    getattr(ours, kind).data.copy_(state[f"{at}{theirs}.{kind}"])
+        self.drop = 0.1
+
+    def pooled(
+        self, ids: torch.Tensor, segments: torch.Tensor, matches: torch.Tensor, mask: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the first state and the mean state of each row, side by side, shape (rows, 2 * WIDTH).
+
+        All inputs have shape (rows, length); ``mask`` is True at real pieces.
+        """
+        x = self.words[ids] + self.positions[: ids.shape[1]] + self.segments[segments] + self.matches[matches]
+        x = functional.dropout(self.norm(x), self.drop, self.training)
+        bias = torch.zeros(mask.shape, dtype=x.dtype).masked_fill(~mask, -1e9)[:, None, None, :]
+        for layer in self.layers:
+            x = layer(x, bias, self.drop)
+        weight = mask.to(x.dtype)[:, :, None]
+        return torch.cat([x[:, 0], (x * weight).sum(1) / weight.sum(1)], dim=1)
+
+
+def differences(trained: nn.Module, published: nn.Module, per_sigma: float) -> dict[str, np.ndarray]:
+    """Return arrays from which :func:`restore` rebuilds ``trained``.
+
+    Matrices become int8 steps from the published ones, ``per_sigma`` steps to a row's standard deviation (so that
+    deflate brings them to about log2(4 * per_sigma) bits a number); everything else is kept as float32.
+    """
+    before = published.state_dict()
+    arrays: dict[str, np.ndarray] = {}
+    for name, tensor in trained.state_dict().items():
+        after = tensor.detach().numpy()
+        if after.ndim == 2 and name.startswith("layers."):
+            change = after.astype(np.float64) - before[name].numpy()
+            step = np.maximum(change.std(axis=1, keepdims=True), 1e-12) / per_sigma
+            arrays[f"step:{name}"] = step.astype(np.float32)
+            arrays[f"int8:{name}"] = np.clip(np.rint(change / step), -127, 127).astype(np.int8)
+        else:
+            arrays[f"full:{name}"] = after.astype(np.float32)
+    return arrays
+
+
+def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
+    """Load what :func:`differences` returned into a model that is as published, and return it for inference."""
+    state = model.state_dict()
+    for key, array in arrays.items():
+        kind, _, name = key.partition(":")
+        if kind == "full":
+            state[name] = torch.from_numpy(array.copy())
+        elif kind == "int8":
+            state[name] = state[name] + torch.from_numpy(array.astype(np.float32) * arrays[f"step:{name}"])
+    model.load_state_dict(state)
+    return model.eval().requires_grad_(False)
+
+
+def fixed_batches(
+    sizes: Sequence[int], lengths: Sequence[int], run: Callable[[list[int], int], np.ndarray], result: np.ndarray
+) -> np.ndarray:
+    """Fill ``result`` by calling ``run(rows, length)`` for at most BATCH rows of like size at a time, and return it.
+
+    ``run`` pads to BATCH rows of ``length`` and returns one value a row. An item's length follows from the item alone,
+    so its value does not depend on its company.
+    """
+    groups: dict[int, list[int]] = {}
+    for row, size in enumerate(sizes):
+        groups.setdefault(next(length for length in lengths if length >= size), []).append(row)
+    for length, rows in sorted(groups.items()):
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            result[part] = run(part, length)[: len(part)]
+    return result
+
+
+def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write an npz whose bytes depend on the arrays alone (no time stamps), and move it into place."""
+    temporary = path.with_suffix(".tmp")
+    with zipfile.ZipFile(temporary, "w") as file:
+        for name, array in sorted(arrays.items()):
+            buffer = io.BytesIO()
+            np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
+            info = zipfile.ZipInfo(f"{name.replace(':', '!')}.npy", (1980, 1, 1, 0, 0, 0))
+            file.writestr(info, buffer.getvalue(), zipfile.ZIP_DEFLATED, compresslevel=9)
+    temporary.replace(path)
+
+
+def load(path: Path) -> dict[str, np.ndarray]:
+    """Return the arrays of a file that :func:`save` wrote."""
+    with np.load(path, allow_pickle=False) as file:
+        return {name.replace("!", ":"): file[name] for name in file.files}

@@ -1,0 +1,34 @@
+"""What every judge shares: answers that cost nothing are settled without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quit.evaluate.normalize import normalize_answer
+from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A verdict and what it rests on: ``exact``, ``no_answer`` or ``model``."""
+
+    verdict: Verdict
+    basis: str
+
+
+def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruling]:
+    """Return one ruling an item; the judge sees only what neither equals a gold answer nor is NO ANSWER."""
+    rulings: list[Ruling | None] = []
+    asked: list[JudgeItem] = []
+    for item in items:
+        key = normalize_answer(item.candidate)
+        if not key or item.candidate == NO_ANSWER:
+            rulings.append(Ruling(Verdict(False, None, ""), "no_answer"))
+        elif key in {normalize_answer(gold) for gold in item.gold_answers}:
+            rulings.append(Ruling(Verdict(True, None, ""), "exact"))
+        else:
+            rulings.append(None)
+            asked.append(item)
+    verdicts = iter(judge.verdicts(asked, sample) if asked else ())
+    return [Ruling(next(verdicts), "model") if ruling is None else ruling for ruling in rulings]

@@ -1,0 +1,268 @@
+"""What the embedded readers have in common: scoring a closed set of answers part by part, and saying NO ANSWER.
+
+A passage is never encoded. Its parts are: the question and five hints at most. Each part scores every answer once; a
+passage's scores are a weighted sum of its parts', the weights following each hint's position. So the 325 passages of a
+question cost six encodings and a few additions.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quit.errors import InputError
+from quit.evaluate.normalize import STOP_WORDS, normalize_answer, words
+from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
+from quit.models.readers.encodings import Encodings
+from quit.models.readers.pool import AnswerPool, template_vectors
+
+QUESTIONS_AT_ONCE = 64
+"""Questions whose texts are encoded in one go."""
+
+Key = tuple[str, str | None, str | None, tuple[str, ...] | None]
+"""What decides the answers a question is scored against, and with the question text all of a group's shared work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers a question is scored against: surfaces, and their rows in the pool (None for choices)."""
+
+    surfaces: tuple[str, ...]
+    rows: np.ndarray | None
+
+
+class ClosedSetReader(ABC):
+    """A reader that picks one of a closed set of answers. Subclasses say how a part scores the answers.
+
+    ``position_decay`` weighs a passage's hints by position: below 1 each hint counts that much of the one before it
+    (primacy), above 1 each counts that much more (recency), 1 is blind to order. Language models show both tendencies
+    (Liu et al. 2024, "Lost in the middle"), and the 325 passages of a question differ only in selection and order.
+
+    ``question_weight`` is the question's weight beside the hints' (which sum to one).
+
+    ``named_penalty`` is taken from an answer that the question or a hint of the passage names, in proportion to the
+    squared share of its words found there. Hints do not leak answers, and an embedding likes repeated words too well.
+
+    ``no_answer_margin``: the reply is NO ANSWER when the best score leads the runner-up's by less, in standard
+    deviations of the scores. ``thin_evidence`` adds to that margin for each hint short of five. A closed choice is
+    always answered.
+    """
+
+    method = ""
+    version = 1
+    position_decay = 1.0
+    question_weight = 0.4
+    named_penalty = 0.3
+    no_answer_margin = 0.1
+    thin_evidence = 0.03
+    templates: tuple[str, ...] = ("{}",)
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        pool: AnswerPool,
+        *,
+        position_decay: float | None = None,
+        question_weight: float | None = None,
+        named_penalty: float | None = None,
+        no_answer_margin: float | None = None,
+        thin_evidence: float | None = None,
+    ) -> None:
+        self.name = self.method
+        self.encoder = encoder
+        self.pool = pool
+        given = {
+            "position_decay": position_decay,
+            "question_weight": question_weight,
+            "named_penalty": named_penalty,
+            "no_answer_margin": no_answer_margin,
+            "thin_evidence": thin_evidence,
+        }
+        self.settings = {key: float(getattr(self, key) if value is None else value) for key, value in given.items()}
+        for key, value in self.settings.items():
+            setattr(self, key, value)
+        self.encodings: Encodings = pool.encodings(encoder)
+        self._pool_words = _AnswerWords(pool.answers)
+
+    @property
+    def identity(self) -> str:
+        """Method, its version, settings, encoder and pool: whatever can change a reply."""
+        settings = json.dumps(self.settings | self.method_settings(), sort_keys=True)
+        return f"{self.method}@{self.version}/{self.encoder.identity}/{self.pool.identity}/{settings}"
+
+    def method_settings(self) -> dict[str, object]:
+        """Return the settings of the method itself, for the identity."""
+        return {"templates": list(self.templates)}
+
+    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
+        """Return one reply a prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
+        groups: dict[Key, list[int]] = {}
+        for row, prompt in enumerate(prompts):
+            groups.setdefault((prompt.question, prompt.coarse, prompt.fine, prompt.choices), []).append(row)
+        replies: list[Reply | None] = [None] * len(prompts)
+        keys = list(groups)
+        for start in range(0, len(keys), QUESTIONS_AT_ONCE):
+            some = keys[start : start + QUESTIONS_AT_ONCE]
+            self.warm([text for key in some for text in _parts(key, [prompts[row].hints for row in groups[key]])])
+            self._choice_vectors([choice for key in some if key[3] for choice in self._answers(key).surfaces])
+            for key in some:
+                passages = [prompts[row].hints for row in groups[key]]
+                for row, reply in zip(groups[key], self._replies(key, passages), strict=True):
+                    replies[row] = reply
+        return [reply for reply in replies if reply is not None]
+
+    def warm(self, texts: Sequence[str]) -> None:
+        """Encode the parts of several questions at once (one question's are too few to fill the encoder's batches)."""
+        self.encodings.vectors(texts)
+
+    @abstractmethod
+    def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
+        """Return how well each answer goes with each part (question first, then hints), shapes (answers,), float32.
+
+        A part's scores must depend on its text and the answers alone, bit for bit: one product of fixed shape a part.
+        """
+
+    def answer_vectors(self, answers: Answers) -> np.ndarray:
+        """Return one unit vector an answer, shape (answers, dimension), float32."""
+        if answers.rows is None:
+            return self._choice_vectors(answers.surfaces)
+        return self.pool.vectors(self.encoder, self.templates)[answers.rows]
+
+    def _choice_vectors(self, choices: Sequence[str]) -> np.ndarray:
+        return template_vectors(self.encodings.stacked, choices, self.templates)
+
+    def _answers(self, key: Key) -> Answers:
+        _, coarse, fine, choices = key
+        if choices is None:
+            rows = self.pool.rows(coarse, fine)
+            return Answers(tuple(self.pool.answers[row] for row in rows), rows)
+        surfaces: dict[str, str] = {}
+        for choice in choices:
+            form = normalize_answer(choice)
+            surfaces[form] = min(choice, surfaces.get(form, choice))
+        surfaces.pop("", None)
+        if not surfaces:
+            raise InputError(f"The question {key[0]!r} has no choice to pick from: expected at least one answer.")
+        return Answers(tuple(surfaces[form] for form in sorted(surfaces)), None)
+
+    def _replies(self, key: Key, passages: Sequence[tuple[str, ...]]) -> Iterator[Reply]:
+        answers = self._answers(key)
+        question, *hints = _parts(key, passages)
+        column = {hint: index + 1 for index, hint in enumerate(hints)}
+        scores = self.score_parts((question, *hints), answers)
+        named = self._answer_words(answers)
+        penalties = [np.float32(self.named_penalty) * named.share_in(text) ** 2 for text in (question, *hints)]
+        sums: dict[tuple[int, ...], np.ndarray] = {(): np.zeros(len(answers.surfaces), dtype=np.float32)}
+        highest: dict[frozenset[int], np.ndarray] = {frozenset(): penalties[0]}
+        for passage in passages:
+            columns = tuple(column[hint] for hint in passage)
+            total = scores[0]
+            if columns:
+                weights = self.position_weights(len(columns))
+                hinted = self._weighted_sum(scores, columns, sums) / weights.sum(dtype=np.float32)
+                total = np.float32(self.question_weight) * scores[0] + hinted
+            yield self._reply(total - _highest(penalties, frozenset(columns), highest), answers, len(columns), key)
+
+    def _weighted_sum(
+        self, scores: Sequence[np.ndarray], columns: tuple[int, ...], sums: dict[tuple[int, ...], np.ndarray]
+    ) -> np.ndarray:
+        """Return the hints' weighted scores added up in reading order, shape (answers,), not yet divided by the weights.
+
+        A passage's sum is that of its first hints plus the last one's, so passages share them (``sums``) as nodes of a
+        trie do. Additions in a fixed order rather than a matrix product, whose rounding may differ with its size.
+        """
+        if columns not in sums:
+            before = self._weighted_sum(scores, columns[:-1], sums)
+            sums[columns] = before + self.position_weights(len(columns))[-1] * scores[columns[-1]]
+        return sums[columns]
+
+    def position_weights(self, hints: int) -> np.ndarray:
+        """Return the relative weights of a passage's hints in reading order, shape (hints,), float32, the first one 1."""
+        return (self.position_decay ** np.arange(hints, dtype=np.float64)).astype(np.float32)
+
+    def _reply(self, scores: np.ndarray, answers: Answers, hints: int, key: Key) -> Reply:
+        best = int(scores.argmax())
+        picked = answers.surfaces[best]
+        if key[3] is not None or len(scores) == 1:
+            return Reply(raw=picked, answer=picked)
+        lead = _lead(scores, best)
+        if lead < self.no_answer_margin + self.thin_evidence * max(0, 5 - hints):
+            return Reply(raw=f"{NO_ANSWER} (best guess: {picked}, margin {lead:.2f})", answer=NO_ANSWER)
+        return Reply(raw=picked, answer=picked)
+
+    def _answer_words(self, answers: Answers) -> _AnswerWords:
+        if answers.rows is None:
+            return _AnswerWords(answers.surfaces)
+        return self._pool_words.of(answers.rows)
+
+
+def _lead(scores: np.ndarray, best: int) -> float:
+    """Return how far the best score is ahead of the runner-up, in standard deviations of all scores."""
+    runner_up = max(scores[:best].max(initial=-np.inf), scores[best + 1 :].max(initial=-np.inf))
+    centred = scores - scores.mean()
+    spread = float(np.sqrt(centred @ centred / np.float32(len(scores))))
+    return float(scores[best] - runner_up) / spread if spread > 0 else 0.0
+
+
+def _highest(
+    penalties: Sequence[np.ndarray], columns: frozenset[int], known: dict[frozenset[int], np.ndarray]
+) -> np.ndarray:
+    """Return the highest penalty of each answer over the question and some hints, shape (answers,)."""
+    if columns not in known:
+        highest = penalties[0]
+        for column in sorted(columns):
+            highest = np.maximum(highest, penalties[column])
+        known[columns] = highest
+    return known[columns]
+
+
+_POSSESSIVE = re.compile(r"['’]s$")
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words that name something: case-folded, without stop words, possessive and plural endings."""
+    found = set()
+    for word in words(text):
+        word = _POSSESSIVE.sub("", word).casefold()
+        if word not in STOP_WORDS:
+            found.add(word[:-1] if len(word) > 3 and word.endswith("s") else word)
+    return frozenset(found)
+
+
+class _AnswerWords:
+    """Which share of each answer's content words a text names."""
+
+    def __init__(self, surfaces: Sequence[str]) -> None:
+        self._count = len(surfaces)
+        self._lengths = np.ones(self._count, dtype=np.float32)
+        self._answers_with: dict[str, list[int]] = {}
+        self._rows: np.ndarray | None = None
+        for row, surface in enumerate(surfaces):
+            content = content_words(surface)
+            self._lengths[row] = max(1, len(content))
+            for word in content:
+                self._answers_with.setdefault(word, []).append(row)
+
+    def of(self, rows: np.ndarray) -> _AnswerWords:
+        """Return the same, seen by some rows only."""
+        view = object.__new__(_AnswerWords)
+        view.__dict__.update(self.__dict__ | {"_rows": rows})
+        return view
+
+    def share_in(self, text: str) -> np.ndarray:
+        """Return for each answer the share of its content words that ``text`` names, shape (answers,), float32."""
+        counts = np.zeros(self._count, dtype=np.float32)
+        for word in content_words(text):
+            counts[self._answers_with.get(word, [])] += 1
+        share = counts / self._lengths
+        return share if self._rows is None else share[self._rows]
+
+
+def _parts(key: Key, passages: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the question and the distinct hints of its passages."""
+    return [key[0], *dict.fromkeys(hint for passage in passages for hint in passage)]

@@ -1,0 +1,180 @@
+"""The closed set of answers an embedded reader can give."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from quit.errors import InputError
+from quit.evaluate.normalize import normalize_answer
+from quit.models.protocols import Encoder
+from quit.models.readers.encodings import Encodings
+
+BACKGROUND = 1000
+"""How many hint texts of the collection are kept for normalisation statistics."""
+
+FITTING_MINIMUM = 100
+"""A type with fewer members than this is too small to guess from: about ten questions' candidates."""
+
+
+@dataclass(frozen=True)
+class AnswerPool:
+    """Every gold and candidate answer of a collection, without a trace of which is which.
+
+    A gold answer is one anonymous member: members are deduplicated, sorted by normalised form, and carry only their
+    surface and the types of the questions they came from. How often or where an answer occurred is forgotten on
+    purpose: a gold answer occurs more often than its distractors do.
+    """
+
+    answers: tuple[str, ...]
+    types: tuple[frozenset[tuple[str | None, str | None]], ...]
+    background: tuple[str, ...] = ()
+    fitting_minimum: int = FITTING_MINIMUM
+    _memory: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    _lock: Any = field(default_factory=RLock, repr=False, compare=False)
+    _encodings: dict[str, Encodings] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def build(
+        cls,
+        entries: Iterable[tuple[str, str | None, str | None]],
+        hints: Iterable[str] = (),
+        fitting_minimum: int = FITTING_MINIMUM,
+    ) -> AnswerPool:
+        """Build the pool from (answer, coarse, fine) triples, one a gold or candidate answer of each question.
+
+        ``hints`` are hint texts of the collection, a background for normalisation; of more than ``BACKGROUND`` distinct
+        ones, those with the smallest hashes are kept, so that the choice depends on nothing but the texts. The order of
+        ``entries`` and ``hints`` never matters.
+        """
+        surfaces: dict[str, str] = {}
+        types: dict[str, set[tuple[str | None, str | None]]] = {}
+        for answer, coarse, fine in entries:
+            surface = " ".join(answer.split())
+            key = normalize_answer(surface)
+            if not key:
+                continue
+            surfaces[key] = min(surface, surfaces.get(key, surface))
+            types.setdefault(key, set()).add((coarse, fine))
+        if not surfaces:
+            raise InputError("The answer pool is empty: no question has a gold or candidate answer.")
+        keys = sorted(surfaces)
+        distinct = sorted({" ".join(hint.split()) for hint in hints} - {""}, key=lambda hint: (_digest(hint), hint))
+        return cls(
+            answers=tuple(surfaces[key] for key in keys),
+            types=tuple(frozenset(types[key]) for key in keys),
+            background=tuple(sorted(distinct[:BACKGROUND])),
+            fitting_minimum=fitting_minimum,
+        )
+
+    @cached_property
+    def identity(self) -> str:
+        """Content hash: members, their types, the background and the back-off threshold."""
+        members = [
+            [answer, sorted([coarse or "", fine or ""] for coarse, fine in types)]
+            for answer, types in zip(self.answers, self.types, strict=True)
+        ]
+        content = json.dumps([members, self.background, self.fitting_minimum], ensure_ascii=False)
+        return f"pool@{_digest(content)[:16]}"
+
+    def fitting(self, coarse: str | None, fine: str | None) -> list[str]:
+        """Return the answers that fit a question's type, in the pool's order.
+
+        The fine type where it has at least ``fitting_minimum`` members, else the coarse one where it has, else the
+        pool.
+        """
+        return [self.answers[row] for row in self.rows(coarse, fine)]
+
+    def rows(self, coarse: str | None, fine: str | None) -> np.ndarray:
+        """Return the rows of :meth:`fitting` in ``answers``, shape (members,), ascending, int64."""
+        return self._once(("rows", coarse or "", fine or ""), lambda: self._rows(coarse, fine))
+
+    def _rows(self, coarse: str | None, fine: str | None) -> np.ndarray:
+        members = list(enumerate(self.types))
+        if coarse and fine:
+            rows = [row for row, types in members if (coarse, fine) in types]
+            if len(rows) >= self.fitting_minimum:
+                return np.array(rows, dtype=np.int64)
+        if coarse:
+            rows = [row for row, types in members if any(kind == coarse for kind, _ in types)]
+            if len(rows) >= self.fitting_minimum:
+                return np.array(rows, dtype=np.int64)
+        return np.arange(len(members), dtype=np.int64)
+
+    def vectors(self, encoder: Encoder, templates: Sequence[str]) -> np.ndarray:
+        """Return one unit vector a member, shape (members, dimension), float32: the mean over ``templates``, each
+        with ``{}``.
+
+        Encoded once for all readers that share the pool.
+        """
+        key = ("vectors", encoder.identity, *templates)
+        return self._once(key, lambda: template_vectors(encoder.encode, self.answers, templates))
+
+    def encodings(self, encoder: Encoder) -> Encodings:
+        """Return the bounded memory of question and hint encodings that all readers over this pool share."""
+        with self._lock:
+            return self._encodings.setdefault(encoder.identity, Encodings(encoder))
+
+    def background_mean(self, encoder: Encoder) -> np.ndarray:
+        """Return the mean vector of the background hints, shape (dimension,), float32; zeros without a background.
+
+        A mean and no finer statistic, on purpose: a gold answer's own hints may be in the background (its distractors
+        have none), and in a mean over the collection they weigh next to nothing.
+        """
+
+        def mean() -> np.ndarray:
+            if not self.background:
+                return np.zeros(encoder.dimension, dtype=np.float32)
+            return encoder.encode(self.background).mean(axis=0)
+
+        return self._once(("background", encoder.identity), mean)
+
+    def tokens(self, encoder: Encoder, longest: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the token vectors of all members end to end, shape (tokens, dimension), float16, and where each
+        member's begin, shape (members + 1,), int64. Of a member's tokens the first ``longest`` are kept, which bounds
+        the memory.
+        """
+        key = (encoder.identity, str(longest))
+
+        def encode() -> np.ndarray:
+            tokens = answer_tokens(encoder, self.answers, longest)
+            self._memory["starts", *key] = np.cumsum([0, *(len(member) for member in tokens)])
+            return np.concatenate(tokens)
+
+        return self._once(("tokens", *key), encode), self._memory["starts", *key]
+
+    def _once(self, key: tuple[str, ...], make: Callable[[], np.ndarray]) -> np.ndarray:
+        with self._lock:
+            if key not in self._memory:
+                self._memory[key] = make()
+            return self._memory[key]
+
+
+def answer_tokens(encoder: Encoder, answers: Sequence[str], longest: int) -> list[np.ndarray]:
+    """Return the first ``longest`` unit token vectors of each answer, shapes (tokens, dimension), float16."""
+    some = 1024  # answers encoded at once: full float32 token vectors of a large pool would not fit
+    return [
+        tokens[:longest].astype(np.float16) if len(tokens) else np.zeros((1, encoder.dimension), np.float16)
+        for start in range(0, len(answers), some)
+        for tokens in encoder.encode_tokens(answers[start : start + some])
+    ]
+
+
+def template_vectors(
+    encode: Callable[[Sequence[str]], np.ndarray], answers: Sequence[str], templates: Sequence[str]
+) -> np.ndarray:
+    """Return the unit mean of each answer's vectors over ``templates``, shape (answers, dimension), float32."""
+    vectors = [encode([template.replace("{}", answer) for answer in answers]) for template in templates]
+    total = np.sum(vectors, axis=0, dtype=np.float32)
+    return total / np.maximum(np.linalg.norm(total, axis=-1, keepdims=True), 1e-12)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,243 @@
+"""Carries stages out over a workspace: what has to run, on which shard, under which fingerprint. Knows no scheduler.
+
+A stage run's fingerprint is a hash of its inputs' fingerprints, its stage's name and version, the settings it reads and the
+identities of its models. All fingerprints follow from sources and settings alone, so they are known before anything runs:
+what has a manifest under its fingerprint is done, what has some parts is resumed at the first missing one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+
+from quit.construct.collect import collect
+from quit.errors import InputError, SettingsError
+from quit.ids import content_hash
+from quit.models.factory import Models, identities, reader_identity
+from quit.settings import Settings, load, parse
+from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
+from quit.stages import STAGES, Context, Stage
+from quit.workspace import WHOLE, Range, Workspace, ranges
+
+
+@dataclass(frozen=True)
+class StageRun:
+    """A stage, or one reader's run of it."""
+
+    stage: Stage
+    reader: str | None = None
+
+    @property
+    def key(self) -> str:
+        """``rank``, ``read:minilm-late``: names the run in the workspace."""
+        return self.stage.name if self.reader is None else f"{self.stage.name}:{self.reader}"
+
+
+@dataclass(frozen=True)
+class BuildSpec:
+    """Everything a worker needs to carry out a part of a build; hashable and serialisable.
+
+    ``settings`` is the JSON of the effective settings, ``sources`` are ``kind:path`` with absolute paths.
+    """
+
+    workspace: str
+    settings: str
+    sources: tuple[str, ...]
+
+
+class Pipeline:
+    """One build of one workspace."""
+
+    def __init__(self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef]) -> None:
+        if not settings.labelers:
+            raise SettingsError("The profile names no reader with role 'labeler'; labels need at least one.")
+        self.workspace = workspace
+        self.settings = settings
+        self.sources = tuple(sources)
+        self.models = Models(settings)
+        self._whole: dict[tuple[str, ...], pa.Table] = {}
+        self._whole_lock = Lock()
+
+    @cached_property
+    def runs(self) -> list[StageRun]:
+        """The stage runs in pipeline order."""
+        runs = []
+        for stage in STAGES:
+            runs += [StageRun(stage, reader.name) for reader in self.settings.readers] if stage.per_reader else [StageRun(stage)]
+        return runs
+
+    def run(self, stage: str, reader: str | None = None) -> StageRun:
+        """Return the stage run of that name."""
+        return next(run for run in self.runs if run.stage.name == stage and run.reader == reader)
+
+    @cached_property
+    def fingerprints(self) -> dict[str, str]:
+        """Stage run -> fingerprint. Reads the sources once, to hash them; raises ``InputError`` when one cannot be read."""
+        made: dict[str, str] = {}
+        makers: dict[str, list[str]] = {}
+        for run in self.runs:
+            stage = run.stage
+            if stage.name == "collect":
+                inputs: list[Any] = [[source.kind, source.path.name, source_checksum(source)] for source in self.sources]
+            else:
+                inputs = [[name, [made[key] for key in makers[name]]] for name in (*stage.inputs, *stage.whole)]
+            made[run.key] = content_hash(inputs, stage.name, stage.version, self._settings_of(stage), self._models_of(run), size=8)
+            for name in stage.outputs:
+                if name != "rejects":
+                    makers.setdefault(name, []).append(run.key)
+        return made
+
+    def folder(self, run: StageRun) -> Path:
+        """Return the folder of a stage run's tables."""
+        return self.workspace.folder(run.key, run.stage.number, self.fingerprints[run.key])
+
+    def is_done(self, run: StageRun) -> bool:
+        """Whether the stage run has its manifest."""
+        return self.workspace.manifest(self.folder(run)) is not None
+
+    @property
+    def up_to_date(self) -> bool:
+        """Whether nothing has to run."""
+        return all(self.is_done(run) for run in self.runs) and self.workspace.state == self.fingerprints
+
+    def shards(self, run: StageRun) -> list[Range]:
+        """Return the shards of a stage run: contiguous ranges of the collection's sorted question ids."""
+        if run.stage.scope == "collection":
+            return [WHOLE]
+        identities = self._read_whole("questions").column("question_id").to_pylist()
+        wanted = self.settings.run.shards or -(-len(identities) // self.settings.run.shard_questions)
+        return ranges(identities, wanted)
+
+    def pending(self, run: StageRun) -> list[Range]:
+        """Return the shards that are still to do (none if the run is complete, under whatever number of shards)."""
+        if self.is_done(run):
+            return []
+        folder = self.folder(run)
+        return [shard for shard in self.shards(run) if not self.workspace.part_done(folder, run.stage.outputs, shard)]
+
+    def work(self, run: StageRun, shard: Range) -> int:
+        """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
+        stage = run.stage
+        if stage.name == "collect":
+            made = self._collect()
+        else:
+            tables = {name: self.workspace.read(name, shard) for name in stage.inputs}
+            whole = {name: self._read_whole(name) for name in stage.whole}
+            made = stage.run(tables, Context(whole, self.settings, self.models, run.reader))
+        self.workspace.write_part(self.folder(run), shard, {name: made[name] for name in stage.outputs})
+        return len(made[stage.outputs[0]])
+
+    def finish(self, run: StageRun) -> None:
+        """Mark a stage run as complete and its tables as the current ones."""
+        if not self.is_done(run):
+            facts = {
+                "stage": run.stage.name,
+                "reader": run.reader,
+                "version": run.stage.version,
+                "fingerprint": self.fingerprints[run.key],
+                "settings": self._settings_of(run.stage),
+                "models": self._models_of(run),
+            }
+            if run.stage.name == "collect":
+                facts["sources"] = [
+                    {"kind": source.kind, "file": source.path.name, "sha256": source_checksum(source)} for source in self.sources
+                ]
+            self.workspace.finish(self.folder(run), run.stage.outputs, len(self.shards(run)), facts)
+        done = self.runs[: self.runs.index(run) + 1]
+        self.workspace.set_current({each.key: self.fingerprints[each.key] for each in done})
+
+    def begin(self, profile: str, overrides: Sequence[str]) -> None:
+        """Remember how the workspace is built, and keep as current only what this build would make again."""
+        named = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
+        sources = [f"{source.kind}:{source.path.resolve()}" for source in self.sources]
+        self.workspace.set_build({"profile": named, "overrides": list(overrides), "sources": sources})
+        done: dict[str, str] = {}
+        for run in self.runs:
+            if not self.is_done(run):
+                break
+            done[run.key] = self.fingerprints[run.key]
+        self.workspace.set_current(done)
+
+    def spec(self) -> BuildSpec:
+        """Return this build as something that can be sent to a worker."""
+        return BuildSpec(
+            str(self.workspace.path.resolve()),
+            self.settings.model_dump_json(),
+            tuple(f"{source.kind}:{source.path.resolve()}" for source in self.sources),
+        )
+
+    def _collect(self) -> dict[str, pa.Table]:
+        return collect(read_sources(self.sources), duplicates=self.settings.collect.duplicates, min_hints=self.settings.convergence.hints)
+
+    def _read_whole(self, name: str) -> pa.Table:
+        """Return a whole table, remembered as long as its makers' fingerprints are current."""
+        makers = [run.key for run in self.runs if name in run.stage.outputs]
+        key = (name, *(self.fingerprints[maker] for maker in makers))
+        with self._whole_lock:
+            if key not in self._whole:
+                self._whole[key] = self.workspace.read(name)
+            return self._whole[key]
+
+    def _settings_of(self, stage: Stage) -> dict[str, Any]:
+        whole = self.settings.model_dump(mode="json")
+        found: dict[str, Any] = {}
+        for section in stage.sections:
+            value: Any = whole
+            for step in section.split("."):
+                value = value[step]
+            found[section] = value
+        return found
+
+    def _models_of(self, run: StageRun) -> list[str]:
+        found: list[str] = []
+        for name in run.stage.models:
+            if name == "readers":
+                found += [reader_identity(reader, self.settings) for reader in self.settings.readers]
+            elif name == "reader":
+                spec = next(reader for reader in self.settings.readers if reader.name == run.reader)
+                found.append(reader_identity(spec, self.settings))
+            else:
+                found += identities(self.settings, [name])
+        return found
+
+
+def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
+    """Return the pipeline of a build; the workspace is made where there is none.
+
+    Raises ``InputError`` for a source that cannot be read, ``SettingsError`` and ``WorkspaceError``; nothing is made then.
+    """
+    settings = load(profile, overrides).settings
+    refs = [parse_source(text) for text in sources]
+    if not refs:
+        raise InputError("A build needs at least one source, such as --source triviahg:FILE. Kinds: " + ", ".join(SOURCES) + ".")
+    pipeline = Pipeline(Workspace(Path(workspace)), settings, refs)
+    _ = pipeline.fingerprints  # reads every source: a fault in one shows before a folder is made
+    Workspace.create(workspace)
+    return _remember(pipeline)
+
+
+_PIPELINES: dict[BuildSpec, Pipeline] = {}
+
+
+def _remember(pipeline: Pipeline) -> Pipeline:
+    """Keep the last pipeline of this process, so that its workers find it with its models loaded."""
+    spec = pipeline.spec()
+    if spec not in _PIPELINES:
+        _PIPELINES.clear()
+        _PIPELINES[spec] = pipeline
+    return _PIPELINES[spec]
+
+
+def pipeline_of(spec: BuildSpec) -> Pipeline:
+    """Return the pipeline of a spec; a worker process makes it once, so that its models are loaded once."""
+    if spec in _PIPELINES:
+        return _PIPELINES[spec]
+    sources = [parse_source(text) for text in spec.sources]
+    return _remember(Pipeline(Workspace.open(spec.workspace), parse(json.loads(spec.settings)), sources))

@@ -1,0 +1,193 @@
+"""Sources: readers that turn a raw file into records and rejects.
+
+``SOURCES`` names them all; ``parse_source("triviahg:FILE")`` is how a user names one. A reader repairs text and checks
+structure; pooling and the demand for enough hints come later, in :mod:`quit.construct.collect`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.records import SourceRecord
+from quit.sources import hinteval, huggingface, jsonl, triviahg, wikihint
+from quit.sources.files import check_file
+
+__all__ = ["SOURCES", "Source", "SourceRef", "parse_source", "read_source", "read_sources", "source_checksum"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One kind of source: ``read(path)`` yields a ``SourceRecord`` for each position of the file.
+
+    ``licence`` and ``citation`` are those of the published data; a user's own file has none.
+    """
+
+    name: str
+    read: Callable[[Path], Iterator[SourceRecord]]
+    doc: str
+    licence: str | None = None
+    citation: str | None = None
+    expected: str = "a file"
+    folder: bool = False
+
+
+@dataclass(frozen=True)
+class SourceRef:
+    """A source as the user named it: its kind and its file or folder."""
+
+    kind: str
+    path: Path
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.path}"
+
+
+SOURCES: dict[str, Source] = {
+    source.name: source
+    for source in (
+        Source(
+            "triviahg",
+            triviahg.read,
+            "TriviaHG JSON: machine-written hints with candidates, scores and convergence.",
+            licence="MIT",
+            citation="Mozafari, Jangra and Jatowt. TriviaHG: A Dataset for Automatic Hint Generation from Factoid "
+            "Questions. SIGIR 2024. https://doi.org/10.1145/3626772.3657855",
+            expected=triviahg.EXPECTED,
+        ),
+        Source(
+            "wikihint",
+            wikihint.read,
+            "WikiHint JSON: five human hints a question, ranked by people.",
+            licence="CC BY 4.0",
+            citation="Mozafari, Gerhold and Jatowt. WikiHint: A Human-Annotated Dataset for Hint Ranking and "
+            "Generation. SIGIR 2025.",
+            expected=wikihint.EXPECTED,
+        ),
+        Source(
+            "jsonl",
+            jsonl.read,
+            "Your own questions: JSON Lines or Parquet of the documented schema.",
+            expected=jsonl.EXPECTED,
+        ),
+        Source(
+            "huggingface",
+            huggingface.read,
+            "A Hugging Face dataset folder with the documented schema's columns.",
+            expected=huggingface.EXPECTED,
+            folder=True,
+        ),
+        Source(
+            "hinteval", hinteval.read, "A dataset of the toolkit HintEval, stored as JSON.", expected=hinteval.EXPECTED
+        ),
+    )
+}
+
+_BARE = (".jsonl", ".parquet")
+
+
+def parse_source(text: str) -> SourceRef:
+    """Return the source that ``KIND:PATH`` names; a bare path in ``.jsonl`` or ``.parquet`` is of kind ``jsonl``.
+
+    Raises ``SettingsError`` for an unknown or missing kind, ``InputError`` for a path that is missing, unreadable or
+    empty.
+    """
+    kind, colon, rest = text.partition(":")
+    if not colon or "/" in kind:
+        if not text.lower().endswith(_BARE):
+            raise SettingsError(f"Source {text!r} names no kind: write KIND:PATH with one of {', '.join(SOURCES)}.")
+        kind, rest = "jsonl", text
+    elif kind not in SOURCES:
+        raise SettingsError(f"Unknown source kind {kind!r} in {text!r}.{did_you_mean(kind, list(SOURCES))}")
+    if not rest.strip():
+        raise SettingsError(f"Source {text!r} names no path: write {kind}:PATH.")
+    ref = SourceRef(kind, Path(rest).expanduser())
+    _check(ref)
+    return ref
+
+
+def _check(ref: SourceRef) -> None:
+    source = SOURCES[ref.kind]
+    if not source.folder:
+        check_file(ref.path, source.expected)
+        return
+    try:
+        if not ref.path.exists():
+            raise InputError(
+                f"{ref.path} does not exist; expected {source.expected}. Check the path (working folder: {Path.cwd()})."
+            )
+        if not ref.path.is_dir():
+            raise InputError(f"{ref.path} is a file; expected {source.expected}.")
+        if not any(ref.path.iterdir()):
+            raise InputError(f"{ref.path} is empty; expected {source.expected}.")
+    except OSError as error:
+        raise InputError(
+            f"{ref.path} cannot be read ({error.strerror or error}); expected {source.expected}."
+        ) from None
+
+
+def source_checksum(ref: SourceRef) -> str:
+    """Return the SHA-256 of a file's content, or of a folder's relative names, sizes and contents in sorted order.
+
+    Raises ``InputError`` for what cannot be read.
+    """
+    _check(ref)
+    try:
+        if ref.path.is_file():
+            with ref.path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.sha256()
+        names = sorted(part.relative_to(ref.path).as_posix() for part in ref.path.rglob("*") if part.is_file())
+        for name in names:
+            # The size in the header keeps a byte that moves from one file's end to the next one's name from going
+            # unnoticed.
+            digest.update(f"{name}\0{(ref.path / name).stat().st_size}\0".encode("utf-8", "surrogateescape"))
+            with (ref.path / name).open("rb") as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
+        return digest.hexdigest()
+    except OSError as error:
+        raise InputError(f"{ref.path} cannot be read ({error.strerror or error}).") from None
+
+
+def read_source(ref: SourceRef) -> Iterator[SourceRecord]:
+    """Yield the records of one source. Raises what its reader raises, and ``SettingsError`` for an unknown kind."""
+    if ref.kind not in SOURCES:
+        raise SettingsError(f"Unknown source kind {ref.kind!r}.{did_you_mean(ref.kind, list(SOURCES))}")
+    return SOURCES[ref.kind].read(ref.path)
+
+
+def read_sources(refs: Sequence[SourceRef]) -> Iterator[SourceRecord]:
+    """Yield the records of several sources in order.
+
+    Records know their file by its name alone. Where two files of one kind share it (``a/test.json``, ``b/test.json``),
+    as much of their folders is put before it as tells them apart, so that equal ids in them are not taken for a
+    repetition in one file.
+    """
+    for ref in refs:
+        label = _label(ref, refs)
+        for record in read_source(ref):
+            yield record if label == _plain(ref.path.name) else _renamed(record, len(ref.path.name), label)
+
+
+def _label(ref: SourceRef, refs: Sequence[SourceRef]) -> str:
+    own = ref.path.absolute()
+    others = {other.path.absolute() for other in refs if other.kind == ref.kind} - {own}
+    depth = 1
+    while depth < len(own.parts) and any(other.parts[-depth:] == own.parts[-depth:] for other in others):
+        depth += 1
+    return _plain("/".join(own.parts[-depth:]))
+
+
+def _plain(name: str) -> str:
+    """Return a file name without what is no Unicode, as tables can hold it (each odd byte becomes one ``?``)."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _renamed(record: SourceRecord, cut: int, label: str) -> SourceRecord:
+    question = record.question and replace(record.question, file=label + record.question.file[cut:])
+    rejects = tuple(replace(reject, file=label + (reject.file or "")[cut:]) for reject in record.rejects)
+    return SourceRecord(question, rejects)

@@ -1,0 +1,381 @@
+"""What every reader shares: checks of fields with a reason for each fault, and the way to a ``SourceRecord``.
+
+A structural fault rejects the record; a hint that is empty, boiler-plate or no text rejects that hint alone.
+Whatever is quoted from input is cut to 80 characters and escaped: it is data, and it ends up in terminals and logs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from quit.errors import InputError
+from quit.evaluate.normalize import normalize_answer
+from quit.records import RawHint, RawQuestion, Reject, SourceRecord
+from quit.sources.text import clean_hint, is_boilerplate, repair
+
+STAGE = "collect"
+LONGEST_QUOTE = 80
+LONGEST_ID = 200
+MOST_PARTS = 1000
+"""A record with more hints or candidates than this is a fault of the file (a column in one cell), not a question."""
+
+_HUGE = 10**40  # turning longer numbers into text takes long, and Python refuses the longest
+
+
+class BadRecord(Exception):
+    """A record that cannot be used: a short ``reason`` code and a ``detail`` in words. Never leaves a reader."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One raw value of a file: where it stands, its key if it stood in an object, or why it could not be read."""
+
+    value: Any
+    position: int
+    file: str
+    where: str
+    key: str | None = None
+    fault: BadRecord | None = None
+
+
+@dataclass(slots=True)
+class DraftHint:
+    """A hint as the source has it; ``text`` may still be anything."""
+
+    text: Any
+    rank: int | None = None
+    convergence: float | None = None
+    url: str | None = None
+    scores: dict[str, int] | None = None
+
+
+@dataclass(slots=True)
+class Draft:
+    """A record whose structure has been checked, but whose text has not been repaired."""
+
+    record_id: str
+    question: str
+    answers: list[str]
+    hints: list[DraftHint]
+    candidates: list[str] = field(default_factory=list)
+    coarse: str | None = None
+    fine: str | None = None
+    difficulty: str | None = None
+
+
+def quote(value: str) -> str:
+    """Return ``value`` in quotes, control characters escaped, cut to 80 characters."""
+    shown = repr(value[:LONGEST_QUOTE])
+    if len(value) > LONGEST_QUOTE or len(shown) > LONGEST_QUOTE + 2:
+        shown = shown[: LONGEST_QUOTE - 1].rstrip("\\'\"") + "…" + shown[0]
+    return shown
+
+
+def describe(value: Any) -> str:
+    """Return what a JSON-like value is, in words: ``the number 3``, ``a list of 4``, ``null``."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() if abs(value) >= _HUGE:
+            return "a huge number"
+        case int() | float():
+            return f"the number {value!r}"
+        case str():
+            return f"the text {quote(value)}"
+        case list() | tuple():
+            return f"a list of {len(value)}"
+        case dict():
+            return "an object"
+    return f"a {type(value).__name__}"
+
+
+def wrong_type(name: str, expected: str, value: Any) -> BadRecord:
+    """Return the fault of a field ``name`` that is not ``expected``."""
+    return BadRecord("wrong_type", f"Field {name!r} must be {expected}, but it is {describe(value)}.")
+
+
+def need(record: dict, name: str, expected: str, path: str = "") -> Any:
+    """Return ``record[name]``. Raises ``BadRecord`` (``missing_field``) naming a near miss among the keys."""
+    value = record.get(name)
+    if value is not None:
+        return value
+    full = f"{path}{name}"
+    if name in record:
+        raise BadRecord("missing_field", f"Field {full!r} is null; expected {expected}.")
+    near = get_close_matches(name.lower(), [key.lower() for key in record], n=1, cutoff=0.7)
+    found = next((key for key in record if near and key.lower() == near[0]), None)
+    hint = f" The record has {quote(found)}: did you mean {name!r}?" if found is not None else ""
+    raise BadRecord("missing_field", f"Field {full!r} is missing; expected {expected}.{hint}")
+
+
+def as_object(value: Any, name: str) -> dict:
+    """Return ``value`` if it is an object. Raises ``BadRecord`` (``wrong_type``)."""
+    if not isinstance(value, dict):
+        raise wrong_type(name, "an object", value)
+    return value
+
+
+def as_list(value: Any, name: str, expected: str) -> list:
+    """Return ``value`` if it is a list of a sane length. Raises ``BadRecord`` (``wrong_type``, ``too_many``)."""
+    if not isinstance(value, list):
+        raise wrong_type(name, expected, value)
+    if len(value) > MOST_PARTS:
+        raise BadRecord("too_many", f"Field {name!r} has {len(value)} entries; expected at most {MOST_PARTS}.")
+    return value
+
+
+def as_id(value: Any, name: str) -> str:
+    """Return an id as text. Raises ``BadRecord`` (``missing_field``, ``wrong_type``, ``bad_value``)."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise wrong_type(name, "a text or a whole number", value)
+    text = repair(str(value)) if isinstance(value, str) or abs(value) < _HUGE else ""
+    if not text:
+        raise BadRecord("missing_field", f"Field {name!r} is blank; expected the record's id.")
+    if len(text) > LONGEST_ID:
+        raise BadRecord("bad_value", f"Field {name!r} is longer than {LONGEST_ID} characters: {quote(text)}.")
+    return text
+
+
+def as_text(value: Any, name: str) -> str:
+    """Return ``value`` if it is text. Raises ``BadRecord`` (``wrong_type``)."""
+    if not isinstance(value, str):
+        raise wrong_type(name, "a text", value)
+    return value
+
+
+def as_label(value: Any, name: str) -> str | None:
+    """Return an optional text, repaired; null and blank are none. Raises ``BadRecord`` (``wrong_type``)."""
+    return None if value is None else repair(as_text(value, name)) or None
+
+
+def as_texts(value: Any, name: str) -> list[str]:
+    """Return a text or a list of texts as a list; null entries are left out. Raises ``BadRecord`` (``wrong_type``)."""
+    if isinstance(value, str):
+        return [value]
+    expected = "a text or a list of texts"
+    entries = as_list(value, name, expected)
+    for entry in entries:
+        if entry is not None and not isinstance(entry, str):
+            raise BadRecord(
+                "wrong_type", f"Field {name!r} must be {expected}, but one of its entries is {describe(entry)}."
+            )
+    return [entry for entry in entries if entry is not None]
+
+
+def as_number(value: Any, name: str, expected: str = "a number") -> float | None:
+    """Return an optional number; null, NaN and blank are none, numbers written as text are taken.
+
+    Raises ``BadRecord`` (``wrong_type``).
+    """
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise wrong_type(name, expected, value)
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise wrong_type(name, expected, value) from None
+    return None if math.isnan(number) else number
+
+
+def as_convergence(value: Any, name: str) -> float | None:
+    """Return an optional convergence. Raises ``BadRecord`` (``wrong_type``, ``bad_value`` outside 0 to 1)."""
+    number = as_number(value, name, "a number from 0 to 1")
+    if number is not None and not 0 <= number <= 1:
+        raise BadRecord("bad_value", f"Field {name!r} must be from 0 to 1, but it is {describe(value)}.")
+    return number
+
+
+def as_rank(value: Any, name: str) -> int | None:
+    """Return an optional rank (WikiHint writes it as text). Raises ``BadRecord`` (``wrong_type``, ``bad_value``)."""
+    number = as_number(value, name, "a whole number, 1 is best")
+    if number is None:
+        return None
+    if not 1 <= number <= MOST_PARTS or number != int(number):
+        raise BadRecord("bad_value", f"Field {name!r} must be a whole number from 1, but it is {describe(value)}.")
+    return int(number)
+
+
+def as_scores(value: Any, name: str) -> dict[str, int] | None:
+    """Return optional scores as ``{candidate: 0 or 1}`` in the source's order; a candidate without a score is left out.
+
+    Takes an object, a list of ``{candidate, score}`` or a list of pairs (how Arrow reads a map column).
+    Raises ``BadRecord`` (``wrong_type``, ``bad_value``, ``too_many``).
+    """
+    if value is None:
+        return None
+    expected = "an object of candidate answers and 0 or 1"
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    else:
+        pairs = []
+        for entry in as_list(value, name, expected):
+            if isinstance(entry, dict) and {"candidate", "score"} <= entry.keys():
+                pairs.append((entry["candidate"], entry["score"]))
+            elif isinstance(entry, list | tuple) and len(entry) == 2:
+                pairs.append(tuple(entry))
+            else:
+                raise wrong_type(name, expected, value)
+    if len(pairs) > MOST_PARTS:
+        raise BadRecord("too_many", f"Field {name!r} has {len(pairs)} entries; expected at most {MOST_PARTS}.")
+    scores: dict[str, int] = {}
+    for candidate, score in pairs:
+        if score is None:
+            continue
+        if not isinstance(candidate, str) or not isinstance(score, bool | int | float):
+            raise wrong_type(name, expected, score if isinstance(candidate, str) else candidate)
+        if score not in (0, 1):
+            raise BadRecord(
+                "bad_value", f"Field {name!r} must hold only 0 and 1, but {quote(candidate)} has {describe(score)}."
+            )
+        scores.setdefault(candidate, int(score))
+    return scores
+
+
+def distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts that are not blank, one surface (the first) for each normalised form, in order."""
+    kept: dict[str, str] = {}
+    for text in texts:
+        if text:
+            kept.setdefault(normalize_answer(text), text)
+    return tuple(kept.values())
+
+
+def records(
+    items: Iterable[Item], source: str, parse: Callable[[Any, str | None], Draft], path: Path, expected: str
+) -> Iterator[SourceRecord]:
+    """Yield one ``SourceRecord`` an item: ``parse(value, key)`` checks its structure, here its text is repaired.
+
+    Raises ``InputError`` after the last item when none was usable.
+    """
+    usable = 0
+    reasons: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for item in items:
+        try:
+            if item.fault:
+                raise item.fault
+            if not isinstance(item.value, dict):
+                raise BadRecord("not_an_object", f"The record must be an object, but it is {describe(item.value)}.")
+            made = _finish(parse(item.value, item.key), source, item)
+            usable += 1
+        except BadRecord as fault:
+            reasons[fault.reason] += 1
+            first.setdefault(fault.reason, f"{item.where}: {fault.detail}")
+            made = SourceRecord(None, (_reject(item, source, "record", fault.reason, fault.detail, _own_id(item)),))
+        yield made
+    if not usable:
+        raise InputError(_unusable(path, expected, reasons, list(first.values())))
+
+
+def _unusable(path: Path, expected: str, reasons: Counter[str], first: list[str]) -> str:
+    if not reasons:
+        return f"{path} holds no record. Expected {expected}."
+    counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
+    return f"{path} holds no usable record ({counts}). Expected {expected}. First faults: {' '.join(first[:3])}"
+
+
+def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
+    question = repair(draft.question)
+    if not question:
+        raise BadRecord("no_question", "The question is blank.")
+    clean = _Repaired()
+    answers = distinct(clean(answer) for answer in draft.answers)
+    if not answers:
+        raise BadRecord("no_answer", "The question has no answer: expected at least one that is not blank.")
+    if len(draft.hints) > MOST_PARTS:
+        raise BadRecord("too_many", f"The record has {len(draft.hints)} hints; expected at most {MOST_PARTS}.")
+    hints: list[RawHint] = []
+    rejects: list[Reject] = []
+    for number, hint in enumerate(draft.hints, 1):
+        fault = _hint_fault(hint.text)
+        text = "" if fault else clean_hint(hint.text)
+        if not fault and not text:
+            fault = ("empty_hint", "is empty")
+        elif not fault and is_boilerplate(text):
+            fault = ("boilerplate_hint", f"says nothing about the answer: {quote(text)}")
+        if fault:
+            rejects.append(
+                _reject(item, source, "hint", fault[0], f"Hint {number} of the record {fault[1]}.", draft.record_id)
+            )
+            continue
+        scores = None if hint.scores is None else {}
+        for candidate, score in (hint.scores or {}).items():
+            if clean(candidate):
+                scores.setdefault(clean(candidate), score)
+        hints.append(RawHint(text, hint.rank, hint.convergence, hint.url, scores or None))
+    return SourceRecord(
+        RawQuestion(
+            source=source,
+            file=_file(item),
+            position=item.position,
+            record_id=draft.record_id,
+            question=question,
+            answers=answers,
+            hints=tuple(hints),
+            candidates=distinct(clean(candidate) for candidate in draft.candidates or _scored(draft.hints)),
+            coarse=draft.coarse,
+            fine=draft.fine,
+            difficulty=draft.difficulty,
+        ),
+        tuple(rejects),
+    )
+
+
+def _scored(hints: list[DraftHint]) -> list[str]:
+    """Return the candidates that hints were scored against, for sources that do not list them."""
+    return list(dict.fromkeys(candidate for hint in hints for candidate in hint.scores or {}))
+
+
+def _hint_fault(text: Any) -> tuple[str, str] | None:
+    if text is None:
+        return ("empty_hint", "is empty")
+    if not isinstance(text, str):
+        return ("wrong_type", f"must be a text, but it is {describe(text)}")
+    return None
+
+
+class _Repaired(dict):
+    """Repair of a record's candidates, each once: they come back in every hint's scores."""
+
+    def __call__(self, text: str) -> str:
+        if text not in self:
+            self[text] = repair(text)
+        return self[text]
+
+
+def _reject(item: Item, source: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:
+    detail = f"{item.where}: {detail}"
+    return Reject(
+        STAGE, kind, reason, detail, source=source, file=_file(item), position=item.position, record_id=record_id
+    )
+
+
+def _file(item: Item) -> str:
+    """Return the file's name as tables can hold it: what is no Unicode is replaced."""
+    return item.file.encode("utf-8", "replace").decode()
+
+
+def _own_id(item: Item) -> str | None:
+    """Return the id of a record that could not be used, as far as it has one."""
+    found = [item.value.get(name) for name in ("Q_ID", "id", "q_id")] if isinstance(item.value, dict) else []
+    for value in [*found, item.key]:
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            try:
+                return as_id(value, "id")
+            except BadRecord:
+                continue
+    return None

@@ -1,0 +1,151 @@
+"""From a file to raw values: JSON arrays record by record, JSON Lines line by line, each with its place for messages.
+
+A damaged array ends the file (nothing after the damage can be trusted); a damaged line costs that line alone.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from quit.errors import InputError
+from quit.sources.fields import LONGEST_QUOTE, BadRecord, Item, describe
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+def check_file(path: Path, expected: str) -> None:
+    """Raise ``InputError`` unless ``path`` is a readable file that is not empty."""
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; expected {expected}.")
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise InputError(f"{path} is empty; expected {expected}.")
+    except FileNotFoundError:
+        raise InputError(
+            f"{path} does not exist; expected {expected}. Check the path (working folder: {Path.cwd()})."
+        ) from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error}); expected {expected}.") from None
+
+
+def read_text(path: Path, expected: str) -> str:
+    """Return the text of a file in UTF-8, with or without a byte order mark. Raises ``InputError``."""
+    check_file(path, expected)
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is no UTF-8 text (byte {error.start}); expected {expected}.") from None
+
+
+def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Item]:
+    """Yield the records of a JSON file: array, object of id -> record or of split -> array, one record, or JSON Lines.
+
+    ``marks`` are keys that tell a record from an object of records. An array is decoded record by record, so that 100
+    MB of it need little more memory than its text. Raises ``InputError`` for what is no JSON, with line and column.
+    """
+    text = read_text(path, expected)
+    start = _skip(text, 0)
+    if text.startswith("[", start):
+        yield from _array(text, start, path, expected)
+        return
+    value, end = _decode(text, start, path, expected, "the file")
+    if _skip(text, end) < len(text):
+        del text, value
+        yield from line_items(path, expected)
+        return
+    if not isinstance(value, dict):
+        raise InputError(f"{path} holds {describe(value)}; expected {expected}.")
+    if marks & value.keys():
+        yield Item(value, 0, path.name, "record 0")
+        return
+    yield from _object(value, path)
+
+
+def line_items(path: Path, expected: str) -> Iterator[Item]:
+    """Yield the values of a JSON Lines file, blank lines left out; ``position`` is the line's number from 0.
+
+    A file that begins with ``[`` is read as a JSON array. Raises ``InputError`` for a missing or empty file.
+    """
+    check_file(path, expected)
+    with path.open("rb") as file:
+        if file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
+            text = read_text(path, expected)
+            yield from _array(text, _skip(text, 0), path, expected)
+            return
+        file.seek(0)
+        for index, line in enumerate(file):
+            line = line.removeprefix(codecs.BOM_UTF8) if index == 0 else line
+            if line.strip():
+                yield _line(line, index, path.name)
+
+
+def _line(line: bytes, index: int, file: str) -> Item:
+    where = f"line {index + 1}"
+    try:
+        return Item(json.loads(line.decode("utf-8")), index, file, where)
+    except UnicodeDecodeError as error:
+        fault = BadRecord("not_utf8", f"The line is no UTF-8 text (byte {error.start}).")
+    except json.JSONDecodeError as error:
+        fault = BadRecord("not_json", f"The line is no JSON: {error.msg}, column {error.colno}.")
+    except (ValueError, RecursionError):
+        fault = BadRecord("not_json", "The line is no usable JSON: a number too long or nesting too deep.")
+    return Item(None, index, file, where, fault=fault)
+
+
+def _object(value: dict[str, Any], path: Path) -> Iterator[Item]:
+    position = 0
+    many = sum(isinstance(part, list) for part in value.values()) > 1
+    for key, part in value.items():
+        # Splits number their records independently, so each counts as a file of its own.
+        file = f"{path.name}#{key[:LONGEST_QUOTE]}" if many else path.name
+        for record in part if isinstance(part, list) else [part]:
+            yield Item(record, position, file, f"record {position}", key=None if isinstance(part, list) else key)
+            position += 1
+
+
+def _array(text: str, start: int, path: Path, expected: str) -> Iterator[Item]:
+    at = _skip(text, start + 1)
+    position = 0
+    while not text.startswith("]", at):
+        value, at = _decode(text, at, path, expected, f"record {position}")
+        yield Item(value, position, path.name, f"record {position}")
+        position += 1
+        at = _skip(text, at)
+        if text.startswith(",", at):
+            at = _skip(text, at + 1)
+        elif not text.startswith("]", at):
+            raise _broken(text, at, path, expected, f"after record {position - 1}", "expected ',' or ']'")
+    if (rest := _skip(text, at + 1)) < len(text):
+        raise _broken(text, rest, path, expected, "after the end of the array", "unexpected text")
+
+
+def _skip(text: str, at: int) -> int:
+    return _SPACE.match(text, at).end()
+
+
+def _decode(text: str, at: int, path: Path, expected: str, where: str) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        raise _broken(text, error.pos, path, expected, f"in {where}", error.msg) from None
+    except (ValueError, RecursionError):
+        raise _broken(text, at, path, expected, f"in {where}", "a number too long or nesting too deep") from None
+
+
+def _broken(text: str, at: int, path: Path, expected: str, where: str, what: str) -> InputError:
+    line = text.count("\n", 0, at) + 1
+    column = at - text.rfind("\n", 0, at)
+    cut = (
+        " The file ends in the middle: is it cut off?"
+        if what.startswith("Unterminated") or at >= len(text.rstrip())
+        else ""
+    )
+    return InputError(f"{path} is no JSON: {what} {where} (line {line}, column {column}).{cut} Expected {expected}.")

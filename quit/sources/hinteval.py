@@ -1,0 +1,132 @@
+"""Datasets of the toolkit HintEval (Mozafari et al., 2025), stored with its ``Dataset.store_json``.
+
+``{name, ..., subsets: {name: {instances: {q_id: {question, answers, hints, metadata}}}}}``, where every metric is an
+object ``{name, value, metadata}`` whose key names its method, such as ``convergence-llm-llama-3-70b``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from quit.errors import InputError
+from quit.records import SourceRecord
+from quit.sources import fields
+from quit.sources.fields import LONGEST_QUOTE, Draft, DraftHint, Item, describe, quote
+from quit.sources.files import check_file, read_text
+
+EXPECTED = "a HintEval dataset as JSON (Dataset.store_json): an object with subsets -> instances"
+# By preference. HintEval's third method, `convergence-specificity-*`, looks at no candidate answers: another quantity.
+_CONVERGENCE = ("convergence", "convergence-llm-", "convergence-nn-")
+_HINTS = "a list of objects with 'hint'"
+_ANSWERS = "a list of objects with 'answer'"
+
+
+def read(path: Path) -> Iterator[SourceRecord]:
+    """Yield the instances of every subset; where there are several, each counts as a file of its own, ``FILE#SUBSET``.
+
+    Convergence, scores and candidates are taken from HintEval's convergence metrics. Raises ``InputError`` for what is
+    no such JSON or holds no usable record.
+    """
+    return fields.records(_items(path), "hinteval", parse, path, EXPECTED)
+
+
+def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+    """Return the checked parts of one instance. Raises ``BadRecord``."""
+    record_id = fields.as_id(key if key is not None else fields.need(record, "q_id", "an id"), "q_id")
+    asked = fields.as_object(fields.need(record, "question", "an object with 'question'"), "question")
+    kind = fields.as_object(asked.get("question_type") or {}, "question.question_type")
+    metadata = fields.as_object(asked.get("metadata") or {}, "question.metadata")
+    question = fields.as_text(fields.need(asked, "question", "a text", "question."), "question.question")
+    answers = fields.as_list(fields.need(record, "answers", _ANSWERS), "answers", _ANSWERS)
+    hints = fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
+    difficulty = metadata.get("difficulty")
+    return Draft(
+        record_id,
+        question,
+        [text for index, answer in enumerate(answers) for text in _answer(answer, f"answers[{index}]")],
+        [_hint(hint, f"hints[{index}]") for index, hint in enumerate(hints)],
+        candidates=_candidates(metadata),
+        coarse=fields.as_label(kind.get("major"), "question.question_type.major"),
+        fine=fields.as_label(kind.get("minor"), "question.question_type.minor"),
+        difficulty=fields.as_label(difficulty, "question.metadata.difficulty") if isinstance(difficulty, str) else None,
+    )
+
+
+def _answer(answer: Any, name: str) -> list[str]:
+    if isinstance(answer, dict):
+        answer = fields.need(answer, "answer", "a text", f"{name}.")
+    return [fields.as_text(answer, name)]
+
+
+def _hint(hint: Any, name: str) -> DraftHint:
+    if not isinstance(hint, dict):
+        return DraftHint(hint)
+    metrics = fields.as_object(hint.get("metrics") or {}, f"{name}.metrics")
+    chosen = _preferred(metrics)
+    metric = metrics.get(chosen) if chosen else None
+    about = metric if isinstance(metric, dict) else {"value": metric}
+    metadata = fields.as_object(about.get("metadata") or {}, f"{name}.metrics[convergence].metadata")
+    return DraftHint(
+        hint.get("hint"),
+        convergence=fields.as_convergence(about.get("value"), f"{name}.metrics[convergence]"),
+        url=fields.as_label(hint.get("source"), f"{name}.source"),
+        scores=fields.as_scores(metadata.get("scores"), f"{name}.metrics[convergence].metadata.scores"),
+    )
+
+
+def _preferred(metrics: dict[str, Any]) -> str | None:
+    for wanted in _CONVERGENCE:
+        found = sorted(name for name in metrics if name == wanted or (wanted.endswith("-") and name.startswith(wanted)))
+        if found:
+            return found[0]
+    return None
+
+
+def _candidates(metadata: dict[str, Any]) -> list[str]:
+    """Return the candidates that HintEval stored with the question (``candidate_answers-MODEL``)."""
+    for name in sorted(metadata):
+        if name == "candidate_answers" or name.startswith("candidate_answers-"):
+            return fields.as_texts(metadata[name] or [], "question.metadata.candidate_answers")
+    return []
+
+
+def _items(path: Path) -> Iterator[Item]:
+    check_file(path, EXPECTED)
+    with path.open("rb") as file:
+        if file.read(2) == b"\x1f\x8b":
+            # `Dataset.store` writes a compressed pickle; unpickling a file runs whatever code it holds.
+            raise InputError(
+                f"{path} is compressed (HintEval's Dataset.store?) and is not read, because a pickle can run code. "
+                "Load it in HintEval and write it with store_json."
+            )
+    try:
+        data = json.loads(read_text(path, EXPECTED))
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path} is no JSON: {error.msg} (line {error.lineno}, column {error.colno}). Expected {EXPECTED}."
+        ) from None
+    except (ValueError, RecursionError):
+        raise InputError(
+            f"{path} is no usable JSON: a number too long or nesting too deep. Expected {EXPECTED}."
+        ) from None
+    subsets = data.get("subsets") if isinstance(data, dict) else None
+    if not isinstance(subsets, dict | list):
+        raise InputError(f"{path} holds {describe(data)} without 'subsets'. Expected {EXPECTED}.")
+    named = (
+        list(subsets.items())
+        if isinstance(subsets, dict)
+        else [(str(index), part) for index, part in enumerate(subsets)]
+    )
+    position = 0
+    for name, subset in named:
+        instances = subset.get("instances") if isinstance(subset, dict) else None
+        if not isinstance(instances, dict | list):
+            raise InputError(f"{path}: subset {quote(name)} has no 'instances'. Expected {EXPECTED}.")
+        file = f"{path.name}#{name[:LONGEST_QUOTE]}" if len(named) > 1 else path.name
+        pairs = instances.items() if isinstance(instances, dict) else ((None, instance) for instance in instances)
+        for key, instance in pairs:
+            yield Item(instance, position, file, f"subset {quote(name)}, instance {position}", key=key)
+            position += 1

@@ -1,0 +1,118 @@
+"""A Hugging Face dataset on disk with the documented schema's columns. Nothing is fetched and no code is run."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from quit.errors import InputError, MissingDependency
+from quit.records import SourceRecord
+from quit.sources import fields, jsonl
+from quit.sources.fields import Draft, Item, quote
+
+EXPECTED = "a folder that datasets.load_from_disk or load_dataset loads, with id, question, answers and hints"
+_FRONT_MATTER = re.compile(r"\A\ufeff?---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
+_FORMATS = ("parquet", "json", "arrow")
+"""Formats that hold rows of text and numbers; others (archives, images) are no questions, and some can run code."""
+_DAMAGED = (OSError, ValueError, TypeError, KeyError, AttributeError)
+"""What ``datasets`` raises, beside its own errors, where a file's content is not what it expects."""
+_CARDS = ("README.md", ".huggingface.yaml")
+
+
+def read(path: Path) -> Iterator[SourceRecord]:
+    """Yield the records of all splits of a dataset folder; where there are several, each is ``FOLDER#SPLIT``.
+
+    Raises ``InputError`` for a folder that is no dataset, has several configurations, points outside itself or holds no
+    usable record, and ``MissingDependency`` where the package ``datasets`` is not installed.
+    """
+    return fields.records(_items(path), "huggingface", parse, path, EXPECTED)
+
+
+def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+    """Return the checked parts of one row. Raises ``BadRecord``."""
+    hints = record.get("hints")
+    return jsonl.parse({**record, "hints": _transposed(hints)} if isinstance(hints, dict) else record, key)
+
+
+def _transposed(columns: dict[str, Any]) -> Any:
+    """Return a list of objects for an object of lists, which is what ``datasets`` makes of a sequence of objects."""
+    lists = [column for column in columns.values() if isinstance(column, list)]
+    if len(lists) != len(columns) or len({len(column) for column in lists}) != 1:
+        return columns
+    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+
+
+def _items(path: Path) -> Iterator[Item]:
+    try:
+        import datasets
+    except ImportError:
+        raise MissingDependency("A Hugging Face dataset needs the package datasets: pip install datasets") from None
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "does not exist"
+        raise InputError(f"{path} {what}; expected {EXPECTED}.")
+    try:
+        splits = _splits(path, datasets)
+        for split, rows in splits.items():
+            file = path.name if len(splits) == 1 else f"{path.name}#{split}"
+            for position, row in enumerate(rows):
+                yield Item(row, position, file, f"split {split}, row {position}")
+    except (*_DAMAGED, pa.ArrowException, datasets.exceptions.DatasetsError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError(f"{path} could not be read as a dataset ({reason}); expected {EXPECTED}.") from error
+
+
+def _splits(path: Path, datasets: Any) -> dict[str, Any]:
+    if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+        loaded = datasets.load_from_disk(str(path))
+    else:
+        if not any(part.is_file() for part in path.rglob("*")):
+            raise InputError(f"{path} is empty; expected {EXPECTED}.")
+        _check_local(path)
+        with tempfile.TemporaryDirectory() as cache:
+            builder = datasets.load_dataset_builder(str(path), cache_dir=cache)
+            if (kind := type(builder).__module__.rpartition(".")[2]) not in _FORMATS:
+                raise InputError(f"{path} is a dataset of kind {kind!r}; expected {' or '.join(_FORMATS)} files.")
+            # Streaming reads the files where they are; otherwise a copy of them would be left in the user's cache.
+            loaded = builder.as_streaming_dataset()
+    if not isinstance(loaded, dict):
+        return {str(loaded.split or "all"): loaded}
+    return {str(split): rows for split, rows in loaded.items()}
+
+
+def _check_local(path: Path) -> None:
+    """Raise ``InputError`` where the dataset's card has several configurations or names files outside the folder."""
+    import yaml
+
+    for name in _CARDS:
+        card = path / name
+        if not card.is_file():
+            continue
+        text = card.read_text(encoding="utf-8", errors="replace")
+        found = _FRONT_MATTER.match(text)
+        try:
+            about = yaml.safe_load(found[1] if found else "" if name.endswith(".md") else text)
+        except yaml.YAMLError as error:
+            raise InputError(f"{card} has no readable YAML header ({' '.join(str(error).split())[:200]}).") from None
+        configs = about.get("configs") if isinstance(about, dict) else None
+        configs = [config for config in configs if isinstance(config, dict)] if isinstance(configs, list) else []
+        if len({config.get("config_name", "default") for config in configs}) > 1:
+            names = ", ".join(str(config.get("config_name", "default")) for config in configs)
+            raise InputError(f"{path} holds several configurations ({names}); give the folder of the one to read.")
+        for file in _strings([[config.get("data_files"), config.get("data_dir")] for config in configs]):
+            if "://" in file or file.startswith(("/", "~")) or ".." in Path(file).parts:
+                raise InputError(
+                    f"{card} names data files outside the folder ({quote(file)}); only local datasets are read."
+                )
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _strings(part)

@@ -1,0 +1,75 @@
+"""The documented schema of a user's own questions, as JSON Lines or Parquet: see ``schemas/question.schema.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quit.errors import InputError
+from quit.records import SourceRecord
+from quit.sources import fields
+from quit.sources.fields import Draft, DraftHint, Item
+from quit.sources.files import check_file, line_items
+
+EXPECTED = "JSON Lines or Parquet with id, question, answers and hints (schemas/question.schema.json)"
+_HINTS = "a list of texts or of objects with 'hint'"
+
+
+def read(path: Path) -> Iterator[SourceRecord]:
+    """Yield the records of a file of the documented schema; a name that ends in ``.parquet`` is read as Parquet.
+
+    One bad line rejects that line alone, with its number. Unknown keys are left out; where a required key is missing, a
+    near miss among them is named. Raises ``InputError`` for a file that cannot be read or holds no usable record.
+    """
+    items = _parquet(path) if path.suffix.lower() == ".parquet" else line_items(path, EXPECTED)
+    return fields.records(items, "jsonl", parse, path, EXPECTED)
+
+
+def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+    """Return the checked parts of one record. Raises ``BadRecord``."""
+    record_id = fields.as_id(fields.need(record, "id", "a text or a whole number"), "id")
+    question = fields.as_text(fields.need(record, "question", "a text"), "question")
+    answers = fields.as_texts(fields.need(record, "answers", "a text or a list of texts"), "answers")
+    hints = fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
+    kind = fields.as_object(record.get("question_type") or {}, "question_type")
+    return Draft(
+        record_id,
+        question,
+        answers,
+        [_hint(hint, f"hints[{index}]") for index, hint in enumerate(hints)],
+        candidates=fields.as_texts(record.get("candidates") or [], "candidates"),
+        coarse=fields.as_label(kind.get("coarse"), "question_type.coarse"),
+        fine=fields.as_label(kind.get("fine"), "question_type.fine"),
+        difficulty=fields.as_label(record.get("difficulty"), "difficulty"),
+    )
+
+
+def _hint(hint: Any, name: str) -> DraftHint:
+    if not isinstance(hint, dict):
+        return DraftHint(hint)
+    if "hint" not in hint and "text" not in hint:
+        fields.need(hint, "hint", "a text", f"{name}.")
+    return DraftHint(
+        hint.get("hint") if hint.get("hint") is not None else hint.get("text"),
+        rank=fields.as_rank(hint.get("rank"), f"{name}.rank"),
+        convergence=fields.as_convergence(hint.get("convergence"), f"{name}.convergence"),
+        url=fields.as_label(hint.get("url"), f"{name}.url"),
+        scores=fields.as_scores(hint.get("scores"), f"{name}.scores"),
+    )
+
+
+def _parquet(path: Path) -> Iterator[Item]:
+    check_file(path, EXPECTED)
+    position = 0
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=1000):
+                for row in batch.to_pylist():
+                    yield Item(row, position, path.name, f"row {position}")
+                    position += 1
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path} is no readable Parquet file ({error}); expected {EXPECTED}.") from None

@@ -1,0 +1,77 @@
+"""WikiHint (Mozafari, Gerhold, Jatowt, SIGIR 2025): questions with five hints written and ranked by people.
+
+Its text holds mojibake (UTF-8 read as Latin-1) and no-break spaces; ranks are texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from quit.records import SourceRecord
+from quit.sources import fields
+from quit.sources.fields import Draft, DraftHint
+from quit.sources.files import json_items
+
+EXPECTED = "a WikiHint file: a JSON array of objects with id, question, answer and hints"
+_MARKS = frozenset({"question", "hints", "answer"})
+_HINTS = "a list of objects with 'hint'"
+
+
+def read(path: Path) -> Iterator[SourceRecord]:
+    """Yield the records of a WikiHint JSON file: an array, or an object of id -> record or of split -> array.
+
+    ``id``, ``question``, ``answer`` and ``hints`` are required; question, answer and hint may be objects or plain
+    texts. Raises ``InputError`` for what is no JSON or holds no usable record.
+    """
+    return fields.records(json_items(path, EXPECTED, _MARKS), "wikihint", parse, path, EXPECTED)
+
+
+def parse(record: dict[str, Any], key: str | None = None) -> Draft:
+    """Return the checked parts of one record. Raises ``BadRecord``."""
+    record_id = fields.as_id(
+        key if key is not None and "id" not in record else fields.need(record, "id", "an id"), "id"
+    )
+    asked = fields.need(record, "question", "an object with 'question'")
+    about = asked if isinstance(asked, dict) else {}
+    question = fields.need(about, "question", "a text", "question.") if about or isinstance(asked, dict) else asked
+    kind = fields.as_object(about.get("question_type") or {}, "question.question_type")
+    return Draft(
+        record_id,
+        fields.as_text(question, "question.question"),
+        _answers(record),
+        [_hint(hint, f"hints[{index}]") for index, hint in enumerate(_hints(record))],
+        candidates=fields.as_texts(about.get("candidate_answers") or [], "question.candidate_answers"),
+        coarse=fields.as_label(kind.get("major"), "question.question_type.major"),
+        fine=fields.as_label(kind.get("minor"), "question.question_type.minor"),
+        difficulty=fields.as_label(about.get("difficulty"), "question.difficulty"),
+    )
+
+
+def _answers(record: dict[str, Any]) -> list[str]:
+    given = record["answers"] if record.get("answer") is None and record.get("answers") else None
+    if given is None:
+        given = fields.need(record, "answer", "an object with 'answer'")
+    answers: list[str] = []
+    for answer in given if isinstance(given, list) else [given]:
+        if isinstance(answer, dict):
+            answer = fields.need(answer, "answer", "a text", "answer.")
+        answers += fields.as_texts(answer, "answer.answer")
+    return answers
+
+
+def _hints(record: dict[str, Any]) -> list:
+    return fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
+
+
+def _hint(hint: Any, name: str) -> DraftHint:
+    if not isinstance(hint, dict):
+        return DraftHint(hint)
+    metrics = fields.as_object(hint.get("metrics") or {}, f"{name}.metrics")
+    return DraftHint(
+        hint.get("hint"),
+        rank=fields.as_rank(hint.get("rank"), f"{name}.rank"),
+        convergence=fields.as_convergence(metrics.get("convergence"), f"{name}.metrics.convergence"),
+        url=fields.as_label(hint.get("source"), f"{name}.source"),
+    )

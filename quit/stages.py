@@ -1,0 +1,249 @@
+"""The way of the data, one entry a stage: what it reads, what it makes, which settings and models it depends on.
+
+A stage is a function from tables to tables. It knows nothing of Prefect, paths or progress bars; :mod:`quit.pipeline` gives it its
+tables, shard by shard, and keeps what it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit.construct.convergence import rank_hints
+from quit.construct.describe import describe
+from quit.construct.label import judge_answers, label_passages, read_passages
+from quit.construct.leakage import filter_leaks
+from quit.construct.passages import enumerate_passages
+from quit.construct.probe import parametric, probe
+from quit.construct.split import split_questions
+from quit.models.factory import Models
+from quit.settings import Settings
+
+Tables = Mapping[str, pa.Table]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a stage is given beside its shard: ``whole`` tables of the collection, settings, models, and its reader if it has one."""
+
+    whole: Tables
+    settings: Settings
+    models: Models
+    reader: str | None = None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage.
+
+    ``inputs``: tables it gets shard by shard; ``whole``: tables it gets whole. ``sections``: settings in its fingerprint.
+    ``models``: models in its fingerprint (``reader``: its own, ``readers``: all). ``scope``: ``shard`` or ``collection``
+    (one task). ``per_reader``: it runs once a reader, so a new reader leaves the others' answers alone. ``version`` rises
+    whenever the same inputs would give other rows.
+    """
+
+    name: str
+    number: int
+    run: Callable[[Tables, Context], dict[str, pa.Table]]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    scope: Literal["shard", "collection"] = "shard"
+    per_reader: bool = False
+    version: int = 1
+    doc: str = ""
+
+
+def _filter(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    models, settings = context.models, context.settings
+    return filter_leaks(
+        tables["questions"], tables["hints"], models.equivalence, models.encoder, settings.leakage, settings.convergence.hints
+    )
+
+
+def _rank(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    every_answer = pc.list_flatten(context.whole["questions"].column("answers")).to_pylist()
+    return rank_hints(
+        tables["questions"],
+        tables["hints"],
+        tables["usable_hints"],
+        tables["candidates"],
+        tables["scores"],
+        every_answer,
+        context.models.encoder,
+        context.settings.convergence,
+    )
+
+
+def _describe(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    models, settings = context.models, context.settings
+    made = describe(
+        tables["questions"],
+        tables["ranked_hints"],
+        models.question_types,
+        models.encoder,
+        settings.question_type,
+        settings.difficulty,
+    )
+    return {"descriptions": made}
+
+
+def _reader(name: str, context: Context):
+    return context.models.reader(
+        name, context.whole["questions"], context.whole["candidates"], context.whole["descriptions"]
+    )
+
+
+def _probe(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    readers = [_reader(reader.name, context) for reader in context.settings.readers]
+    made = probe(
+        tables["questions"], tables["descriptions"], readers, context.models.judge, context.settings.probe.repetitions
+    )
+    return {"probe_answers": made}
+
+
+def _split(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    return split_questions(tables["questions"], parametric(tables["probe_answers"]), context.settings.split)
+
+
+def _enumerate(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    return {"passages": enumerate_passages(tables["splits"].column("question_id"), context.settings.convergence.hints)}
+
+
+def _read(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    assert context.reader is not None
+    reader = _reader(context.reader, context)
+    made = read_passages(
+        tables["questions"], tables["ranked_hints"], tables["descriptions"], tables["passages"], reader
+    )
+    return {"answers": made}
+
+
+def _judge(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    return {"verdicts": judge_answers(tables["questions"], tables["answers"], context.models.judge)}
+
+
+def _label(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    answers = tables["answers"]
+    named = {
+        labeler.name: answers.filter(pc.equal(answers.column("reader"), labeler.name)) for labeler in context.settings.labelers
+    }
+    return label_passages(tables["questions"], tables["passages"], named, tables["verdicts"])
+
+
+def _collect(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    raise NotImplementedError("collect reads files, not tables: quit.pipeline calls it with its sources")
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage(
+        "collect",
+        1,
+        _collect,
+        inputs=(),
+        outputs=("questions", "origins", "hints", "candidates", "scores", "rejects"),
+        sections=("collect", "convergence.hints"),
+        scope="collection",
+        doc="Read the sources, repair and pool their records.",
+    ),
+    Stage(
+        "filter",
+        2,
+        _filter,
+        inputs=("questions", "hints"),
+        outputs=("leak_findings", "usable_hints", "rejects"),
+        sections=("leakage", "convergence.hints"),
+        models=("equivalence", "encoder"),
+        doc="Discard questions whose hints give the answer away.",
+    ),
+    Stage(
+        "rank",
+        3,
+        _rank,
+        inputs=("questions", "hints", "usable_hints", "candidates", "scores"),
+        whole=("questions",),
+        outputs=("ranked_hints", "rejects"),
+        sections=("convergence",),
+        models=("encoder",),
+        doc="Order hints by convergence and keep five.",
+    ),
+    Stage(
+        "describe",
+        4,
+        _describe,
+        inputs=("questions", "ranked_hints"),
+        outputs=("descriptions",),
+        sections=("question_type", "difficulty"),
+        models=("question_types", "encoder"),
+        scope="collection",
+        doc="Question type and difficulty.",
+    ),
+    Stage(
+        "probe",
+        5,
+        _probe,
+        inputs=("questions", "descriptions"),
+        whole=("questions", "candidates", "descriptions"),
+        outputs=("probe_answers",),
+        sections=("probe",),
+        models=("readers", "judge"),
+        doc="Ask every reader the question alone.",
+    ),
+    Stage(
+        "split",
+        6,
+        _split,
+        inputs=("questions", "probe_answers"),
+        outputs=("splits", "rejects"),
+        sections=("split",),
+        scope="collection",
+        doc="Draw train, dev and test.",
+    ),
+    Stage(
+        "enumerate",
+        7,
+        _enumerate,
+        inputs=("splits",),
+        outputs=("passages",),
+        sections=("convergence.hints",),
+        doc="List the 325 ordered selections of five hints.",
+    ),
+    Stage(
+        "read",
+        8,
+        _read,
+        inputs=("questions", "ranked_hints", "descriptions", "passages"),
+        whole=("questions", "candidates", "descriptions"),
+        outputs=("answers",),
+        sections=("labels",),
+        models=("reader",),
+        per_reader=True,
+        doc="Each reader answers from every passage.",
+    ),
+    Stage(
+        "judge",
+        9,
+        _judge,
+        inputs=("questions", "answers"),
+        outputs=("verdicts",),
+        sections=("judge",),
+        models=("judge",),
+        doc="One verdict on each distinct answer.",
+    ),
+    Stage(
+        "label",
+        10,
+        _label,
+        inputs=("questions", "passages", "answers", "verdicts"),
+        outputs=("labels", "valid_answers"),
+        sections=("readers",),
+        doc="Label each passage 2 or 1.",
+    ),
+)
+"""The stages in pipeline order. Human review and label updates follow the last one."""

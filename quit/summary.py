@@ -1,0 +1,145 @@
+"""What a workspace holds, stage by stage: for ``quit status``, the end of a run, and the flow's summary artifact."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from quit.stages import STAGES
+from quit.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """One stage run: ``state`` is ``complete``, ``partial`` or ``to do``; ``rows`` counts its tables, ``rejects`` its reasons."""
+
+    number: int
+    run: str
+    doc: str
+    state: str
+    rows: dict[str, int] = field(default_factory=dict)
+    rejects: dict[str, int] = field(default_factory=dict)
+    shards_done: int = 0
+    shards: int = 0
+
+
+def status(workspace: Workspace, pipeline: Any = None) -> list[StageStatus]:
+    """Return the state of every stage run.
+
+    ``pipeline``: the workspace's :class:`quit.pipeline.Pipeline`, if its sources can still be read; it tells how far an
+    unfinished stage is.
+    """
+    current = workspace.current()
+    rejects = rejects_by_stage(workspace)
+    keys = [(run.stage, run.key) for run in pipeline.runs] if pipeline else _keys(workspace)
+    found = []
+    for stage, key in keys:
+        if key in current:
+            tables = current[key][1]["tables"]
+            rows = {name: facts["rows"] for name, facts in tables.items() if name != "rejects"}
+            shards = len(next(iter(tables.values()))["parts"])
+            found.append(StageStatus(stage.number, key, stage.doc, "complete", rows, rejects.get(stage.name, {}), shards, shards))
+            continue
+        done = shards = 0
+        if pipeline and ("collect" in current or key == "collect"):
+            run = pipeline.run(stage.name, key.partition(":")[2] or None)
+            shards = len(pipeline.shards(run))
+            done = shards - len(pipeline.pending(run))
+        found.append(StageStatus(stage.number, key, stage.doc, "partial" if done else "to do", shards_done=done, shards=shards))
+    return found
+
+
+def _keys(workspace: Workspace) -> list[tuple[Any, str]]:
+    state = list(workspace.state)
+    keys = []
+    for stage in STAGES:
+        mine = [key for key in state if key.partition(":")[0] == stage.name]
+        keys += [(stage, key) for key in mine or [stage.name]]
+    return keys
+
+
+def rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
+    """Return stage -> ``kind: reason`` -> count."""
+    with workspace.connect() as connection:
+        rows = connection.execute(
+            "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
+        ).fetchall()
+    found: dict[str, dict[str, int]] = {}
+    for stage, reason, count in rows:
+        found.setdefault(stage, {})[reason] = count
+    return found
+
+
+def funnel(workspace: Workspace) -> list[tuple[str, int]]:
+    """Return (what, number of questions) from collected to labelled."""
+    with workspace.connect() as connection:
+        count = lambda sql: connection.execute(sql).fetchone()[0]  # noqa: E731
+        steps = [
+            ("source records", count("SELECT count(*) FROM origins")),
+            ("questions collected", count("SELECT count(*) FROM questions")),
+            ("without answer leakage", count("SELECT count(DISTINCT question_id) FROM usable_hints")),
+            ("with five ranked hints", count("SELECT count(DISTINCT question_id) FROM ranked_hints")),
+        ]
+        for split in ("train", "dev", "test"):
+            steps.append((f"in {split}", count(f"SELECT count(*) FROM splits WHERE split = '{split}'")))
+    return steps
+
+
+def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
+    """Return (number of hints, passages, passages labelled 2), ascending (paper, figure 6)."""
+    with workspace.connect() as connection:
+        return connection.execute(
+            "SELECT length(permutation), count(*), count(*) FILTER (label = 2) FROM labels GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+
+
+def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int]]:
+    """Return (reader, passages, NO ANSWER, correct) for each reader of the current answers."""
+    with workspace.connect() as connection:
+        from quit.evaluate.normalize import normalize_answer
+
+        distinct = connection.execute("SELECT DISTINCT question_id, answer FROM answers").arrow().read_all()
+        keys = [normalize_answer(text) for text in distinct.column("answer").to_pylist()]
+        connection.register("forms", distinct.append_column("answer_key", [keys]))
+        return connection.execute(
+            """
+            SELECT a.reader, count(*), count(*) FILTER (a.answer = 'NO ANSWER'), count(*) FILTER (coalesce(v.correct, false))
+            FROM answers a JOIN forms f USING (question_id, answer) LEFT JOIN verdicts v USING (question_id, answer_key)
+            GROUP BY a.reader ORDER BY a.reader
+            """
+        ).fetchall()
+
+
+def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
+    """Return the whole summary as JSON-like values."""
+    return {
+        "workspace": str(workspace.path),
+        "stages": [asdict(row) for row in status(workspace, pipeline)],
+        "funnel": dict(funnel(workspace)),
+        "labels_by_hints": [
+            {"hints": hints, "passages": passages, "label_2": right} for hints, passages, right in labels_by_hints(workspace)
+        ],
+        "readers": [
+            {"reader": name, "passages": count, "no_answer": none, "correct": right}
+            for name, count, none, right in readers_table(workspace)
+        ],
+    }
+
+
+def markdown_summary(workspace: Workspace) -> str:
+    """Return the summary of a build as Markdown."""
+    lines = [f"# Build of `{workspace.path.name}`", "", "| stage | rows | left out |", "|---|---|---|"]
+    for row in status(workspace):
+        rows = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in row.rows.items())
+        left = ", ".join(f"{count:,} {reason}" for reason, count in row.rejects.items())
+        lines.append(f"| {row.number} {row.run} | {rows or row.state} | {left} |")
+    lines += ["", "| questions | |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in funnel(workspace))]
+    lines += ["", "| hints in the passage | passages | label 2 | share |", "|---|---|---|---|"]
+    lines += [
+        f"| {hints} | {passages:,} | {right:,} | {right / passages:.1%} |" for hints, passages, right in labels_by_hints(workspace)
+    ]
+    lines += ["", "| reader | passages | NO ANSWER | correct |", "|---|---|---|---|"]
+    lines += [
+        f"| {name} | {count:,} | {none / count:.1%} | {right / count:.1%} |" for name, count, none, right in readers_table(workspace)
+    ]
+    return "\n".join(lines) + "\n"

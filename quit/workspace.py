@@ -1,0 +1,323 @@
+"""A workspace: Parquet parts in numbered folders, one manifest a stage, DuckDB to ask questions.
+
+::
+
+    W/workspace.json                                   layout version
+    W/build.json                                       profile, settings and sources of the last build
+    W/state.json                                       stage run -> fingerprint of its current tables
+    W/tables/03_rank/<fingerprint>/ranked_hints/part-00000-of-00002.parquet
+    W/tables/03_rank/<fingerprint>/manifest.json       written last: its presence marks the stage as complete
+
+Every file is written under a temporary name, flushed to disk and moved into place, so a run killed anywhere leaves whole files
+or none. Tables of older fingerprints stay until someone removes them: going back to old settings costs nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+
+import schemas
+from quit.errors import WorkspaceError
+
+
+@dataclass(frozen=True)
+class Range:
+    """A shard: the questions with ``first <= question_id < end`` (None: no bound), number ``index`` of ``count``."""
+
+    index: int
+    count: int
+    first: str | None = None
+    end: str | None = None
+
+    def holds(self, first: str | None, last: str | None) -> bool:
+        """Whether ids between ``first`` and ``last`` (inclusive) all lie in this range."""
+        if first is None or last is None:
+            return False
+        return (self.first is None or first >= self.first) and (self.end is None or last < self.end)
+
+    def misses(self, first: str | None, last: str | None) -> bool:
+        """Whether no id between ``first`` and ``last`` lies in this range."""
+        if first is None or last is None:
+            return True
+        return (self.first is not None and last < self.first) or (self.end is not None and first >= self.end)
+
+
+WHOLE = Range(0, 1)
+
+
+def ranges(question_ids: Sequence[str], count: int) -> list[Range]:
+    """Cut sorted ids into ``count`` contiguous ranges of nearly equal length (fewer, if there are fewer questions)."""
+    count = max(1, min(count, len(question_ids)))
+    cuts = [question_ids[len(question_ids) * index // count] for index in range(1, count)]
+    bounds = [None, *cuts, None]
+    return [Range(index, count, bounds[index], bounds[index + 1]) for index in range(count)]
+
+
+class Workspace:
+    """One folder of tables. Open it with :meth:`open` or :meth:`create`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def open(cls, path: str | Path) -> Workspace:
+        """Open an existing workspace. Raises :class:`WorkspaceError` when there is none, or one this program cannot read."""
+        path = Path(path)
+        marker = path / "workspace.json"
+        if not marker.is_file():
+            raise WorkspaceError(f"{path} is no workspace. Make one with: quit build -w {path} --source triviahg:FILE")
+        found = _read_json(marker).get("format")
+        if not isinstance(found, int):
+            raise WorkspaceError(f"{marker} names no format. It is damaged; restore it, or build into a new folder.")
+        if found > schemas.WORKSPACE_FORMAT:
+            raise WorkspaceError(
+                f"The workspace {path} has format {found}; this program knows up to {schemas.WORKSPACE_FORMAT}. Use a newer program."
+            )
+        return cls(path)
+
+    @classmethod
+    def create(cls, path: str | Path) -> Workspace:
+        """Open a workspace, making it where there is none. A folder with other things in it is refused."""
+        path = Path(path)
+        if (path / "workspace.json").is_file():
+            return cls.open(path)
+        if path.is_dir() and any(path.iterdir()):
+            raise WorkspaceError(f"{path} holds other files and is no workspace. Name a new or an empty folder.")
+        with writing(path):
+            path.mkdir(parents=True, exist_ok=True)
+            write_json(path / "workspace.json", {"format": schemas.WORKSPACE_FORMAT})
+        return cls(path)
+
+    # Locking
+
+    @contextmanager
+    def lock(self, seconds: float, waiting: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+        """Hold the workspace for one run. The system frees the lock when a process dies, however it dies.
+
+        ``waiting`` is told once who holds it. Raises :class:`WorkspaceError` when it is still held after ``seconds``.
+        """
+        holder = self.path / "lock.json"
+        lock = FileLock(self.path / "lock")
+        try:
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                waiting(f"Another run holds {self.path} ({_holder(holder)}); waiting for it.")
+                lock.acquire(timeout=seconds)
+        except Timeout:
+            raise WorkspaceError(
+                f"Another run still holds {self.path} ({_holder(holder)}) after {seconds:g} s. Try again when it has finished."
+            ) from None
+        except OSError as error:
+            raise WorkspaceError(f"Cannot lock {self.path}: {error}. Check that you may write there.") from error
+        try:
+            write_json(holder, {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")})
+            yield
+        finally:
+            holder.unlink(missing_ok=True)
+            lock.release()
+
+    # State
+
+    @property
+    def state(self) -> dict[str, str]:
+        """Stage run (``rank``, ``read:minilm-late``) to the fingerprint of its current tables, in pipeline order."""
+        return _read_json(self.path / "state.json", default={})
+
+    def set_current(self, state: Mapping[str, str]) -> None:
+        """Make these fingerprints the current ones."""
+        if dict(state) != self.state:
+            write_json(self.path / "state.json", dict(state))
+
+    @property
+    def build(self) -> dict[str, Any] | None:
+        """Profile, settings and sources of the last build, or None."""
+        return _read_json(self.path / "build.json", default=None)
+
+    def set_build(self, values: Mapping[str, Any]) -> None:
+        """Remember how this workspace is built."""
+        if dict(values) != self.build:
+            write_json(self.path / "build.json", dict(values))
+
+    # Stage runs
+
+    def folder(self, run: str, number: int, fingerprint: str) -> Path:
+        """Return the folder of a stage run's tables."""
+        return self.path / "tables" / f"{number:02d}_{run.replace(':', '_')}" / fingerprint
+
+    def manifest(self, folder: Path) -> dict[str, Any] | None:
+        """Return the manifest of a complete stage run, or None."""
+        return _read_json(folder / "manifest.json", default=None)
+
+    def part_done(self, folder: Path, outputs: Sequence[str], shard: Range) -> bool:
+        """Whether every table of a stage run has this shard's part."""
+        return all((folder / name / _part(shard)).is_file() for name in outputs)
+
+    def write_part(self, folder: Path, shard: Range, tables: Mapping[str, pa.Table]) -> None:
+        """Write one shard's part of every table of a stage run."""
+        for name, rows in tables.items():
+            target = folder / name / _part(shard)
+            rows = rows.cast(schemas.table(name).schema)
+            with writing(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                temporary = target.with_name(f".{target.name}.{os.getpid()}")
+                pq.write_table(rows, temporary, compression="zstd", row_group_size=1 << 20)
+                _move(temporary, target)
+
+    def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, Any]) -> None:
+        """Write a stage run's manifest and remove what no part of it is (left by an interrupted run with other shards)."""
+        tables: dict[str, Any] = {}
+        for name in outputs:
+            wanted = [_part(Range(index, count)) for index in range(count)]
+            parts = [_describe(folder / name / part, name) for part in wanted]
+            for path in (folder / name).iterdir():
+                if path.name not in wanted:
+                    path.unlink()
+            tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
+        write_json(folder / "manifest.json", {**facts, "tables": tables})
+
+    # Reading
+
+    def current(self) -> dict[str, tuple[Path, dict[str, Any]]]:
+        """Return stage run -> (folder, manifest) of the current tables; an incomplete run is left out."""
+        found: dict[str, tuple[Path, dict[str, Any]]] = {}
+        for run, fingerprint in self.state.items():
+            for folder in sorted((self.path / "tables").glob(f"*_{run.replace(':', '_')}/{fingerprint}")):
+                manifest = self.manifest(folder)
+                if manifest is not None:
+                    found[run] = (folder, manifest)
+        return found
+
+    def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
+        """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it."""
+        files: list[tuple[Path, bool]] = []
+        for run, (folder, manifest) in self.current().items():
+            if name in manifest["tables"] and (runs is None or run in runs):
+                for part in manifest["tables"][name]["parts"]:
+                    if part["rows"] and (shard == WHOLE or not shard.misses(part["first"], part["last"])):
+                        files.append((folder / name / part["file"], shard == WHOLE or shard.holds(part["first"], part["last"])))
+        return files
+
+    def read(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> pa.Table:
+        """Return the current rows of a table, all of them or one shard's (empty if no stage has made any)."""
+        pieces = []
+        for path, whole in self.part_files(name, shard, runs):
+            rows = _read_parquet(path)
+            if not whole:
+                ids = rows.column("question_id")
+                keep = pa.array([True] * len(rows)) if shard.first is None else pc.greater_equal(ids, shard.first)
+                if shard.end is not None:
+                    keep = pc.and_(keep, pc.less(ids, shard.end))
+                rows = rows.filter(keep)
+            pieces.append(rows)
+        schema = schemas.table(name).schema
+        return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()
+
+    def damaged(self) -> list[Path]:
+        """Return the current part files that are missing or do not have the checksum of their manifest."""
+        found = []
+        for folder, manifest in self.current().values():
+            for name, facts in manifest["tables"].items():
+                for part in facts["parts"]:
+                    path = folder / name / part["file"]
+                    if not path.is_file() or _checksum(path) != part["sha256"]:
+                        found.append(path)
+        return found
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """Return an in-memory DuckDB with one view a table over the current Parquet files."""
+        connection = duckdb.connect()
+        for name, contract in schemas.TABLES.items():
+            files = [str(path) for path, _ in self.part_files(name)]
+            if files:
+                listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}])")
+            else:
+                connection.register(name, contract.schema.empty_table())
+        return connection
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Turn the system's refusals to write into one clear line: full disk, no permission, no such folder."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise WorkspaceError(
+                f"The disk is full: could not write {target}. Free some space and run the same command again; what is done stays done."
+            ) from error
+        raise WorkspaceError(f"Could not write {target}: {error.strerror or error}. Check the path and its permissions.") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON under a temporary name and move it into place (keys keep their order)."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        _move(temporary, path)
+
+
+def _move(temporary: Path, target: Path) -> None:
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(temporary, target)
+
+
+def _part(shard: Range) -> str:
+    return f"part-{shard.index:05d}-of-{shard.count:05d}.parquet"
+
+
+def _describe(path: Path, table: str) -> dict[str, Any]:
+    parquet = pq.ParquetFile(path)
+    described: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows, "bytes": path.stat().st_size}
+    if "question_id" in parquet.schema_arrow.names and table != "rejects":
+        # No order is assumed: whatever a stage's row order, these bound the part's questions.
+        bounds = pc.min_max(parquet.read(["question_id"]).column(0))
+        described |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
+    return {**described, "sha256": _checksum(path)}
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_parquet(path: Path) -> pa.Table:
+    try:
+        return pq.read_table(path, partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise WorkspaceError(f"{path} cannot be read: {error}. Delete its folder and build again to make it anew.") from error
+
+
+def _read_json(path: Path, **default: Any) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        if "default" in default:
+            return default["default"]
+        raise WorkspaceError(f"{path} is missing.") from None
+    except (OSError, ValueError) as error:
+        raise WorkspaceError(f"{path} cannot be read: {error}. Delete it and build again.") from error
+
+
+def _holder(path: Path) -> str:
+    found = _read_json(path, default=None) or {}
+    return f"process {found.get('pid', '?')} on {found.get('host', '?')} since {found.get('since', '?')}"

@@ -1,0 +1,326 @@
+"""Pooling: the real files against counts made another way, dirty cases, and the promise that nothing is lost."""
+
+import json
+from collections import Counter
+from itertools import count
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quit.construct.collect import collect
+from quit.errors import InputError, SettingsError
+from quit.evaluate.normalize import normalize_answer, normalize_question
+from quit.records import RawHint, RawQuestion, Reject, SourceRecord
+from quit.sources import parse_source, read_sources
+from schemas import table
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+COPILOT, GPT, LLAMA = (f"triviahg:{DATA}/triviahg/{name}.json" for name in ("Copilot", "GPT_3.5", "LLaMA_7b_Finetuned"))
+WIKIHINT = f"wikihint:{DATA}/wikihint/test_first50.json"
+TRIVIA = [COPILOT, GPT, LLAMA]
+real = pytest.mark.skipif(not DATA.exists(), reason="the shared real data is not here")
+
+_positions = count()
+
+
+def raw(
+    record_id="1", question="Which planet is red?", answers=("Mars",), hints=5, source="jsonl", file="a.jsonl", **more
+):
+    texts = [f"Hint {number} from {file} {record_id}" for number in range(hints)] if isinstance(hints, int) else hints
+    made = tuple(hint if isinstance(hint, RawHint) else RawHint(hint) for hint in texts)
+    return SourceRecord(RawQuestion(source, file, next(_positions), record_id, question, tuple(answers), made, **more))
+
+
+def read(*sources, **settings):
+    return collect(read_sources([parse_source(source) for source in sources]), **settings)
+
+
+def reasons(tables):
+    return Counter((row["kind"], row["reason"]) for row in tables["rejects"].to_pylist())
+
+
+def column(tables, name, of):
+    return tables[name].column(of).to_pylist()
+
+
+# --- the real files -------------------------------------------------------------------------------------------------
+
+
+@real
+@pytest.mark.parametrize(
+    ("source", "questions", "hints", "rejects"),
+    [
+        (COPILOT, 100, 970, {}),
+        (GPT, 96, 890, {("question", "too_few_hints"): 4}),
+        (LLAMA, 92, 863, {("hint", "duplicate_hint"): 45, ("question", "too_few_hints"): 8}),
+        (WIKIHINT, 50, 250, {}),
+    ],
+)
+def test_each_real_file_alone(source, questions, hints, rejects):
+    tables = read(source)
+    assert (tables["questions"].num_rows, tables["hints"].num_rows) == (questions, hints)
+    assert reasons(tables) == rejects
+    assert tables["origins"].num_rows == questions
+
+
+@real
+def test_a_real_file_agrees_with_a_count_made_from_the_json():
+    for source in TRIVIA:
+        expected = {}
+        for record in json.loads(Path(source.partition(":")[2]).read_text("utf-8")):
+            distinct = {normalize_question(hint) for hint in record["Hints"]}
+            if len(distinct) >= 5:
+                expected["triviahg-" + record["Q_ID"]] = len(distinct)
+        assert Counter(column(read(source), "hints", "question_id")) == expected
+
+
+@real
+def test_the_three_triviahg_files_pool_into_one_hundred_questions():
+    tables = read(*TRIVIA)
+    assert tables["questions"].num_rows == 100 and tables["origins"].num_rows == 300
+    assert tables["hints"].num_rows == 2737 and reasons(tables) == {("hint", "duplicate_hint"): 54}
+    assert 2737 + 54 == 970 + 898 + 923
+    origins = Counter(column(tables, "origins", "question_id"))
+    assert set(origins.values()) == {3}
+    files = Counter(column(tables, "hints", "file"))
+    assert files["Copilot.json"] == 970 and set(files) == {"Copilot.json", "GPT_3.5.json", "LLaMA_7b_Finetuned.json"}
+    one = next(row for row in tables["questions"].to_pylist() if row["question_id"] == "triviahg-Q_train_9043")
+    assert one["question"] == "Which country hosted the 2000 Summer Olympic Games?" and one["answers"] == ["Australia"]
+    # Hints found nowhere in common, so the published convergence of each must have come through unchanged.
+    assert not any(value is None for value in column(tables, "hints", "convergence"))
+
+
+@real
+def test_all_four_real_files():
+    tables = read(*TRIVIA, WIKIHINT)
+    assert {name: made.num_rows for name, made in tables.items()} == {
+        "questions": 150, "origins": 350, "hints": 2987, "candidates": 2886, "scores": 37700, "rejects": 54,
+    }  # fmt: skip
+    assert Counter(column(tables, "questions", "source")) == {"triviahg": 100, "wikihint": 50}
+
+
+@real
+def test_all_four_real_files_kept_first_and_kept_all():
+    first = read(*TRIVIA, WIKIHINT, duplicates="keep_first")
+    assert first["questions"].num_rows == 150 and reasons(first) == {("record", "duplicate_question"): 200}
+    everything = read(*TRIVIA, WIKIHINT, duplicates="keep_all")
+    assert everything["questions"].num_rows == 100 + 96 + 92 + 50
+    assert len(set(column(everything, "questions", "question_id"))) == 338
+
+
+@real
+def test_tables_keep_their_contracts_and_their_order():
+    tables = read(*TRIVIA, WIKIHINT)
+    for name, made in tables.items():
+        assert made.schema.equals(table(name).schema), name
+        if key := table(name).key:
+            rows = list(zip(*(column(tables, name, part) for part in key), strict=True))
+            assert len(set(rows)) == len(rows), f"{name} repeats a key"
+        if "question_id" in made.column_names and name != "rejects":
+            ids = made.column("question_id").to_pylist()
+            assert ids == sorted(ids)
+    ids = set(column(tables, "questions", "question_id"))
+    assert set(column(tables, "hints", "question_id")) == ids and set(column(tables, "origins", "question_id")) == ids
+    assert set(column(tables, "scores", "hint_id")) <= set(column(tables, "hints", "hint_id"))
+    again = read(*TRIVIA, WIKIHINT)
+    assert all(tables[name].equals(again[name]) for name in tables)
+
+
+@real
+def test_gold_candidates_of_the_real_files():
+    tables = read(*TRIVIA, WIKIHINT)
+    answers = {
+        row["question_id"]: {normalize_answer(a) for a in row["answers"]} for row in tables["questions"].to_pylist()
+    }
+    for row in tables["candidates"].to_pylist():
+        assert row["is_gold"] == (normalize_answer(row["candidate"]) in answers[row["question_id"]])
+    gold = {row["question_id"] for row in tables["candidates"].to_pylist() if row["is_gold"]}
+    assert gold == set(answers)
+
+
+# --- pooling --------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_question_is_pooled_in_order_and_the_first_record_gives_its_face():
+    first = raw("1", hints=["a1", "shared hint", "a3"], candidates=("Venus", "MARS"), fine="f")
+    other = dict(file="b.jsonl", candidates=("venus", "Ares"), coarse="LOC", fine="g")
+    second = raw("9", "which  PLANET is red", ("The Mars", "Ares"), ["b1", "Shared hint!", "b3"], **other)
+    tables = collect([first, second])
+    (question,) = tables["questions"].to_pylist()
+    assert question["question_id"] == "jsonl-1" and question["question"] == "Which planet is red?"
+    assert question["answers"] == ["Mars", "Ares"] and (question["coarse"], question["fine"]) == ("LOC", "f")
+    assert column(tables, "hints", "hint") == ["a1", "shared hint", "a3", "b1", "b3"]
+    assert column(tables, "hints", "hint_id") == [f"jsonl-1-h0{number}" for number in range(5)]
+    assert column(tables, "hints", "file") == ["a.jsonl"] * 3 + ["b.jsonl"] * 2
+    assert [(row["candidate"], row["is_gold"]) for row in tables["candidates"].to_pylist()] == [
+        ("Venus", False), ("MARS", True), ("Ares", True),
+    ]  # fmt: skip
+    (reject,) = tables["rejects"].to_pylist()
+    assert (reject["kind"], reject["reason"], reject["file"]) == ("hint", "duplicate_hint", "b.jsonl")
+    assert reject["question_id"] == "jsonl-1" and "jsonl-1-h01" in reject["detail"]
+
+
+def test_scores_ranks_and_urls_stay_with_their_hint():
+    hints = [
+        RawHint(f"h{n} text", rank=n + 1, convergence=n / 10, url=f"u{n}", scores={"B": 0, "A": 1}) for n in range(5)
+    ]
+    tables = collect([raw(hints=hints)])
+    assert [(row["rank"], row["convergence"], row["url"]) for row in tables["hints"].to_pylist()] == [
+        (n + 1, n / 10, f"u{n}") for n in range(5)
+    ]
+    first = [row for row in tables["scores"].to_pylist() if row["hint_id"] == "jsonl-1-h00"]
+    assert [(row["position"], row["candidate"], row["score"]) for row in first] == [(0, "B", 0), (1, "A", 1)]
+
+
+def test_hints_of_two_records_together_are_enough():
+    tables = collect([raw("1", hints=3), raw("2", hints=2, file="b.jsonl")])
+    assert tables["questions"].num_rows == 1 and tables["hints"].num_rows == 5
+
+
+def test_the_same_text_with_another_answer_is_another_question():
+    tables = collect([raw("1", answers=("Mars",)), raw("2", answers=("Venus",))])
+    assert column(tables, "questions", "question_id") == ["jsonl-1", "jsonl-2"]
+    assert len(set(column(tables, "questions", "content_key"))) == 1
+
+
+def test_a_record_that_shares_answers_with_two_questions_joins_them():
+    tables = collect([raw("1", answers=("x",)), raw("2", answers=("y",)), raw("3", answers=("y", "x"))])
+    assert column(tables, "questions", "question_id") == ["jsonl-1"]
+    assert column(tables, "questions", "answers") == [["x", "y"]]
+    assert column(tables, "origins", "record_id") == ["1", "2", "3"]
+
+
+def test_an_id_twice_in_one_file_is_rejected_and_in_two_files_is_told_apart():
+    same_file = collect([raw("1", "Who?"), raw("1", "Where?")])
+    assert reasons(same_file) == {("record", "duplicate_id"): 1}
+    assert column(same_file, "questions", "question") == ["Who?"]
+    two_files = collect([raw("1", "Who?"), raw("1", "Where?", file="b.jsonl")])
+    one, other = column(two_files, "questions", "question_id")
+    assert one == "jsonl-1" and other.startswith("jsonl-1-") and len(other) == len("jsonl-1-") + 8
+    assert not reasons(two_files)
+    # ids that only become equal when made safe for file names
+    alike = column(collect([raw("a b", "Who?"), raw("a_b", "Where?")]), "questions", "question_id")
+    assert alike[0] == "jsonl-a_b" and alike[1].startswith("jsonl-a_b-")
+
+
+def test_keep_all_gives_each_record_an_id_of_its_own():
+    tables = collect([raw("1", file=f"{name}.jsonl") for name in "abcd"], duplicates="keep_all")
+    assert len(set(column(tables, "questions", "question_id"))) == 4
+
+
+def test_keep_first_says_which_record_it_kept():
+    tables = collect([raw("1"), raw("2", file="b.jsonl")], duplicates="keep_first")
+    (reject,) = tables["rejects"].to_pylist()
+    assert (
+        reject["reason"] == "duplicate_question"
+        and "'1' of 'a.jsonl'" in reject["detail"]
+        and reject["record_id"] == "2"
+    )
+
+
+# --- rejects --------------------------------------------------------------------------------------------------------
+
+
+def test_too_few_hints_are_counted_after_pooling():
+    tables = collect([raw("1", "Who?", hints=["a", "A.", "b", "c", "d"]), raw("2")])
+    few = next(row for row in tables["rejects"].to_pylist() if row["reason"] == "too_few_hints")
+    assert few["kind"] == "question" and few["question_id"] == "jsonl-1" and few["record_id"] == "1"
+    assert "4 distinct hints (5 from 1 record); expected at least 5" in few["detail"]
+    assert collect([raw(hints=2)], min_hints=2)["questions"].num_rows == 1
+
+
+def test_a_record_without_answer_or_question_is_rejected():
+    tables = collect([raw("1", answers=()), raw("2", answers=(" ",)), raw("3", " "), raw("4")])
+    assert reasons(tables) == {("record", "no_answer"): 2, ("record", "no_question"): 1}
+
+
+def test_what_readers_rejected_is_passed_on_and_hints_get_their_question():
+    lost = SourceRecord(None, (Reject("collect", "record", "not_json", "line 1: no JSON", file="a.jsonl", position=0),))
+    kept = raw("7")
+    kept = SourceRecord(kept.question, (Reject("collect", "hint", "empty_hint", "Hint 3 is empty", record_id="7"),))
+    tables = collect([lost, kept])
+    assert [(row["reason"], row["question_id"]) for row in tables["rejects"].to_pylist()] == [
+        ("not_json", None), ("empty_hint", "jsonl-7"),
+    ]  # fmt: skip
+
+
+def test_an_empty_collection_says_what_to_do():
+    with pytest.raises(InputError, match="--source"):
+        collect([])
+    with pytest.raises(InputError) as error:
+        collect([raw(hints=2), raw("2", "Who?", hints=3)])
+    assert "too_few_hints 2" in str(error.value) and "convergence.hints" in str(error.value)
+
+
+def test_settings_are_checked():
+    with pytest.raises(SettingsError, match="pool, keep_first, keep_all"):
+        collect([raw()], duplicates="merge")
+    with pytest.raises(SettingsError, match="min_hints"):
+        collect([raw()], min_hints=-1)
+
+
+# --- nothing is lost ------------------------------------------------------------------------------------------------
+
+_words = st.sampled_from(["red", "Red!", "blue", "a moon", "the moon", "…", "東京", "x y"])
+_records = st.builds(
+    raw,
+    record_id=st.sampled_from("12345"),
+    question=st.sampled_from(["Who?", "who", "Where?", "???", "!!!"]),
+    answers=st.lists(_words, min_size=0, max_size=3),
+    hints=st.lists(_words, max_size=8),
+    file=st.sampled_from(["a.jsonl", "b.jsonl"]),
+    source=st.sampled_from(["jsonl", "hinteval"]),
+    candidates=st.lists(_words, max_size=3).map(tuple),
+)
+
+
+@given(st.lists(_records, max_size=12), st.sampled_from(["pool", "keep_first", "keep_all"]), st.integers(0, 5))
+def test_every_hint_is_in_hints_or_accounted_for_in_rejects(records, duplicates, min_hints):
+    try:
+        tables = collect(records, duplicates=duplicates, min_hints=min_hints)
+    except InputError:
+        return
+    lost_records, lost_questions, lost_hints = set(), set(), Counter()
+    for row in tables["rejects"].to_pylist():
+        if row["kind"] == "record":
+            lost_records.add(row["position"])
+        elif row["kind"] == "question":
+            lost_questions.add(row["question_id"])
+        else:
+            lost_hints[row["position"]] += 1
+    origins = {row["position"]: row["question_id"] for row in tables["origins"].to_pylist()}
+    kept = Counter()
+    for row in tables["hints"].to_pylist():
+        kept[(row["question_id"], row["file"], row["source"], row["hint"])] += 1
+    assert not set(origins) & lost_records
+    assert len(lost_questions & set(origins.values())) == 0
+    for record in records:
+        question = record.question
+        if question.position in lost_records:
+            continue
+        if question.position not in origins:
+            assert lost_questions, "a record vanished without a reject"
+            continue
+        for text in {hint.text for hint in question.hints}:
+            form = normalize_question(text) or text
+            pooled = [row for row in tables["hints"].to_pylist() if row["question_id"] == origins[question.position]]
+            assert form in {normalize_question(row["hint"]) or row["hint"] for row in pooled}
+    alive = [record.question for record in records if record.question.position in origins]
+    dropped = sum(lost_hints[question.position] for question in alive)
+    assert sum(len(question.hints) for question in alive) == tables["hints"].num_rows + dropped
+    assert sum(kept.values()) == tables["hints"].num_rows
+
+
+@given(st.lists(_records, max_size=10))
+def test_with_no_demand_for_hints_the_tables_and_rejects_add_up_exactly(records):
+    try:
+        tables = collect(records, min_hints=0)
+    except InputError:
+        return
+    counts = reasons(tables)
+    whole = {row["position"] for row in tables["rejects"].to_pylist() if row["kind"] == "record"}
+    given_hints = sum(len(record.question.hints) for record in records if record.question.position not in whole)
+    assert tables["hints"].num_rows + counts[("hint", "duplicate_hint")] == given_hints
+    assert tables["origins"].num_rows + len(whole) == len(records)

@@ -1,0 +1,88 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+import schemas
+from quit.construct.split import split_questions
+from quit.errors import InputError
+from quit.ids import content_key
+from quit.settings import Split
+
+
+def _questions(texts: list[str]):
+    rows = [
+        {"question_id": f"q{place:05d}", "question": text, "answers": ["x"], "source": "jsonl", "content_key": content_key(text)}
+        for place, text in enumerate(texts)
+    ]
+    return schemas.table("questions").from_rows(rows)
+
+
+def _split(texts: list[str], parametric: list[bool], **values) -> tuple[dict[str, str], dict[str, str]]:
+    """Return (question text -> split, question text -> reason of its reject)."""
+    made = split_questions(_questions(texts), {f"q{i:05d}": known for i, known in enumerate(parametric)}, Split(**values))
+    text_of = {f"q{place:05d}": text for place, text in enumerate(texts)}
+    kept = {text_of[row["question_id"]]: row["split"] for row in made["splits"].to_pylist()}
+    return kept, {text_of[row["question_id"]]: row["reason"] for row in made["rejects"].to_pylist()}
+
+
+def _numbered(count: int, start: int = 0) -> list[str]:
+    return [f"What is alpha{number} of beta{number} in gamma{number}?" for number in range(start, start + count)]
+
+
+def test_sizes_are_the_papers() -> None:
+    texts = _numbered(9000)
+    kept, rejected = _split(texts, [place < 5905 for place in range(9000)])
+    counts = {name: list(kept.values()).count(name) for name in ("train", "dev", "test")}
+    assert counts == {"train": 5000, "test": 2000, "dev": 1095}  # 8,095 questions, as in section 3.1.4
+    assert set(rejected.values()) == {"not_sampled"} and len(rejected) == 905
+
+
+def test_only_parametric_questions_train() -> None:
+    texts = _numbered(200)
+    kept, _ = _split(texts, [place % 2 == 0 for place in range(200)], method="share")
+    for place, text in enumerate(texts):
+        assert (kept[text] == "train") == (place % 2 == 0)
+    assert 40 <= list(kept.values()).count("test") <= 85
+
+
+@hypothesis_settings(max_examples=25, deadline=None)
+@given(st.lists(st.booleans(), min_size=1, max_size=40), st.lists(st.booleans(), max_size=40))
+def test_a_new_source_moves_no_question(old: list[bool], new: list[bool]) -> None:
+    texts = _numbered(len(old) + len(new))
+    before, _ = _split(texts[: len(old)], old, method="share")
+    after, _ = _split(texts, old + new, method="share")
+    assert before == {text: after[text] for text in before}
+
+
+def test_the_seed_decides() -> None:
+    texts = _numbered(100)
+    one, _ = _split(texts, [False] * 100, method="share", seed="a")
+    assert one == _split(texts, [False] * 100, method="share", seed="a")[0]
+    assert one != _split(texts, [False] * 100, method="share", seed="b")[0]
+
+
+def test_near_identical_questions_never_stand_on_both_sides() -> None:
+    texts = ["Which city is the capital of France?", "What city is the capital of France", "Which river flows through Vienna?"]
+    kept, rejected = _split(texts, [True, False, False], method="share")
+    assert rejected == {texts[0]: "near_duplicate_across_splits"}
+    assert kept[texts[1]] in ("dev", "test")
+
+
+def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None:
+    texts = _numbered(50)
+    pins = tmp_path / "pins.jsonl"
+    pins.write_text("".join(json.dumps({"content_key": content_key(text), "split": "dev"}) + "\n" for text in texts[:5]))
+    kept, _ = _split(texts, [True] * 25 + [False] * 25, train_size=10, test_size=10, pinned=str(pins))
+    assert all(kept[text] == "dev" for text in texts[:5])
+    assert list(kept.values()).count("train") == 10
+
+
+@pytest.mark.parametrize(("line", "said"), [("{", "content_key and split"), ('{"content_key": "a", "split": "x"}', "train, dev or test")])
+def test_a_bad_pin_is_named_by_its_line(tmp_path, line: str, said: str) -> None:
+    pins = tmp_path / "pins.jsonl"
+    pins.write_text("\n" + line)
+    with pytest.raises(InputError, match=f"line 2.*{said}"):
+        _split(["Who?"], [True], pinned=str(pins))

@@ -1,0 +1,43 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quit.evaluate.normalize import normalize_answer, normalize_question, strip_accents, word_spans, words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The Beatles", "beatles"),
+        ("  U.S.A. ", "usa"),
+        ("1914–1918", "19141918"),
+        ("1914-1918", "19141918"),
+        ("the '80s", "80s"),
+        ("an Apple a day", "apple day"),
+        ("Ｐａｒｉｓ\u00a0(France)", "paris france"),
+        ("A", "a"),  # blood type A, not an article of something
+        ("%", "%"),
+        ("C++", "c"),
+        ("", ""),
+    ],
+)
+def test_answers_are_compared_as_squad_does(text: str, expected: str) -> None:
+    assert normalize_answer(text) == expected
+
+
+@given(st.text())
+def test_normalising_twice_changes_nothing_and_only_blanks_vanish(text: str) -> None:
+    once = normalize_answer(text)
+    assert normalize_answer(once) in (once, normalize_answer(once))
+    assert bool(once) == bool("".join(text.split()))
+
+
+def test_questions_keep_their_articles() -> None:
+    assert normalize_question("Who played in “The Wall”?") == "who played in the wall"
+
+
+def test_words_and_their_places() -> None:
+    assert words("Édouard’s don't, 3.5!") == ["Édouard’s", "don't", "3", "5"]
+    text = "It's a test."
+    assert [text[start:end] for start, end in word_spans(text)] == words(text)
+    assert strip_accents("Édouard Ångström") == "Edouard Angstrom"

@@ -1,0 +1,208 @@
+import errno
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.export import FORMATS, export, files, release_json, verify
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_same_release_gives_the_same_bytes(tables, release, tmp_path, name):
+    for out in ("one", "two"):
+        export(tables, [name], tmp_path / out)
+    export(release.as_dictionaries(tables, 777), [name], tmp_path / "three")  # other chunks, other encoding
+    assert snapshot(tmp_path / "one") == snapshot(tmp_path / "two") == snapshot(tmp_path / "three")
+    assert list((tmp_path / "one").iterdir()) == [tmp_path / "one" / name], "nothing temporary is left"
+
+
+def test_the_manifest_names_every_file_with_its_checksum(tables, tmp_path):
+    manifests = export(tables, ["release-json", "huggingface", "release-json"], tmp_path)
+    assert [one.format for one in manifests] == ["release-json", "huggingface"]
+    for manifest in manifests:
+        folder = tmp_path / manifest.format
+        found = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        assert found["release_fingerprint"] == tables.fingerprint and found["embedded"] is True
+        assert {one["path"] for one in found["files"]} == set(snapshot(folder)) - {"manifest.json"}
+        for one in found["files"]:
+            content = (folder / one["path"]).read_bytes()
+            assert (one["sha256"], one["bytes"]) == (hashlib.sha256(content).hexdigest(), len(content))
+        assert verify(folder) == manifest
+    rows = {entry.path: entry.rows for entry in manifests[0].files}
+    assert rows == {"train.json": 3, "dev.json": 2, "test.json": 2, "corpus.jsonl": 7 * 325}
+
+
+def test_verify_names_the_changed_and_the_missing_file(tables, tmp_path):
+    export(tables, ["release-json"], tmp_path)
+    folder = tmp_path / "release-json"
+    text = (folder / "dev.json").read_bytes()
+    (folder / "dev.json").write_bytes(text.replace(b"Gold", b"Bold", 1))
+    with pytest.raises(InputError, match=r"dev\.json .* was changed"):
+        verify(folder)
+    (folder / "dev.json").unlink()
+    with pytest.raises(InputError, match=r"dev\.json .* cannot be read"):
+        verify(folder)
+    with pytest.raises(InputError, match="not a whole export"):
+        verify(tmp_path)
+
+
+def test_unknown_formats_are_named_with_the_nearest(tables, tmp_path):
+    with pytest.raises(SettingsError, match="Did you mean 'release-json'"):
+        export(tables, ["huggingface", "release-jsn"], tmp_path)
+    with pytest.raises(SettingsError, match="huggingface, release-json"):
+        export(tables, [], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_ours_is_never_replaced(tables, tmp_path):
+    target = tmp_path / "release-json"
+    target.mkdir()
+    (target / "thesis.tex").write_text("years of work")
+    for content in (None, "{}", "[]", "not json", '{"made_by": "someone"}'):
+        if content is not None:
+            (target / "manifest.json").write_text(content)
+        before = snapshot(tmp_path)
+        with pytest.raises(SettingsError, match="not an earlier export"):
+            export(tables, ["huggingface", "release-json"], tmp_path, overwrite=True)
+        assert snapshot(tmp_path) == before, "nothing is written, not even the format whose target is free"
+
+
+def test_a_file_or_a_link_as_target_is_refused(tables, tmp_path):
+    (tmp_path / "release-json").write_text("a file")
+    with pytest.raises(SettingsError, match="not a folder"):
+        export(tables, ["release-json"], tmp_path, overwrite=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "huggingface").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SettingsError, match="not a folder"):
+        export(tables, ["huggingface"], tmp_path, overwrite=True)
+
+
+def test_an_empty_folder_is_a_fine_target(tables, tmp_path):
+    (tmp_path / "release-json").mkdir()
+    export(tables, ["release-json"], tmp_path)
+    assert verify(tmp_path / "release-json")
+
+
+def test_an_earlier_export_is_replaced_only_when_asked(tables, tmp_path):
+    export(tables, ["release-json"], tmp_path)
+    before = snapshot(tmp_path)
+    with pytest.raises(SettingsError, match="--overwrite"):
+        export(tables, ["release-json"], tmp_path, paper_keys=True)
+    assert snapshot(tmp_path) == before
+    export(tables, ["release-json"], tmp_path, paper_keys=True, overwrite=True)
+    assert b"gemma-3-1b" in (tmp_path / "release-json" / "train.json").read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["release-json"]
+
+
+def test_a_users_file_in_an_earlier_export_is_not_deleted(tables, tmp_path):
+    export(tables, ["release-json"], tmp_path)
+    (tmp_path / "release-json" / "notes.md").write_text("mine")
+    with pytest.raises(SettingsError, match=r"notes\.md"):
+        export(tables, ["release-json"], tmp_path, overwrite=True)
+    assert (tmp_path / "release-json" / "notes.md").read_text() == "mine"
+
+
+def test_a_failing_export_leaves_the_earlier_one(tables, tmp_path, monkeypatch):
+    export(tables, ["release-json"], tmp_path)
+    before = snapshot(tmp_path)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(release_json, "_write_corpus", full)
+    with pytest.raises(WorkspaceError, match=r"No space left on device.*unchanged"):
+        export(tables, ["release-json"], tmp_path, overwrite=True)
+    assert snapshot(tmp_path) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["release-json"]
+
+
+def test_a_failing_rename_brings_the_earlier_one_back(tables, tmp_path, monkeypatch):
+    export(tables, ["release-json"], tmp_path)
+    before = snapshot(tmp_path)
+    rename = Path.rename
+
+    def fail(self, target):
+        if self.name.endswith(".partial"):
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(WorkspaceError, match="Input/output"):
+        export(tables, ["release-json"], tmp_path, overwrite=True)
+    assert snapshot(tmp_path) == before
+
+
+def test_killed_between_the_two_renames_the_earlier_one_comes_back(tables, tmp_path):
+    export(tables, ["release-json"], tmp_path)
+    (tmp_path / "release-json").rename(tmp_path / ".release-json.replaced")
+    with pytest.raises(SettingsError, match="already holds"):
+        export(tables, ["release-json"], tmp_path)
+    assert verify(tmp_path / "release-json")
+
+
+KILLED = """
+import sys, time
+sys.path[:0] = [{root!r}, {tests!r}]
+from pathlib import Path
+from conftest import make_tables
+from quit.export import export, release_json
+def hang(*_):
+    print("writing", flush=True)
+    time.sleep(60)
+release_json._write_corpus = hang
+export(make_tables({{"q1": "train"}}), ["release-json"], Path({out!r}), overwrite=True)
+"""
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_killed_export_leaves_no_complete_looking_folder(tables, tmp_path, earlier):
+    if earlier:
+        export(tables, ["release-json"], tmp_path)
+    script = KILLED.format(root=str(ROOT), tests=str(Path(__file__).parent), out=str(tmp_path))
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env={**os.environ})
+    assert process.stdout.readline() == b"writing\n"
+    # A second export meanwhile must not take the first one's folder for a ruin.
+    partial = list(tmp_path.glob(".release-json.*.partial"))
+    assert len(partial) == 1 and (partial[0] / "train.json").exists()
+    export(tables, ["release-json"], tmp_path, overwrite=True)
+    assert partial[0].exists()
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    assert not list(tmp_path.rglob(".*/manifest.json"))
+    assert verify(tmp_path / "release-json").files
+    for _ in range(50):  # the lock goes with the process, not quite at once
+        export(tables, ["release-json"], tmp_path, overwrite=True)
+        if not partial[0].exists():
+            break
+        time.sleep(0.1)
+    assert [path.name for path in tmp_path.iterdir()] == ["release-json"], "the ruin is gone"
+
+
+def test_an_unwritable_folder_is_one_clear_error(tables, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkspaceError, match="could not be written"):
+        export(tables, ["release-json"], tmp_path / "file" / "out")
+
+
+def test_the_manifest_is_written_last(tables, tmp_path, monkeypatch):
+    order = []
+    done, sync = files.ExportFolder.done, files._sync
+    monkeypatch.setattr(files.ExportFolder, "done", lambda self, name, rows: order.append(name) or done(self, name, 0))
+    monkeypatch.setattr(files, "_sync", lambda path: order.append(path.name) or sync(path))
+    export(tables, ["huggingface"], tmp_path)
+    others = [place for place, name in enumerate(order) if name.endswith((".parquet", ".md"))]
+    assert others and order.index("manifest.json") > max(others)

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from quit.models.encoders import minilm
+from quit.models.encoders.cache import CachingEncoder
+
+TEXTS = [
+    "Paris",
+    "It is the capital of France.",
+    "A river in Egypt",
+    "",
+    "He was born in 1879 in Ulm, and became the most famous physicist of his century.",
+    "word " * 400,
+    "Paris",
+]
+
+
+@pytest.fixture(scope="module")
+def model() -> minilm.MiniLM:
+    return minilm.MiniLM()
+
+
+def test_vectors_are_the_published_models(model: minilm.MiniLM) -> None:
+    """The reference: transformers' own forward pass, one text at a time, without padding."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = minilm.model_folder()
+    tokenizer, reference = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    for text in TEXTS:
+        batch = tokenizer(text, return_tensors="pt", truncation=True, max_length=256)
+        with torch.inference_mode():
+            expected = reference(**batch).last_hidden_state[0].mean(dim=0).numpy()
+        assert np.allclose(model.encode([text])[0], expected / np.linalg.norm(expected), atol=2e-6)
+
+
+def test_a_vector_does_not_depend_on_its_batch(model: minilm.MiniLM) -> None:
+    together = model.encode(TEXTS)
+    apart = np.concatenate([model.encode([text]) for text in TEXTS])
+    assert np.array_equal(together, apart)  # to the bit
+    assert np.array_equal(model.encode(TEXTS[::-1])[::-1], together)
+    for a, b in zip(model.encode_tokens(TEXTS), [model.encode_tokens([text])[0] for text in TEXTS]):
+        assert np.array_equal(a, b)
+
+
+def test_shapes_and_lengths(model: minilm.MiniLM) -> None:
+    vectors = model.encode(TEXTS)
+    assert vectors.shape == (7, 384) and vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+    tokens = model.encode_tokens(["Paris", ""])
+    assert tokens[0].shape == (1, 384) and tokens[1].shape == (0, 384)
+    assert model.encode([]).shape == (0, 384)
+
+
+def test_the_cache_returns_what_the_encoder_would(model: minilm.MiniLM) -> None:
+    cached = CachingEncoder(model, texts=3, token_texts=2)
+    for _ in range(2):  # more texts than it may keep
+        assert np.array_equal(cached.encode(TEXTS), model.encode(TEXTS))
+        assert all(np.array_equal(a, b) for a, b in zip(cached.encode_tokens(TEXTS), model.encode_tokens(TEXTS)))
+
+
+def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from quit.errors import MissingDependency
+
+    minilm.model_folder.cache_clear()
+    monkeypatch.setattr(minilm, "SHA256", "0" * 64)
+    with pytest.raises(MissingDependency, match="force-reinstall"):
+        minilm.model_folder()
+    minilm.model_folder.cache_clear()

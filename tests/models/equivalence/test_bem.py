@@ -1,0 +1,107 @@
+"""BEM reads ``[CLS] candidate [SEP] reference [SEP] question [SEP]`` and gives the probability of class 1."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from quit.errors import MissingDependency
+from quit.models.equivalence.bem import BemEquivalence
+from quit.models.protocols import Equivalence, Pair
+
+torch = pytest.importorskip("torch")
+
+WORDS = "[PAD] [UNK] [CLS] [SEP] [MASK] who wrote it paul pauline anka john lennon a man of the band ? paris".split()
+PAIRS = [
+    Pair("who wrote it ?", "paul anka", "paul"),
+    Pair("who wrote it ?", "paul anka", "the man of the band john lennon"),
+    Pair("who wrote it ?", "pauline", "paul"),
+    Pair("who ?", "paris", "a"),
+    Pair("who wrote it ?", "john lennon", "john lennon"),
+]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    folder = tmp_path_factory.mktemp("bem")
+    (folder / "vocab.txt").write_text("\n".join(WORDS))
+    BertTokenizerFast(str(folder / "vocab.txt"), do_lower_case=True).save_pretrained(folder)
+    torch.manual_seed(7)
+    config = BertConfig(
+        vocab_size=len(WORDS),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=40,
+        initializer_range=0.6,  # large, so that another order of the input gives quite another probability
+    )
+    BertForSequenceClassification(config).eval().save_pretrained(folder)
+    return folder
+
+
+def _by_hand(folder, pair: Pair) -> float:
+    """The probability as the published usage has it, from ids put together here, one pair at a time."""
+    from transformers import BertForSequenceClassification
+
+    model = BertForSequenceClassification.from_pretrained(folder).eval()
+    first = ["[CLS]", *pair.candidate.split(), "[SEP]"]
+    second = [*pair.reference.split(), "[SEP]", *pair.question.split(), "[SEP]"]
+    ids = torch.tensor([[WORDS.index(word) for word in first + second]])
+    types = torch.tensor([[0] * len(first) + [1] * len(second)])
+    with torch.inference_mode():
+        return float(model(input_ids=ids, token_type_ids=types).logits.softmax(-1)[0, 1])
+
+
+def test_reads_candidate_reference_question_in_this_order(checkpoint):
+    bem = BemEquivalence(str(checkpoint), device="cpu")
+    assert isinstance(bem, Equivalence)
+    expected = [_by_hand(checkpoint, pair) for pair in PAIRS]
+    np.testing.assert_allclose(bem.probability(PAIRS), expected, atol=1e-5)
+    assert np.ptp(expected) > 0.05, "the toy checkpoint must tell the pairs apart, or the order is not tested"
+
+
+def test_the_order_matters(checkpoint):
+    bem = BemEquivalence(str(checkpoint), device="cpu")
+    there, back = bem.probability([Pair("who ?", "paul anka", "paris"), Pair("who ?", "paris", "paul anka")])
+    assert abs(there - back) > 1e-4
+
+
+@pytest.mark.parametrize("batch", [1, 2, 64])
+def test_batch_size_and_order_do_not_change_a_probability(checkpoint, batch):
+    bem = BemEquivalence(str(checkpoint), device="cpu", batch=batch)
+    forwards = bem.probability(PAIRS + PAIRS[:2])
+    backwards = bem.probability((PAIRS + PAIRS[:2])[::-1])[::-1]
+    np.testing.assert_allclose(forwards, backwards, atol=1e-5)
+    np.testing.assert_allclose(forwards, [_by_hand(checkpoint, pair) for pair in PAIRS + PAIRS[:2]], atol=1e-5)
+
+
+def test_nothing_asked_nothing_answered(checkpoint):
+    assert BemEquivalence(str(checkpoint), device="cpu").probability([]).shape == (0,)
+
+
+def test_a_text_longer_than_the_model_is_cut_not_refused(checkpoint):
+    long = Pair("who wrote it ?", "paul anka", " ".join(["paul"] * 300))
+    assert 0.0 <= BemEquivalence(str(checkpoint), device="cpu").probability([long])[0] <= 1.0
+
+
+def test_identity_follows_the_weights_and_not_the_folder(checkpoint, tmp_path):
+    import shutil
+
+    from safetensors.torch import load_file, save_file
+
+    copy = tmp_path / checkpoint.name
+    shutil.copytree(checkpoint, copy)
+    first = BemEquivalence(str(checkpoint), device="cpu").identity
+    assert BemEquivalence(str(copy), device="cpu").identity == first
+    state = load_file(str(copy / "model.safetensors"))
+    state["classifier.bias"] += 1
+    save_file(state, str(copy / "model.safetensors"), metadata={"format": "pt"})
+    assert BemEquivalence(str(copy), device="cpu").identity != first
+
+
+def test_a_missing_checkpoint_says_what_to_do(tmp_path):
+    with pytest.raises(MissingDependency, match="hf download"):
+        BemEquivalence(str(tmp_path / "nowhere"))

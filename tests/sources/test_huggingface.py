@@ -1,0 +1,119 @@
+"""Hugging Face dataset folders: saved ones, folders of files, and folders that must not be read."""
+
+import json
+
+import pytest
+
+from quit.errors import InputError
+from quit.sources import huggingface
+
+datasets = pytest.importorskip("datasets")
+
+HINT = {"hint": "It has two moons.", "rank": 1, "scores": [{"candidate": "Mars", "score": 1}]}
+
+
+@pytest.fixture(autouse=True)
+def no_cache(monkeypatch, tmp_path):
+    # A reader that writes into the user's cache, or needs one, would show here.
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "nowhere" / "cache")
+    datasets.disable_progress_bars()
+    yield
+    assert not (tmp_path / "nowhere").exists()
+
+
+def rows(count):
+    return [
+        {
+            "id": f"q{i}",
+            "question": f"Which planet is red ({i})?",
+            "answers": ["Mars"],
+            "hints": [HINT],
+            "difficulty": None,
+        }
+        for i in range(count)
+    ]
+
+
+def read(path):
+    return [record.question for record in huggingface.read(path)]
+
+
+def test_a_saved_dataset_and_a_saved_dict_of_splits(tmp_path):
+    data = datasets.Dataset.from_list(rows(3))
+    data.save_to_disk(tmp_path / "one")
+    datasets.DatasetDict(train=data, test=data.select([0])).save_to_disk(tmp_path / "two")
+    one, two = read(tmp_path / "one"), read(tmp_path / "two")
+    assert [(question.file, question.position) for question in one] == [("one", 0), ("one", 1), ("one", 2)]
+    assert [question.file for question in two] == ["two#train"] * 3 + ["two#test"]
+    assert one[0].hints[0].scores == {"Mars": 1} and one[0].hints[0].rank == 1 and one[0].source == "huggingface"
+
+
+def test_a_folder_of_parquet_and_a_folder_of_json_lines(tmp_path):
+    for name in ("parquet", "lines"):
+        (tmp_path / name).mkdir()
+    datasets.Dataset.from_list(rows(2)).to_parquet(tmp_path / "parquet" / "train-00000-of-00001.parquet")
+    datasets.Dataset.from_list(rows(1)).to_parquet(tmp_path / "parquet" / "test-00000-of-00001.parquet")
+    (tmp_path / "lines" / "data.jsonl").write_text("\n".join(json.dumps(row) for row in rows(2)))
+    assert sorted(question.file for question in read(tmp_path / "parquet")) == ["parquet#test"] + ["parquet#train"] * 2
+    assert [question.record_id for question in read(tmp_path / "lines")] == ["q0", "q1"]
+
+
+def test_a_sequence_of_objects_which_datasets_turns_into_an_object_of_lists(tmp_path):
+    hint = {"hint": datasets.Value("string"), "rank": datasets.Value("string")}
+    texts = dict.fromkeys(("id", "question", "answers"), datasets.Value("string"))
+    columns = {
+        "id": ["a"],
+        "question": ["Who?"],
+        "answers": ["x"],
+        "hints": [{"hint": ["He ran.", "He sat."], "rank": ["2", "1"]}],
+    }
+    features = datasets.Features({**texts, "hints": datasets.Sequence(hint)})
+    datasets.Dataset.from_dict(columns, features=features).save_to_disk(tmp_path / "d")
+    (question,) = read(tmp_path / "d")
+    assert [(hint.text, hint.rank) for hint in question.hints] == [("He ran.", 2), ("He sat.", 1)]
+
+
+def test_a_row_that_is_no_question_is_rejected(tmp_path):
+    good, bad = rows(2)
+    datasets.Dataset.from_list([good, bad | {"answers": None}]).save_to_disk(tmp_path / "d")
+    made = list(huggingface.read(tmp_path / "d"))
+    assert made[0].question and made[1].rejects[0].reason == "missing_field" and "row 1" in made[1].rejects[0].detail
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "is empty"),
+        ({"notes.txt": "hello"}, "expected"),
+        ({"data.jsonl": '{"a": 1}\n'}, "no usable record"),
+        (
+            {"README.md": "---\nconfigs:\n- config_name: a\n  data_files: https://example.org/x.parquet\n---\n"},
+            "outside the folder",
+        ),
+        (
+            {"README.md": "---\nconfigs:\n- data_files:\n  - split: train\n    path: ../x/*.jsonl\n---\n"},
+            "outside the folder",
+        ),
+        ({"README.md": "---\nconfigs:\n- config_name: a\n- config_name: b\n---\n"}, "several configurations (a, b)"),
+        ({"README.md": "---\n: [\n---\n"}, "YAML"),
+        ({"run.py": "raise SystemExit('code was run')"}, "expected"),
+        ({"dataset_dict.json": "{broken"}, "could not be read"),
+        ({"state.json": "{}", "dataset_info.json": "{}"}, "could not be read"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_an_error(tmp_path, files, words):
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    with pytest.raises(InputError) as error:
+        read(folder)
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_missing_folder_and_a_file_are_errors(tmp_path):
+    (tmp_path / "f").write_text("x")
+    with pytest.raises(InputError, match="is a file"):
+        read(tmp_path / "f")
+    with pytest.raises(InputError, match="does not exist"):
+        read(tmp_path / "g")

@@ -1,0 +1,106 @@
+"""Naming a source, its checksum, and reading several."""
+
+import json
+import os
+
+import pytest
+
+from quit.errors import InputError, SettingsError
+from quit.sources import SOURCES, SourceRef, parse_source, read_source, read_sources, source_checksum
+
+LINE = {"id": "1", "question": "Who?", "answers": "X", "hints": ["He ran."]}
+
+
+def write(path, *records):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(json.dumps(record) for record in records), encoding="utf-8")
+    return path
+
+
+def test_every_kind_is_described():
+    assert list(SOURCES) == ["triviahg", "wikihint", "jsonl", "huggingface", "hinteval"]
+    assert all(source.name == name and source.doc and source.expected for name, source in SOURCES.items())
+    assert SOURCES["triviahg"].licence == "MIT" and SOURCES["wikihint"].licence == "CC BY 4.0"
+
+
+def test_a_source_is_a_kind_and_a_path(tmp_path):
+    path = write(tmp_path / "a:b.jsonl", LINE)
+    assert parse_source(f"jsonl:{path}") == SourceRef("jsonl", path)
+    assert parse_source(str(path)) == SourceRef("jsonl", path)
+    assert parse_source(f"huggingface:{tmp_path}") == SourceRef("huggingface", tmp_path)
+    assert str(SourceRef("jsonl", path)) == f"jsonl:{path}"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("triviahq:x.json", "Did you mean 'triviahg'?"),
+        ("zzz:x.json", "Known: triviahg"),
+        ("x.json", "write KIND:PATH"),
+        ("./x.csv", "write KIND:PATH"),
+        ("", "write KIND:PATH"),
+        ("triviahg:", "names no path"),
+    ],
+)
+def test_a_source_that_is_none_is_a_fault_of_the_settings(text, words):
+    with pytest.raises(SettingsError) as error:
+        parse_source(text)
+    assert words in str(error.value)
+
+
+def test_a_path_that_cannot_be_read_is_a_fault_of_the_input(tmp_path):
+    (tmp_path / "empty.json").touch()
+    (tmp_path / "folder").mkdir()
+    for text, words in [
+        (f"triviahg:{tmp_path}/none.json", "does not exist"),
+        (f"{tmp_path}/none.jsonl", "does not exist"),
+        (f"triviahg:{tmp_path}/empty.json", "is empty"),
+        (f"triviahg:{tmp_path}/folder", "is a folder"),
+        (f"huggingface:{tmp_path}/folder", "is empty"),
+        (f"huggingface:{tmp_path}/empty.json", "is a file"),
+        (f"huggingface:{tmp_path}/none", "does not exist"),
+    ]:
+        with pytest.raises(InputError) as error:
+            parse_source(text)
+        assert words in str(error.value) and "expected" in str(error.value)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_path_without_permission_is_a_fault_of_the_input(tmp_path):
+    path = write(tmp_path / "x.jsonl", LINE)
+    path.chmod(0)
+    with pytest.raises(InputError, match="cannot be read"):
+        parse_source(str(path))
+
+
+def test_the_checksum_follows_content_and_relative_names(tmp_path):
+    a, b = write(tmp_path / "a.jsonl", LINE), write(tmp_path / "b.jsonl", LINE)
+    assert source_checksum(SourceRef("jsonl", a)) == source_checksum(SourceRef("jsonl", b))
+    assert len(source_checksum(SourceRef("jsonl", a))) == 64
+
+    def folder(name, **files):
+        for file, text in files.items():
+            (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / file).write_text(text)
+        return source_checksum(SourceRef("huggingface", tmp_path / name))
+
+    one = folder("one", x="12", y="3")
+    assert one == folder("two", y="3", x="12")
+    assert len({one, folder("three", x="1", y="23"), folder("four", x="12", z="3"), folder("five", x="12")}) == 4
+    with pytest.raises(InputError, match="does not exist"):
+        source_checksum(SourceRef("jsonl", tmp_path / "none"))
+
+
+def test_read_source(tmp_path):
+    ref = SourceRef("jsonl", write(tmp_path / "a.jsonl", LINE))
+    assert [record.question.record_id for record in read_source(ref)] == ["1"]
+    with pytest.raises(SettingsError, match="Unknown source kind"):
+        read_source(SourceRef("csv", tmp_path))
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    refs = [SourceRef("jsonl", write(tmp_path / folder / "q.jsonl", LINE, 3)) for folder in ("x/a", "x/b")]
+    refs.append(SourceRef("jsonl", write(tmp_path / "r.jsonl", LINE)))
+    made = list(read_sources(refs))
+    assert [record.question.file for record in made if record.question] == ["a/q.jsonl", "b/q.jsonl", "r.jsonl"]
+    assert [reject.file for record in made for reject in record.rejects] == ["a/q.jsonl", "b/q.jsonl"]

@@ -1,0 +1,33 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quit.ids import content_key, draw, hint_id, passage_id, question_id
+
+
+def test_ids_are_namespaced_and_safe_in_files_and_urls() -> None:
+    assert question_id("wikihint", "test_1") == "wikihint-test_1"
+    assert question_id("jsonl", "a b/c\t?") == "jsonl-a_b_c"
+    assert question_id("jsonl", "日本").startswith("jsonl-")
+    assert question_id("jsonl", "日本") != question_id("jsonl", "中国")
+    assert hint_id("wikihint-test_1", 3) == "wikihint-test_1-h03"
+
+
+def test_a_passage_id_is_the_papers() -> None:
+    assert passage_id("wikihint-test_1", "402") == "wikihint-test_1_024_402"
+
+
+@given(st.text(min_size=1), st.text(min_size=1, max_size=20))
+def test_a_draw_is_a_number_below_one_and_always_the_same(key: str, seed: str) -> None:
+    assert 0 <= draw(key, seed) < 1
+    assert draw(key, seed) == draw(key, seed)
+
+
+def test_draws_are_spread_evenly() -> None:
+    draws = [draw(str(number), "quit") for number in range(4000)]
+    tenths = [sum(number / 10 <= one < (number + 1) / 10 for one in draws) for number in range(10)]
+    assert min(tenths) > 330 and max(tenths) < 470  # about four standard deviations
+
+
+def test_the_content_key_ignores_case_punctuation_and_white_space() -> None:
+    assert content_key("Who wrote  'Emma'?") == content_key("who wrote\u00a0emma")
+    assert content_key("Who wrote Emma?") != content_key("Who wrote Persuasion?")

@@ -1,0 +1,145 @@
+import errno
+import json
+import os
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import schemas
+from quit.errors import WorkspaceError
+from quit.workspace import Range, Workspace, ranges, writing
+
+HINTS = schemas.table("usable_hints")
+
+
+def _rows(*numbers: int) -> pa.Table:
+    return HINTS.from_rows([{"hint_id": f"q{number:03d}-h00", "question_id": f"q{number:03d}"} for number in numbers])
+
+
+def _store(workspace: Workspace, parts: list[list[int]], fingerprint: str = "f0") -> None:
+    folder = workspace.folder("filter", 2, fingerprint)
+    shards = ranges([f"q{number:03d}" for part in parts for number in part], len(parts))
+    for shard, numbers in zip(shards, parts):
+        workspace.write_part(folder, shard, {"usable_hints": _rows(*numbers)})
+    workspace.finish(folder, ["usable_hints"], len(parts), {"stage": "filter"})
+    workspace.set_current({"filter": fingerprint})
+
+
+@given(st.integers(0, 60), st.integers(1, 80))
+def test_ranges_cover_every_question_once(questions: int, count: int) -> None:
+    identities = [f"q{number:03d}" for number in range(questions)]
+    made = ranges(identities, count)
+    assert [shard.index for shard in made] == list(range(len(made)))
+    for identity in identities:
+        assert sum(shard.holds(identity, identity) for shard in made) == 1
+    sizes = [sum(shard.holds(identity, identity) for identity in identities) for shard in made]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_what_is_written_is_read_whole_and_by_range(tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    _store(workspace, [[0, 1, 2], [3, 4], [5, 6]])
+    assert workspace.read("usable_hints").equals(_rows(*range(7)))
+    assert workspace.read("usable_hints", Range(0, 2, None, "q004")).equals(_rows(0, 1, 2, 3))
+    assert workspace.read("usable_hints", Range(1, 2, "q004", None)).equals(_rows(4, 5, 6))
+    with workspace.connect() as connection:
+        assert connection.execute("SELECT count(*), max(question_id) FROM usable_hints").fetchone() == (7, "q006")
+        assert connection.execute("SELECT count(*) FROM labels").fetchone() == (0,)  # not made yet: empty, not an error
+
+
+def test_an_unfinished_stage_is_not_current(tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    folder = workspace.folder("filter", 2, "f0")
+    first, second = ranges(["q000", "q001"], 2)
+    workspace.write_part(folder, first, {"usable_hints": _rows(0)})
+    workspace.set_current({"filter": "f0"})
+    assert workspace.part_done(folder, ["usable_hints"], first) and not workspace.part_done(folder, ["usable_hints"], second)
+    assert workspace.current() == {} and len(workspace.read("usable_hints")) == 0
+
+
+def test_finishing_removes_parts_of_another_sharding_and_ruins(tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    folder = workspace.folder("filter", 2, "f0")
+    workspace.write_part(folder, Range(0, 7, None, "q001"), {"usable_hints": _rows(0)})
+    (folder / "usable_hints" / ".part-00000-of-00002.parquet.99").write_bytes(b"half")
+    _store(workspace, [[0], [1]])
+    assert sorted(os.listdir(folder / "usable_hints")) == ["part-00000-of-00002.parquet", "part-00001-of-00002.parquet"]
+    assert len(workspace.read("usable_hints")) == 2
+
+
+def test_damage_is_found_by_checksum(tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    _store(workspace, [[0, 1]])
+    assert workspace.damaged() == []
+    part = next((tmp_path / "W" / "tables").rglob("part-*"))
+    part.write_bytes(part.read_bytes()[:-1] + b"?")
+    assert workspace.damaged() == [part]
+    part.write_bytes(b"")
+    with pytest.raises(WorkspaceError, match="cannot be read"):
+        workspace.read("usable_hints")
+
+
+def test_a_newer_workspace_is_refused_and_left_alone(tmp_path) -> None:
+    Workspace.create(tmp_path / "W")
+    marker = tmp_path / "W" / "workspace.json"
+    marker.write_text(json.dumps({"format": schemas.WORKSPACE_FORMAT + 1}))
+    with pytest.raises(WorkspaceError, match="newer program"):
+        Workspace.create(tmp_path / "W")
+    assert json.loads(marker.read_text())["format"] == schemas.WORKSPACE_FORMAT + 1
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(WorkspaceError, match="no workspace"):
+        Workspace.create(tmp_path)
+    with pytest.raises(WorkspaceError, match="quit build"):
+        Workspace.open(tmp_path)
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+
+
+def test_a_full_disk_is_one_clear_line(tmp_path) -> None:
+    with pytest.raises(WorkspaceError, match="disk is full.*what is done stays done"), writing(tmp_path / "x"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_real_full_disk_leaves_no_half_part(tmp_path) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    workspace = Workspace.create(tmp_path / "W")
+    folder = workspace.folder("filter", 2, "f0")
+    (folder / "usable_hints").mkdir(parents=True)
+    shard = Range(0, 1)
+    os.symlink("/dev/full", folder / "usable_hints" / f".part-00000-of-00001.parquet.{os.getpid()}")
+    with pytest.raises(WorkspaceError, match="disk is full"):
+        workspace.write_part(folder, shard, {"usable_hints": _rows(*range(1000))})
+    assert not workspace.part_done(folder, ["usable_hints"], shard)
+
+
+def test_the_second_run_waits_and_is_told_who_holds_the_workspace(tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    told: list[str] = []
+    order: list[str] = []
+
+    def second() -> None:
+        with Workspace.open(tmp_path / "W").lock(30, told.append):
+            order.append("second")
+
+    with workspace.lock(0):
+        thread = threading.Thread(target=second)
+        thread.start()
+        while not told:
+            time.sleep(0.01)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+    assert f"process {os.getpid()}" in told[0]
+
+
+def test_a_run_that_may_not_wait_says_so(tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    with workspace.lock(0), pytest.raises(WorkspaceError, match="still holds"), Workspace.open(tmp_path / "W").lock(0.1):
+        pass
