@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,7 +16,6 @@ from quit.errors import QuitError
 from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of, plan_build
 from quit.summary import markdown_summary
 from quit.workspace import Range
-
 
 
 class Listener:
@@ -48,7 +46,9 @@ def _may_help(task: Any, run: Any, state: Any) -> bool:
 
 
 @task(name="shard", task_run_name="{stage}-{index}", cache_policy=NO_CACHE, retry_condition_fn=_may_help)
-def work_on(spec: BuildSpec, stage: str, reader: str | None, index: int, count: int, first: str | None, end: str | None) -> int:
+def work_on(
+    spec: BuildSpec, stage: str, reader: str | None, index: int, count: int, first: str | None, end: str | None
+) -> int:
     """Carry out one shard of one stage; returns the rows of its first table."""
     pipeline = pipeline_of(spec)
     return pipeline.work(pipeline.run(stage, reader), Range(index, count, first, end))
@@ -65,7 +65,9 @@ class Work:
         self._artifact = create_progress_artifact(0.0, key="quit-build", description="Stages of the build")
         self._task = work_on.with_options(
             retries=pipeline.settings.run.retries,
-            retry_delay_seconds=[pipeline.settings.run.retry_seconds * 2**attempt for attempt in range(pipeline.settings.run.retries)],
+            retry_delay_seconds=[
+                pipeline.settings.run.retry_seconds * 2**attempt for attempt in range(pipeline.settings.run.retries)
+            ],
         )
 
     def __call__(self, stage: str, reader: str | None = None) -> None:
@@ -78,7 +80,8 @@ class Work:
             self._logger.info("%s: %d of %d shards to do", run.key, len(pending), count)
             self._progress(run, done, count)
             futures = [
-                self._task.submit(self._spec, stage, reader, shard.index, shard.count, shard.first, shard.end) for shard in pending
+                self._task.submit(self._spec, stage, reader, shard.index, shard.count, shard.first, shard.end)
+                for shard in pending
             ]
             for future in as_completed(futures):
                 future.result()

@@ -11,7 +11,7 @@ import typer
 
 from quit import __version__
 from quit.environment import without_telemetry
-from quit.errors import QuitError
+from quit.errors import QuitError, SettingsError
 
 app = typer.Typer(
     name="quit",
@@ -24,7 +24,9 @@ app = typer.Typer(
 
 WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ProfileOption = Annotated[str | None, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
+ProfileOption = Annotated[
+    str | None, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
+]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.")]
 
 STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
@@ -39,7 +41,9 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     pass  # main() reads --debug; it stands here for --help
 
@@ -53,7 +57,9 @@ def build(
     ] = None,
     profile: ProfileOption = None,
     set_: SetOption = None,
-    shards: Annotated[int | None, typer.Option("--shards", min=1, help="Parts a table; changes nothing in the result.")] = None,
+    shards: Annotated[
+        int | None, typer.Option("--shards", min=1, help="Parts a table; changes nothing in the result.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
@@ -106,7 +112,9 @@ def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption =
 
 @app.command()
 def show(
-    question_id: Annotated[str, typer.Argument(help="Id of a question; the source's own id will do where it is unique.")],
+    question_id: Annotated[
+        str, typer.Argument(help="Id of a question; the source's own id will do where it is unique.")
+    ],
     workspace: WorkspaceOption = Path("workspace"),
     as_json: JsonOption = False,
     passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
@@ -126,9 +134,15 @@ def show(
 @app.command()
 def export(
     workspace: WorkspaceOption = Path("workspace"),
-    format_: Annotated[str, typer.Option("--format", "-f", help="Formats, separated by commas.")] = "huggingface,release-json",
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write into; one subfolder a format.")] = Path("exports"),
-    paper_keys: Annotated[bool, typer.Option("--paper-keys", help="release-json: put answers under the paper's six names.")] = False,
+    format_: Annotated[
+        str, typer.Option("--format", "-f", help="Formats, separated by commas.")
+    ] = "huggingface,release-json",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write into; one subfolder a format.")] = Path(
+        "exports"
+    ),
+    paper_keys: Annotated[
+        bool, typer.Option("--paper-keys", help="release-json: put answers under the paper's six names.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -146,7 +160,9 @@ def export(
     pipeline = _pipeline_of(opened, needed=True)
     tables = export_tables_of(opened, pipeline)
     formats = [name.strip() for name in format_.split(",") if name.strip()]
-    made = export_tables(tables, formats, out, paper_keys=paper_keys, overwrite=overwrite, encoder=Models(pipeline.settings).encoder)
+    made = export_tables(
+        tables, formats, out, paper_keys=paper_keys, overwrite=overwrite, encoder=Models(pipeline.settings).encoder
+    )
     if as_json:
         _print_json({"out": str(out), "formats": [{"format": one.format, "files": len(one.files)} for one in made]})
     else:
@@ -155,7 +171,9 @@ def export(
 
 @app.command()
 def settings(
-    profile: Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")] = "embedded",
+    profile: Annotated[
+        str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
+    ] = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -182,11 +200,109 @@ def doctor(
 
     checks = examine(profile, workspace)
     if as_json:
-        _print_json([{"what": check.what, "ok": check.ok, "found": check.found, "do": check.remedy} for check in checks])
+        _print_json(
+            [{"what": check.what, "ok": check.ok, "found": check.found, "do": check.remedy} for check in checks]
+        )
     else:
         print_checks(checks)
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
+
+
+evaluate = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
+app.add_typer(evaluate, name="evaluate")
+
+
+@evaluate.command("equivalence")
+def evaluate_equivalence(
+    pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Agreement of the equivalence model with human verdicts."""
+    from quit.evaluate import instruments
+
+    models, _ = _instruments()
+    _print_figures(instruments.equivalence(pairs, models), as_json)
+
+
+@evaluate.command("leakage")
+def evaluate_leakage(
+    cases: Annotated[Path, typer.Argument(help="JSONL of {hint, answer, leaks, question?, kind?}.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Precision and recall of the leakage check on labelled cases."""
+    from quit.evaluate import instruments
+
+    _print_figures(instruments.leakage(cases, *_instruments()), as_json)
+
+
+@evaluate.command("question-type")
+def evaluate_question_type(
+    labels: Annotated[Path, typer.Argument(help="File in the TREC format: LOC:city Which city ...")],
+    as_json: JsonOption = False,
+) -> None:
+    """Accuracy of the question types, coarse and fine."""
+    from quit.evaluate import instruments
+
+    models, _ = _instruments()
+    _print_figures(instruments.question_type(labels, models), as_json)
+
+
+@evaluate.command("convergence")
+def evaluate_convergence(
+    source: Annotated[str, typer.Option("--source", "-s", help="KIND:PATH of a source with published convergence.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Recomputed against published convergence, and the rank correlation of the embedded one."""
+    from quit.evaluate import instruments
+    from quit.sources import parse_source
+
+    _print_figures(instruments.convergence_agreement(parse_source(source), *_instruments()), as_json)
+
+
+@evaluate.command("reader")
+def evaluate_reader(
+    source: Annotated[
+        str | None, typer.Option("--source", "-s", help="KIND:PATH of a source with candidate answers.")
+    ] = None,
+    reader: Annotated[str | None, typer.Option("--reader", "-r", help="Name of an embedded reader.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name the readers, one a line.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """How often an embedded reader picks the gold answer, with and without hints."""
+    from quit.evaluate import instruments
+    from quit.models.readers import EMBEDDED_READERS
+    from quit.sources import parse_source
+
+    if list_:
+        typer.echo("\n".join(EMBEDDED_READERS))
+        return
+    if source is None or reader is None:
+        raise SettingsError(
+            "Name a source and a reader: --source wikihint:FILE --reader NAME (--list names the readers)."
+        )
+    models, _ = _instruments()
+    _print_figures(instruments.reader(parse_source(source), reader, models), as_json)
+
+
+def _instruments() -> tuple[Any, Any]:
+    from quit.models.factory import Models
+    from quit.settings import Settings
+
+    settings = Settings()
+    return Models(settings), settings
+
+
+def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        _print_json(figures)
+        return
+    for name, value in figures.items():
+        if isinstance(value, list):
+            for item in value:
+                typer.echo(f"{name}: {item}")
+        else:
+            typer.echo(f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}")
 
 
 def _last_build(path: Path) -> dict[str, Any]:
@@ -205,11 +321,15 @@ def _pipeline_of(workspace: Any, needed: bool = False) -> Any:
     known = workspace.build
     if known is None:
         if needed:
-            raise InputError(f"{workspace.path} has not been built yet. Run: quit build -w {workspace.path} --source KIND:PATH")
+            raise InputError(
+                f"{workspace.path} has not been built yet. Run: quit build -w {workspace.path} --source KIND:PATH"
+            )
         return None
     try:
         pipeline = Pipeline(
-            workspace, load(known["profile"], known["overrides"]).settings, [parse_source(text) for text in known["sources"]]
+            workspace,
+            load(known["profile"], known["overrides"]).settings,
+            [parse_source(text) for text in known["sources"]],
         )
         _ = pipeline.fingerprints
         return pipeline

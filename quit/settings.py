@@ -29,7 +29,8 @@ class Collect(Section):
     """Pooling of the sources' records (3.1.1)."""
 
     duplicates: Literal["pool", "keep_first", "keep_all"] = Field(
-        "pool", description="The same question from several records: pool its hints, keep the first record, or keep all."
+        "pool",
+        description="The same question from several records: pool its hints, keep the first record, or keep all.",
     )
 
 
@@ -37,7 +38,8 @@ class Leakage(Section):
     """Answer leakage (3.1.2)."""
 
     mode: Literal["question", "hint"] = Field(
-        "question", description="`question` (the paper) discards a leaking question; `hint` drops its leaking hints only."
+        "question",
+        description="`question` (the paper) discards a leaking question; `hint` drops its leaking hints only.",
     )
     threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a span leaks.")
     spans: bool = Field(True, description="Also check spans up to the answer's own length in words, beyond the paper.")
@@ -56,7 +58,9 @@ class Convergence(Section):
     candidate_cap: int = Field(11, ge=2, description="Candidates that count: ten distractors and the gold answer.")
     prefer_source: bool = Field(True, description="Use the source's own convergence where it has one.")
     margin: float = Field(
-        0.02, ge=0, description="Embedded scoring: a hint may refer to candidates within this of the gold answer's similarity."
+        0.02,
+        ge=0,
+        description="Embedded scoring: a hint may refer to candidates within this of the gold answer's similarity.",
     )
 
 
@@ -93,7 +97,9 @@ class Split(Section):
     )
     train_size: int = Field(5000, ge=0, description="Parametrically answerable questions in train.")
     test_size: int = Field(2000, ge=0, description="Other questions in test; the rest is dev.")
-    train_share: float = Field(1.0, ge=0, le=1, description="With `share`: share of parametrically answerable questions in train.")
+    train_share: float = Field(
+        1.0, ge=0, le=1, description="With `share`: share of parametrically answerable questions in train."
+    )
     test_share: float = Field(
         round(2000 / 3095, 4), ge=0, le=1, description="With `share`: share of the others in test; the rest is dev."
     )
@@ -101,7 +107,8 @@ class Split(Section):
         0.8, gt=0, le=1, description="Jaccard similarity of two questions' words from which they are near-identical."
     )
     pinned: str | None = Field(
-        None, description="JSONL file of {content_key, split} from an earlier release: those questions keep their split."
+        None,
+        description="JSONL file of {content_key, split} from an earlier release: those questions keep their split.",
     )
 
 
@@ -192,7 +199,10 @@ class Loaded:
 
     def rows(self) -> list[tuple[str, Any, str]]:
         """Return (key, value, origin) of every setting, in order."""
-        return [(key, value, self.origins.get(key, "default")) for key, value in flatten(self.settings.model_dump(mode="json"))]
+        return [
+            (key, value, self.origins.get(key, "default"))
+            for key, value in flatten(self.settings.model_dump(mode="json"))
+        ]
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -255,14 +265,18 @@ def _set(values: dict[str, Any], key: str, text: str) -> None:
     for step in path:
         if isinstance(place, list):
             if not step.isdigit() or int(step) >= len(place):
-                raise SettingsError(f"--set {key}: there is no entry {step}; the list has {len(place)}, counted from 0.")
+                raise SettingsError(
+                    f"--set {key}: there is no entry {step}; the list has {len(place)}, counted from 0."
+                )
             place = place[int(step)]
         else:
             place = place.setdefault(step, {})
         if not isinstance(place, dict | list):
             raise SettingsError(f"--set {key}: {step} is a value, not a section.")
     if isinstance(place, list):
-        raise SettingsError(f"--set {key}: {'.'.join(path)} is a list; name one entry and its key, such as readers.0.{last}.")
+        raise SettingsError(
+            f"--set {key}: {'.'.join(path)} is a list; name one entry and its key, such as readers.0.{last}."
+        )
     place[last] = value
 
 

@@ -63,7 +63,12 @@ class Stage:
 def _filter(tables: Tables, context: Context) -> dict[str, pa.Table]:
     models, settings = context.models, context.settings
     return filter_leaks(
-        tables["questions"], tables["hints"], models.equivalence, models.encoder, settings.leakage, settings.convergence.hints
+        tables["questions"],
+        tables["hints"],
+        models.equivalence,
+        models.encoder,
+        settings.leakage,
+        settings.convergence.hints,
     )
 
 
@@ -95,9 +100,7 @@ def _describe(tables: Tables, context: Context) -> dict[str, pa.Table]:
 
 
 def _reader(name: str, context: Context):
-    return context.models.reader(
-        name, context.whole["questions"], context.whole["candidates"], context.whole["descriptions"]
-    )
+    return context.models.reader(name, context.whole)
 
 
 def _probe(tables: Tables, context: Context) -> dict[str, pa.Table]:
@@ -132,9 +135,14 @@ def _judge(tables: Tables, context: Context) -> dict[str, pa.Table]:
 def _label(tables: Tables, context: Context) -> dict[str, pa.Table]:
     answers = tables["answers"]
     named = {
-        labeler.name: answers.filter(pc.equal(answers.column("reader"), labeler.name)) for labeler in context.settings.labelers
+        labeler.name: answers.filter(pc.equal(answers.column("reader"), labeler.name))
+        for labeler in context.settings.labelers
     }
     return label_passages(tables["questions"], tables["passages"], named, tables["verdicts"])
+
+
+_COLLECTION = ("questions", "candidates", "ranked_hints", "descriptions")
+"""Tables from which a reader may draw what it can answer."""
 
 
 def _collect(tables: Tables, context: Context) -> dict[str, pa.Table]:
@@ -189,7 +197,7 @@ STAGES: tuple[Stage, ...] = (
         5,
         _probe,
         inputs=("questions", "descriptions"),
-        whole=("questions", "candidates", "descriptions"),
+        whole=_COLLECTION,
         outputs=("probe_answers",),
         sections=("probe",),
         models=("readers", "judge"),
@@ -219,7 +227,7 @@ STAGES: tuple[Stage, ...] = (
         8,
         _read,
         inputs=("questions", "ranked_hints", "descriptions", "passages"),
-        whole=("questions", "candidates", "descriptions"),
+        whole=_COLLECTION,
         outputs=("answers",),
         sections=("labels",),
         models=("reader",),

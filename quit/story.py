@@ -18,7 +18,7 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
     with workspace.connect() as connection:
 
         def rows(sql: str, *values: Any) -> list[dict[str, Any]]:
-            return connection.execute(sql, list(values)).arrow().read_all().to_pylist()
+            return connection.sql(sql, params=list(values)).to_arrow_table().to_pylist()
 
         identity = _resolve(rows, wanted)
         mine = "FROM {} WHERE question_id = ?"
@@ -35,7 +35,10 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
         by_passage: dict[str, dict[str, str]] = {}
         for row in answers:
             by_passage.setdefault(row["permutation"], {})[row["reader"]] = row["answer"]
-        labels = {row["permutation"]: row for row in rows(f"SELECT permutation, label, labelers {mine.format('labels')}", identity)}
+        labels = {
+            row["permutation"]: row
+            for row in rows(f"SELECT permutation, label, labelers {mine.format('labels')}", identity)
+        }
         text = [hint["hint"] for hint in hints if hint["selected"]]
         passages = [
             {
@@ -51,22 +54,35 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
         return {
             "question_id": identity,
             "question": questions[0] if questions else None,
-            "origins": rows(f"SELECT source, file, position, record_id {mine.format('origins')} ORDER BY file, position", identity),
-            "rejects": rows(f"SELECT stage, kind, reason, detail, file, position, hint_id {mine.format('rejects')}", identity),
+            "origins": rows(
+                f"SELECT source, file, position, record_id {mine.format('origins')} ORDER BY file, position", identity
+            ),
+            "rejects": rows(
+                f"SELECT stage, kind, reason, detail, file, position, hint_id {mine.format('rejects')}", identity
+            ),
             "candidates": [
-                row["candidate"] for row in rows(f"SELECT candidate {mine.format('candidates')} ORDER BY position", identity)
+                row["candidate"]
+                for row in rows(f"SELECT candidate {mine.format('candidates')} ORDER BY position", identity)
             ],
             "hints": hints,
-            "leak_findings": rows(f"SELECT * EXCLUDE (question_id) {mine.format('leak_findings')} ORDER BY hint_id", identity),
-            "description": (rows(f"SELECT * EXCLUDE (question_id) {mine.format('descriptions')}", identity) or [None])[0],
-            "probe": rows(f"SELECT reader, repetition, answer, correct {mine.format('probe_answers')} ORDER BY ALL", identity),
+            "leak_findings": rows(
+                f"SELECT * EXCLUDE (question_id) {mine.format('leak_findings')} ORDER BY hint_id", identity
+            ),
+            "description": (rows(f"SELECT * EXCLUDE (question_id) {mine.format('descriptions')}", identity) or [None])[
+                0
+            ],
+            "probe": rows(
+                f"SELECT reader, repetition, answer, correct {mine.format('probe_answers')} ORDER BY ALL", identity
+            ),
             "split": (rows(f"SELECT split, parametric, draw {mine.format('splits')}", identity) or [None])[0],
             "passages": passages,
             "verdicts": rows(
                 f"SELECT answer, correct, probability, basis, passages, judge {mine.format('verdicts')} ORDER BY passages DESC, answer",
                 identity,
             ),
-            "valid_answers": rows(f"SELECT answer, origin, passages {mine.format('valid_answers')} ORDER BY origin, answer", identity),
+            "valid_answers": rows(
+                f"SELECT answer, origin, passages {mine.format('valid_answers')} ORDER BY origin, answer", identity
+            ),
         }
 
 
@@ -83,8 +99,11 @@ def _resolve(rows: Any, wanted: str) -> str:
     gone = rows("SELECT stage, reason, detail, file FROM rejects WHERE record_id = ? LIMIT 1", wanted)
     if gone:
         row = gone[0]
-        raise InputError(f"The record {wanted!r} of {row['file']} was left out at {row['stage']}: {row['reason']} ({row['detail']}).")
-    near = rows("SELECT question_id FROM questions ORDER BY jaro_winkler_similarity(question_id, ?) DESC, 1 LIMIT 3", wanted)
+        raise InputError(
+            f"The record {wanted!r} of {row['file']} was left out at {row['stage']}: {row['reason']} ({row['detail']})."
+        )
+    near = rows(
+        "SELECT question_id FROM questions ORDER BY jaro_winkler_similarity(question_id, ?) DESC, 1 LIMIT 3", wanted
+    )
     listed = ", ".join(row["question_id"] for row in near) or "the workspace has none"
     raise InputError(f"There is no question {wanted!r}. The nearest: {listed}.")
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from quit.evaluate.normalize import normalize_answer
 from quit.stages import STAGES
 from quit.workspace import Workspace
 
@@ -38,14 +39,18 @@ def status(workspace: Workspace, pipeline: Any = None) -> list[StageStatus]:
             tables = current[key][1]["tables"]
             rows = {name: facts["rows"] for name, facts in tables.items() if name != "rejects"}
             shards = len(next(iter(tables.values()))["parts"])
-            found.append(StageStatus(stage.number, key, stage.doc, "complete", rows, rejects.get(stage.name, {}), shards, shards))
+            found.append(
+                StageStatus(stage.number, key, stage.doc, "complete", rows, rejects.get(stage.name, {}), shards, shards)
+            )
             continue
         done = shards = 0
         if pipeline and ("collect" in current or key == "collect"):
             run = pipeline.run(stage.name, key.partition(":")[2] or None)
             shards = len(pipeline.shards(run))
             done = shards - len(pipeline.pending(run))
-        found.append(StageStatus(stage.number, key, stage.doc, "partial" if done else "to do", shards_done=done, shards=shards))
+        found.append(
+            StageStatus(stage.number, key, stage.doc, "partial" if done else "to do", shards_done=done, shards=shards)
+        )
     return found
 
 
@@ -96,9 +101,7 @@ def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
 def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int]]:
     """Return (reader, passages, NO ANSWER, correct) for each reader of the current answers."""
     with workspace.connect() as connection:
-        from quit.evaluate.normalize import normalize_answer
-
-        distinct = connection.execute("SELECT DISTINCT question_id, answer FROM answers").arrow().read_all()
+        distinct = connection.sql("SELECT DISTINCT question_id, answer FROM answers").to_arrow_table()
         keys = [normalize_answer(text) for text in distinct.column("answer").to_pylist()]
         connection.register("forms", distinct.append_column("answer_key", [keys]))
         return connection.execute(
@@ -117,7 +120,8 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         "stages": [asdict(row) for row in status(workspace, pipeline)],
         "funnel": dict(funnel(workspace)),
         "labels_by_hints": [
-            {"hints": hints, "passages": passages, "label_2": right} for hints, passages, right in labels_by_hints(workspace)
+            {"hints": hints, "passages": passages, "label_2": right}
+            for hints, passages, right in labels_by_hints(workspace)
         ],
         "readers": [
             {"reader": name, "passages": count, "no_answer": none, "correct": right}
@@ -136,10 +140,12 @@ def markdown_summary(workspace: Workspace) -> str:
     lines += ["", "| questions | |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in funnel(workspace))]
     lines += ["", "| hints in the passage | passages | label 2 | share |", "|---|---|---|---|"]
     lines += [
-        f"| {hints} | {passages:,} | {right:,} | {right / passages:.1%} |" for hints, passages, right in labels_by_hints(workspace)
+        f"| {hints} | {passages:,} | {right:,} | {right / passages:.1%} |"
+        for hints, passages, right in labels_by_hints(workspace)
     ]
     lines += ["", "| reader | passages | NO ANSWER | correct |", "|---|---|---|---|"]
     lines += [
-        f"| {name} | {count:,} | {none / count:.1%} | {right / count:.1%} |" for name, count, none, right in readers_table(workspace)
+        f"| {name} | {count:,} | {none / count:.1%} | {right / count:.1%} |"
+        for name, count, none, right in readers_table(workspace)
     ]
     return "\n".join(lines) + "\n"

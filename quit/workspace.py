@@ -127,7 +127,9 @@ class Workspace:
         except OSError as error:
             raise WorkspaceError(f"Cannot lock {self.path}: {error}. Check that you may write there.") from error
         try:
-            write_json(holder, {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")})
+            write_json(
+                holder, {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+            )
             yield
         finally:
             holder.unlink(missing_ok=True)
@@ -211,7 +213,9 @@ class Workspace:
             if name in manifest["tables"] and (runs is None or run in runs):
                 for part in manifest["tables"][name]["parts"]:
                     if part["rows"] and (shard == WHOLE or not shard.misses(part["first"], part["last"])):
-                        files.append((folder / name / part["file"], shard == WHOLE or shard.holds(part["first"], part["last"])))
+                        files.append(
+                            (folder / name / part["file"], shard == WHOLE or shard.holds(part["first"], part["last"]))
+                        )
         return files
 
     def read(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> pa.Table:
@@ -263,7 +267,9 @@ def writing(target: Path) -> Iterator[None]:
             raise WorkspaceError(
                 f"The disk is full: could not write {target}. Free some space and run the same command again; what is done stays done."
             ) from error
-        raise WorkspaceError(f"Could not write {target}: {error.strerror or error}. Check the path and its permissions.") from error
+        raise WorkspaceError(
+            f"Could not write {target}: {error.strerror or error}. Check the path and its permissions."
+        ) from error
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -304,7 +310,9 @@ def _read_parquet(path: Path) -> pa.Table:
     try:
         return pq.read_table(path, partitioning=None)
     except (OSError, pa.ArrowException) as error:
-        raise WorkspaceError(f"{path} cannot be read: {error}. Delete its folder and build again to make it anew.") from error
+        raise WorkspaceError(
+            f"{path} cannot be read: {error}. Delete its folder and build again to make it anew."
+        ) from error
 
 
 def _read_json(path: Path, **default: Any) -> Any:

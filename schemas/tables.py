@@ -187,7 +187,9 @@ TABLES: dict[str, Table] = {
                 Column("fine", TEXT, "Fine type, such as `country:Country`."),
                 Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
                 Column("type_producer", TEXT, "`source` or the identity of the classifier."),
-                Column("answerability", REAL, "max s_i: best score of a retrieved passage for holding the answer, 0 to 1."),
+                Column(
+                    "answerability", REAL, "max s_i: best score of a retrieved passage for holding the answer, 0 to 1."
+                ),
                 Column("answer_share", REAL, "Share of the retrieved passages that hold the answer, 0 to 1."),
                 Column("completeness", REAL, "S_D: mean normalised entropy of token relevance, 0 to 1."),
                 Column("similarity", REAL, "Mean similarity of the retrieved passages to the question, -1 to 1."),
@@ -260,7 +262,9 @@ TABLES: dict[str, Table] = {
                 Column("answer_key", TEXT, "The normalised answer."),
                 Column("answer", TEXT, "Its most frequent surface form."),
                 Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
-                Column("probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True),
+                Column(
+                    "probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True
+                ),
                 Column("basis", TEXT, "`exact` (equals a gold answer), `no_answer` or `model`."),
                 Column("passages", COUNT, "Number of (passage, reader) pairs that gave it."),
                 Column("judge", TEXT, "Name of the judge."),

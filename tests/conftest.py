@@ -36,7 +36,12 @@ def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.Co
     """Run the command line as a user does, in a process of its own, with a Prefect home of its own."""
     environment = {**os.environ, "PREFECT_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"}
     return subprocess.run(
-        [sys.executable, "-m", "quit.cli", *arguments], capture_output=True, text=True, timeout=timeout, env=environment, cwd=ROOT
+        [sys.executable, "-m", "quit.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=environment,
+        cwd=ROOT,
     )
 
 
@@ -50,7 +55,10 @@ def small_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first eighteen questions of the starter collection and two broken lines."""
     lines = STARTER.read_text(encoding="utf-8").splitlines()[:18]
     path = tmp_path_factory.mktemp("source") / "small.jsonl"
-    path.write_text("\n".join([*lines, '{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})]) + "\n")
+    path.write_text(
+        "\n".join([*lines, '{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})])
+        + "\n"
+    )
     return path
 
 
@@ -58,6 +66,8 @@ def small_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def built(tmp_path_factory: pytest.TempPathFactory, small_source: Path, prefect_home: Path) -> Path:
     """A workspace built from the small source by the command line, one shard."""
     workspace = tmp_path_factory.mktemp("built") / "W"
-    done = run_quit("build", "-w", str(workspace), "--source", f"jsonl:{small_source}", "--shards", "1", home=prefect_home)
+    done = run_quit(
+        "build", "-w", str(workspace), "--source", f"jsonl:{small_source}", "--shards", "1", home=prefect_home
+    )
     assert done.returncode == 0, done.stderr
     return workspace

@@ -14,7 +14,11 @@ ALLOWED = {
     "flows": {"flows", "annotation", "quit", "schemas"},
     "cli": {"flows", "annotation", "quit", "schemas"},
 }
-FORBIDDEN = {"quit": {"prefect", "label_studio_sdk"}, "schemas": {"prefect", "label_studio_sdk"}, "annotation": {"prefect"}}
+FORBIDDEN = {
+    "quit": {"prefect", "label_studio_sdk"},
+    "schemas": {"prefect", "label_studio_sdk"},
+    "annotation": {"prefect"},
+}
 
 
 def _imports(path: Path) -> list[tuple[str, int, bool]]:
@@ -62,6 +66,10 @@ def test_every_public_function_and_class_has_a_docstring() -> None:
     missing = []
     for path in FILES:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_") and not ast.get_docstring(node):
+            if (
+                isinstance(node, ast.FunctionDef | ast.ClassDef)
+                and not node.name.startswith("_")
+                and not ast.get_docstring(node)
+            ):
                 missing.append(f"{path.relative_to(ROOT)}: {node.name}")
     assert not missing

@@ -57,7 +57,9 @@ def test_an_unfinished_stage_is_not_current(tmp_path) -> None:
     first, second = ranges(["q000", "q001"], 2)
     workspace.write_part(folder, first, {"usable_hints": _rows(0)})
     workspace.set_current({"filter": "f0"})
-    assert workspace.part_done(folder, ["usable_hints"], first) and not workspace.part_done(folder, ["usable_hints"], second)
+    assert workspace.part_done(folder, ["usable_hints"], first) and not workspace.part_done(
+        folder, ["usable_hints"], second
+    )
     assert workspace.current() == {} and len(workspace.read("usable_hints")) == 0
 
 
@@ -141,5 +143,9 @@ def test_the_second_run_waits_and_is_told_who_holds_the_workspace(tmp_path) -> N
 
 def test_a_run_that_may_not_wait_says_so(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
-    with workspace.lock(0), pytest.raises(WorkspaceError, match="still holds"), Workspace.open(tmp_path / "W").lock(0.1):
+    with (
+        workspace.lock(0),
+        pytest.raises(WorkspaceError, match="still holds"),
+        Workspace.open(tmp_path / "W").lock(0.1),
+    ):
         pass

@@ -62,7 +62,9 @@ def rank_hints(
         if len(mine) < settings.hints:
             detail = f"{len(mine)} usable hints, {settings.hints} are needed"
             identity = {"question_id": question["question_id"], "source": question["source"]}
-            rejects.append({"stage": "rank", "kind": "question", "reason": "too_few_hints", "detail": detail, **identity})
+            rejects.append(
+                {"stage": "rank", "kind": "question", "reason": "too_few_hints", "detail": detail, **identity}
+            )
             continue
         valued: dict[str, tuple[float, str]] = {}
         unknown = []
@@ -73,7 +75,9 @@ def rank_hints(
             else:
                 valued[hint["hint_id"]] = known
         if unknown:
-            distractors = [one["candidate"] for one in candidates_of.get(question["question_id"], []) if not one["is_gold"]]
+            distractors = [
+                one["candidate"] for one in candidates_of.get(question["question_id"], []) if not one["is_gold"]
+            ]
             values = scorer.convergence([hint["hint"] for hint in unknown], question["answers"], distractors)
             for hint, value in zip(unknown, values, strict=True):
                 valued[hint["hint_id"]] = (value, scorer.identity)
@@ -104,7 +108,9 @@ def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple
         return float(hint["convergence"]), "source"
     if scores:
         *distractors, gold = sorted(scores, key=lambda score: score["position"])
-        return convergence([one["score"] for one in distractors], gold["score"], settings.candidate_cap), "source-scores"
+        return convergence(
+            [one["score"] for one in distractors], gold["score"], settings.candidate_cap
+        ), "source-scores"
     return None
 
 
@@ -131,7 +137,9 @@ class SimilarityScorer:
         rivals, own = near[:, : len(others)], near[:, len(others) :].max(axis=1, keepdims=True)
         refers = (own[:, 0] >= np.median(rivals, axis=1)).astype(int)
         scores = (rivals >= own - self._settings.margin).astype(int)
-        return [convergence(row.tolist(), gold_score, cap) for row, gold_score in zip(scores, refers.tolist(), strict=True)]
+        return [
+            convergence(row.tolist(), gold_score, cap) for row, gold_score in zip(scores, refers.tolist(), strict=True)
+        ]
 
     def distractors(self, gold: Sequence[str], count: int) -> list[str]:
         """Return the ``count`` gold answers of other questions that are nearest to this one's, nearest first."""

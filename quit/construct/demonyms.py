@@ -79,6 +79,7 @@ glasgow: glaswegian
 """
 
 DEMONYMS: dict[str, frozenset[str]] = {
-    name.strip(): frozenset(forms.split()) for name, _, forms in (line.partition(":") for line in _LINES.strip().splitlines())
+    name.strip(): frozenset(forms.split())
+    for name, _, forms in (line.partition(":") for line in _LINES.strip().splitlines())
 }
 """Lower-case place name to its irregular adjectives and inhabitants."""

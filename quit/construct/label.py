@@ -21,7 +21,9 @@ def read_passages(
     questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Table, passages: pa.Table, reader: Reader
 ) -> pa.Table:
     """Return the table ``answers`` of one reader: one row a passage, in the order of ``passages``."""
-    texts = dict(zip(questions.column("question_id").to_pylist(), questions.column("question").to_pylist(), strict=True))
+    texts = dict(
+        zip(questions.column("question_id").to_pylist(), questions.column("question").to_pylist(), strict=True)
+    )
     types = {row["question_id"]: row for row in descriptions.select(["question_id", "coarse", "fine"]).to_pylist()}
     hints = selected_hints(ranked_hints)
     prompts = []
@@ -49,7 +51,11 @@ def read_passages(
 def selected_hints(ranked_hints: pa.Table) -> dict[str, list[str]]:
     """Return question id -> its selected hints in rank order (index 0 to 4)."""
     found: dict[str, list[str]] = {}
-    for row in ranked_hints.filter(ranked_hints.column("selected")).sort_by([("question_id", "ascending"), ("rank", "ascending")]).to_pylist():
+    for row in (
+        ranked_hints.filter(ranked_hints.column("selected"))
+        .sort_by([("question_id", "ascending"), ("rank", "ascending")])
+        .to_pylist()
+    ):
         found.setdefault(row["question_id"], []).append(row["hint"])
     return found
 
@@ -67,7 +73,9 @@ def judge_answers(questions: pa.Table, answers: pa.Table, judge: Judge) -> pa.Ta
     asked = {row["question_id"]: row for row in questions.to_pylist()}
     keys = sorted(forms)
     items = [
-        JudgeItem(identity, asked[identity]["question"], tuple(asked[identity]["answers"]), min(forms[identity, key])[1])
+        JudgeItem(
+            identity, asked[identity]["question"], tuple(asked[identity]["answers"]), min(forms[identity, key])[1]
+        )
         for identity, key in keys
     ]
     rows = []
@@ -102,7 +110,10 @@ def label_passages(
     accepted = accepted_answers(verdicts)
     right: list[pa.Array] = []
     for name, rows in answers.items():
-        if not (rows.column("question_id").equals(passages.column("question_id")) and rows.column("permutation").equals(passages.column("permutation"))):
+        if not (
+            rows.column("question_id").equals(passages.column("question_id"))
+            and rows.column("permutation").equals(passages.column("permutation"))
+        ):
             raise ValueError(f"The answers of {name} are not those to the passages given.")
         right.append(_is_accepted(rows, accepted))
     labelers, label = _combine(list(answers), right, len(passages))
@@ -126,7 +137,11 @@ def accepted_answers(verdicts: pa.Table) -> set[tuple[str, str]]:
 
 def _is_accepted(rows: pa.Table, accepted: set[tuple[str, str]]) -> pa.Array:
     """Return for each row whether its answer is accepted; Python looks at distinct (question, answer) pairs only."""
-    both = pc.binary_join_element_wise(rows.column("question_id"), rows.column("answer"), "\x1f").combine_chunks().dictionary_encode()
+    both = (
+        pc.binary_join_element_wise(rows.column("question_id"), rows.column("answer"), "\x1f")
+        .combine_chunks()
+        .dictionary_encode()
+    )
     if isinstance(both, pa.ChunkedArray):
         both = both.combine_chunks()
     distinct = [text.split("\x1f", 1) for text in both.dictionary.to_pylist()]
@@ -137,7 +152,9 @@ def _is_accepted(rows: pa.Table, accepted: set[tuple[str, str]]) -> pa.Array:
 def _combine(names: Sequence[str], right: Sequence[pa.Array], rows: int) -> tuple[pa.Array, pa.Array]:
     """Return the names of the labelers that are right and the label of each row."""
     if not names:
-        return pa.array([[]] * rows, schemas.table("labels").schema.field("labelers").type), pa.array([1] * rows, pa.int16())
+        return pa.array([[]] * rows, schemas.table("labels").schema.field("labelers").type), pa.array(
+            [1] * rows, pa.int16()
+        )
     mask = right[0].cast(pa.int32())
     for place, one in enumerate(right[1:], start=1):
         mask = pc.add(mask, pc.multiply(one.cast(pa.int32()), 1 << place))
@@ -165,7 +182,10 @@ def _valid_answers(
         if identity not in present:
             continue
         gold = list(dict.fromkeys(row["answers"]))
-        for origin, forms in (("gold", gold), ("labeler", [form for form in by_question.get(identity, []) if form not in gold])):
+        for origin, forms in (
+            ("gold", gold),
+            ("labeler", [form for form in by_question.get(identity, []) if form not in gold]),
+        ):
             for form in forms:
                 made.append(
                     {
@@ -177,5 +197,3 @@ def _valid_answers(
                     }
                 )
     return schemas.table("valid_answers").from_rows(made)
-
-

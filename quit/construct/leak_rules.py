@@ -147,7 +147,11 @@ def _derived(name: str, word: str) -> bool:
     """Whether ``word`` is ``name`` (less a final vowel) with one of the usual endings."""
     if len(name) < 5 or len(word) <= len(name) - 2:
         return False
-    for base in (name, name[:-1] if name[-1] in "aeiouy" else name, name[:-2] if name.endswith(("ia", "um", "us")) else name):
+    for base in (
+        name,
+        name[:-1] if name[-1] in "aeiouy" else name,
+        name[:-2] if name.endswith(("ia", "um", "us")) else name,
+    ):
         ending = word[len(base) :]
         if len(base) >= 4 and word.startswith(base) and (ending in _SUFFIXES or ending.removesuffix("s") in _SUFFIXES):
             return True
@@ -233,13 +237,19 @@ def _compound(hint: str, answer: str, question: str) -> Iterator[str]:
         if word.plain.startswith(solid) or word.plain.endswith(solid):
             yield word.text
     for left, right in pairwise(_read(hint)):  # "sun flower" for sunflower
-        if left.plain + right.plain == solid and right.start - left.end == 1 and min(len(left.plain), len(right.plain)) > 1:
+        if (
+            left.plain + right.plain == solid
+            and right.start - left.end == 1
+            and min(len(left.plain), len(right.plain)) > 1
+        ):
             yield hint[left.start : right.end]
 
 
 def _spelling(hint: str, answer: str, question: str) -> Iterator[str]:
     """Another transliteration or spelling of a name (Muhammad and Mohammed, Tchaikovsky and Chaikovsky)."""
-    wanted = [word for word in _answer_words(answer) if word.capital and len(word.plain) >= 5 and not word.plain.isdigit()]
+    wanted = [
+        word for word in _answer_words(answer) if word.capital and len(word.plain) >= 5 and not word.plain.isdigit()
+    ]
     if not wanted:
         return
     target = wanted[-1].plain
@@ -248,13 +258,23 @@ def _spelling(hint: str, answer: str, question: str) -> Iterator[str]:
     for word in _read(hint):
         if not word.capital or len(word.plain) < 5 or word.plain in asked | _TITLES or word.plain.startswith(target):
             continue
-        if len(skeleton) >= 4 and _skeleton(word.plain) == skeleton and abs(len(word.plain) - len(target)) <= 2:
-            yield word.text
-        elif len(target) >= 7 and word.plain[0] == target[0] and _one_edit(word.plain, target):
+        if (len(skeleton) >= 4 and _skeleton(word.plain) == skeleton and abs(len(word.plain) - len(target)) <= 2) or (
+            len(target) >= 7 and word.plain[0] == target[0] and _one_edit(word.plain, target)
+        ):
             yield word.text
 
 
-_SOUNDS = (("tch", "ch"), ("ph", "f"), ("kh", "k"), ("gh", "g"), ("th", "t"), ("dj", "j"), ("zh", "j"), ("ck", "k"), ("q", "k"))
+_SOUNDS = (
+    ("tch", "ch"),
+    ("ph", "f"),
+    ("kh", "k"),
+    ("gh", "g"),
+    ("th", "t"),
+    ("dj", "j"),
+    ("zh", "j"),
+    ("ck", "k"),
+    ("q", "k"),
+)
 
 
 @lru_cache(maxsize=65536)
@@ -276,7 +296,9 @@ def _one_edit(one: str, other: str) -> bool:
     for index, (a, b) in enumerate(zip(one, other, strict=False)):
         if a != b:
             if len(one) == len(other):
-                swapped = one[index : index + 2] == other[index : index + 2][::-1] and one[index + 2 :] == other[index + 2 :]
+                swapped = (
+                    one[index : index + 2] == other[index : index + 2][::-1] and one[index + 2 :] == other[index + 2 :]
+                )
                 return swapped or one[index + 1 :] == other[index + 1 :]
             return one[index:] == other[index + 1 :]
     return one != other
@@ -292,4 +314,3 @@ RULES: dict[str, Callable[[str, str, str], Iterator[str]]] = {
     "spelling": _spelling,
 }
 """Rule name to rule, in the order in which they are tried."""
-

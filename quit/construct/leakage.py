@@ -85,13 +85,21 @@ def filter_leaks(
 
 
 def find_leaks(
-    question: str, answers: Sequence[str], hints: Sequence[str], equivalence: Equivalence, encoder: Encoder, settings: Leakage
+    question: str,
+    answers: Sequence[str],
+    hints: Sequence[str],
+    equivalence: Equivalence,
+    encoder: Encoder,
+    settings: Leakage,
 ) -> list[list[Finding]]:
     """Return the findings of each hint, most certain first; answers are all valid answers of the question."""
     found: list[list[Finding]] = [[] for _ in hints]
     for row, hint in enumerate(hints):
         for answer in answers:
-            found[row] += [Finding(hit.span, answer, 1.0, hit.rule, RULES_IDENTITY) for hit in lexical_leaks(hint, answer, question)]
+            found[row] += [
+                Finding(hit.span, answer, 1.0, hit.rule, RULES_IDENTITY)
+                for hit in lexical_leaks(hint, answer, question)
+            ]
     asked = _ask(question, answers, hints, found, encoder, settings)
     if asked:
         pairs = [Pair(question, answer, span) for _, span, answer in asked]

@@ -11,7 +11,10 @@ _UNITS = {
         eighteen nineteen""".split()
     )
 }
-_TENS = {word: 10 * value for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)}
+_TENS = {
+    word: 10 * value
+    for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
+}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "trillion": 10**12}
 _WORDS = {**_UNITS, **_TENS, "dozen": 12}
 _TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|[A-Za-z]+")
@@ -61,7 +64,9 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
             if not fits:
                 break
             group, last = (group or 0.0) + value, "tens" if word in _TENS else "units"
-        elif word == "and" and last == "scale" and place + 1 < len(tokens) and tokens[place + 1][0].casefold() in _WORDS:
+        elif (
+            word == "and" and last == "scale" and place + 1 < len(tokens) and tokens[place + 1][0].casefold() in _WORDS
+        ):
             last = "and"
         else:
             break

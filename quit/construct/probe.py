@@ -18,7 +18,13 @@ def probe(
     types = {row["question_id"]: row for row in descriptions.to_pylist()}
     asked = [row for row in questions.to_pylist() if row["question_id"] in types]
     prompts = [
-        Prompt(row["question_id"], row["question"], (), types[row["question_id"]]["coarse"], types[row["question_id"]]["fine"])
+        Prompt(
+            row["question_id"],
+            row["question"],
+            (),
+            types[row["question_id"]]["coarse"],
+            types[row["question_id"]]["fine"],
+        )
         for row in asked
     ]
     rows = []

@@ -29,7 +29,11 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
     A train question that is near-identical to one of dev or test is left out (of those two, the pinned one stays).
     """
     pinned = read_pins(settings.pinned)
-    rows = [row for row in questions.select(["question_id", "question", "content_key", "source"]).to_pylist() if row["question_id"] in parametric]
+    rows = [
+        row
+        for row in questions.select(["question_id", "question", "content_key", "source"]).to_pylist()
+        if row["question_id"] in parametric
+    ]
     for row in rows:
         row["parametric"] = parametric[row["question_id"]]
         row["draw"] = draw(row["content_key"], settings.seed)
@@ -44,7 +48,9 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
         )
     rows.sort(key=lambda row: row["question_id"])
     kept = [
-        {name: row[name] for name in ("question_id", "parametric", "split", "draw")} for row in rows if row["question_id"] not in reasons
+        {name: row[name] for name in ("question_id", "parametric", "split", "draw")}
+        for row in rows
+        if row["question_id"] not in reasons
     ]
     rejects = [
         {"stage": "split", "kind": "question", "reason": reason, "detail": detail, "question_id": identity}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.errors import SettingsError, did_you_mean
 from quit.models.protocols import Encoder, Equivalence, Judge, Reader
 from quit.settings import ReaderSettings, Settings
 
@@ -71,14 +72,18 @@ class Models:
 
         return self._once("question_types", make)
 
-    def reader(self, name: str, questions: pa.Table, candidates: pa.Table, descriptions: pa.Table) -> Reader:
-        """Return a reader by name. The tables are those of the whole collection: embedded readers draw their pool from them."""
+    def reader(self, name: str, collection: Mapping[str, pa.Table]) -> Reader:
+        """Return a reader by name.
+
+        ``collection``: the whole tables questions, candidates, ranked_hints and descriptions; embedded readers draw their pool
+        from them.
+        """
         spec = next(reader for reader in self._settings.readers if reader.name == name)
 
         def make() -> Reader:
             from quit.models.readers import embedded_reader
 
-            pool = self._once("pool", lambda: answer_pool(questions, candidates, descriptions))
+            pool = self._once("pool", lambda: answer_pool(collection))
             reader = embedded_reader(spec.model or spec.name, self.encoder, pool)
             reader.name = spec.name
             return reader
@@ -92,21 +97,23 @@ class Models:
             return self._made[key]
 
 
-def answer_pool(questions: pa.Table, candidates: pa.Table, descriptions: pa.Table) -> Any:
+def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
     """Return the pool of an embedded reader: every gold and candidate answer of every described question, with its type."""
     from quit.models.readers import AnswerPool
 
-    types = {row["question_id"]: (row["coarse"], row["fine"]) for row in descriptions.to_pylist()}
+    types = {row["question_id"]: (row["coarse"], row["fine"]) for row in collection["descriptions"].to_pylist()}
     entries = [
         (answer, *types[row["question_id"]])
-        for row in questions.select(["question_id", "answers"]).to_pylist()
+        for row in collection["questions"].select(["question_id", "answers"]).to_pylist()
         if row["question_id"] in types
         for answer in row["answers"]
     ]
     entries += [
-        (row["candidate"], *types[row["question_id"]]) for row in candidates.to_pylist() if row["question_id"] in types
+        (row["candidate"], *types[row["question_id"]])
+        for row in collection["candidates"].to_pylist()
+        if row["question_id"] in types
     ]
-    return AnswerPool.build(entries)
+    return AnswerPool.build(entries, collection["ranked_hints"].column("hint").to_pylist())
 
 
 # Identities for fingerprints: known without loading anything, so that an up-to-date workspace is recognised at once.
@@ -143,9 +150,12 @@ def question_type_identity(settings: Settings) -> str:
 def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
     """Return what a reader's replies depend on, beside the tables it is given."""
     from quit.models.readers import EMBEDDED_READERS
+    from quit.models.readers.pool import FITTING_MINIMUM
 
-    method = EMBEDDED_READERS[reader.model or reader.name]
-    return f"{method.method}@{method.version}+{encoder_identity(settings)}"
+    name = reader.model or reader.name
+    if name not in EMBEDDED_READERS:
+        raise SettingsError(f"There is no embedded reader {name!r}.{did_you_mean(name, list(EMBEDDED_READERS))}")
+    return f"{EMBEDDED_READERS[name].describe()}/pool-of-{FITTING_MINIMUM}+{encoder_identity(settings)}"
 
 
 def _weights(name: str) -> str:

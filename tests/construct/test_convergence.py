@@ -41,7 +41,13 @@ def test_one_more_rival_never_raises_it(scores: list[int]) -> None:
 
 
 def _tables(hints: list[dict], scores: list[dict] | None = None) -> dict[str, pa.Table]:
-    question = {"question_id": "q", "question": "Which city?", "answers": ["Paris"], "source": "jsonl", "content_key": "k"}
+    question = {
+        "question_id": "q",
+        "question": "Which city?",
+        "answers": ["Paris"],
+        "source": "jsonl",
+        "content_key": "k",
+    }
     rows = [
         {"hint_id": f"q-h{place:02d}", "question_id": "q", "position": place, "source": "jsonl", "file": "f", **hint}
         for place, hint in enumerate(hints)
@@ -50,9 +56,14 @@ def _tables(hints: list[dict], scores: list[dict] | None = None) -> dict[str, pa
     return {
         "questions": schemas.table("questions").from_rows([question]),
         "hints": schemas.table("hints").from_rows(rows),
-        "usable_hints": schemas.table("usable_hints").from_rows([{"hint_id": row["hint_id"], "question_id": "q"} for row in rows]),
+        "usable_hints": schemas.table("usable_hints").from_rows(
+            [{"hint_id": row["hint_id"], "question_id": "q"} for row in rows]
+        ),
         "candidates": schemas.table("candidates").from_rows(
-            [{"question_id": "q", "position": i, "candidate": name, "is_gold": name == "Paris"} for i, name in enumerate(names)]
+            [
+                {"question_id": "q", "position": i, "candidate": name, "is_gold": name == "Paris"}
+                for i, name in enumerate(names)
+            ]
         ),
         "scores": schemas.table("scores").from_rows(scores or []),
     }
@@ -72,7 +83,14 @@ def test_ties_go_to_the_shorter_hint_then_to_source_order(encoder) -> None:
         {"hint": "second", "convergence": 0.8},
     ]
     ranked = _rank(_tables(hints), encoder)["ranked_hints"].to_pylist()
-    assert [row["hint"] for row in ranked] == ["the best", "second", "ccc", "bbb", "a longer hint of one half", "the worst"]
+    assert [row["hint"] for row in ranked] == [
+        "the best",
+        "second",
+        "ccc",
+        "bbb",
+        "a longer hint of one half",
+        "the worst",
+    ]
     assert [row["selected"] for row in ranked] == [True] * 5 + [False]
     assert {row["producer"] for row in ranked} == {"source"}
 
@@ -80,7 +98,13 @@ def test_ties_go_to_the_shorter_hint_then_to_source_order(encoder) -> None:
 def test_a_sources_scores_are_used_where_it_has_no_convergence(encoder) -> None:
     hints = [{"hint": f"hint {place}"} for place in range(5)]
     scores = [
-        {"hint_id": f"q-h{hint:02d}", "question_id": "q", "position": place, "candidate": name, "score": int(place < hint or name == "Paris")}
+        {
+            "hint_id": f"q-h{hint:02d}",
+            "question_id": "q",
+            "position": place,
+            "candidate": name,
+            "score": int(place < hint or name == "Paris"),
+        }
         for hint in range(5)
         for place, name in enumerate(["London", "Berlin", "Madrid", "Rome", "Paris"])
     ]
@@ -92,7 +116,11 @@ def test_a_sources_scores_are_used_where_it_has_no_convergence(encoder) -> None:
 def test_embedded_scoring_prefers_the_telling_hint(encoder) -> None:
     scorer = SimilarityScorer(encoder, [], Convergence())
     telling, vague, misleading = scorer.convergence(
-        ["The Eiffel Tower stands in this city on the Seine.", "People live in it.", "Big Ben and the Thames are its landmarks."],
+        [
+            "The Eiffel Tower stands in this city on the Seine.",
+            "People live in it.",
+            "Big Ben and the Thames are its landmarks.",
+        ],
         ["Paris"],
         ["London", "Berlin", "Madrid", "Rome", "Vienna"],
     )

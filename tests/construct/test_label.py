@@ -5,7 +5,13 @@ import schemas
 from quit.construct.label import judge_answers, label_passages
 from quit.models.protocols import Verdict
 
-QUESTION = {"question_id": "q", "question": "Which country?", "answers": ["United States"], "source": "jsonl", "content_key": "k"}
+QUESTION = {
+    "question_id": "q",
+    "question": "Which country?",
+    "answers": ["United States"],
+    "source": "jsonl",
+    "content_key": "k",
+}
 
 
 class LookupJudge:
@@ -25,7 +31,14 @@ class LookupJudge:
 
 def _answers(reader: str, answers: list[str]) -> pa.Table:
     rows = [
-        {"question_id": "q", "permutation": permutation, "reader": reader, "answer": answer, "raw": answer, "producer": reader}
+        {
+            "question_id": "q",
+            "permutation": permutation,
+            "reader": reader,
+            "answer": answer,
+            "raw": answer,
+            "producer": reader,
+        }
         for permutation, answer in zip(["0", "01", "1", "10"], answers)
     ]
     return schemas.table("answers").from_rows(rows)
@@ -33,7 +46,12 @@ def _answers(reader: str, answers: list[str]) -> pa.Table:
 
 PASSAGES = schemas.table("passages").from_rows(
     [
-        {"question_id": "q", "subset": "".join(sorted(permutation)), "permutation": permutation, "hints": len(permutation)}
+        {
+            "question_id": "q",
+            "subset": "".join(sorted(permutation)),
+            "permutation": permutation,
+            "hints": len(permutation),
+        }
         for permutation in ["0", "01", "1", "10"]
     ]
 )
@@ -44,8 +62,14 @@ TWO = _answers("two", ["United States", "Canada", "canada!", "Mexico"])
 
 def test_each_distinct_answer_is_judged_once_and_free_ones_never() -> None:
     judge = LookupJudge({"USA": True, "Canada": False, "Mexico": None, "the usa": True})
-    verdicts = {row["answer_key"]: row for row in judge_answers(QUESTIONS, pa.concat_tables([ONE, TWO]), judge).to_pylist()}
-    assert sorted(judge.asked) == ["Canada", "Mexico", "USA"]  # neither the gold answer nor NO ANSWER, and no form twice
+    verdicts = {
+        row["answer_key"]: row for row in judge_answers(QUESTIONS, pa.concat_tables([ONE, TWO]), judge).to_pylist()
+    }
+    assert sorted(judge.asked) == [
+        "Canada",
+        "Mexico",
+        "USA",
+    ]  # neither the gold answer nor NO ANSWER, and no form twice
     assert verdicts["united states"]["basis"] == "exact" and verdicts["united states"]["correct"] is True
     assert verdicts["no answer"]["basis"] == "no_answer" and verdicts["no answer"]["correct"] is False
     assert verdicts["canada"]["passages"] == 3 and verdicts["usa"]["passages"] == 2
@@ -70,4 +94,6 @@ def test_labels_and_valid_answers() -> None:
 def test_answers_in_another_order_are_refused_not_joined_by_position() -> None:
     shuffled = TWO.take([1, 0, 2, 3])
     with pytest.raises(ValueError, match="two"):
-        label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, schemas.table("verdicts").schema.empty_table())
+        label_passages(
+            QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, schemas.table("verdicts").schema.empty_table()
+        )

@@ -14,7 +14,13 @@ from quit.settings import Split
 
 def _questions(texts: list[str]):
     rows = [
-        {"question_id": f"q{place:05d}", "question": text, "answers": ["x"], "source": "jsonl", "content_key": content_key(text)}
+        {
+            "question_id": f"q{place:05d}",
+            "question": text,
+            "answers": ["x"],
+            "source": "jsonl",
+            "content_key": content_key(text),
+        }
         for place, text in enumerate(texts)
     ]
     return schemas.table("questions").from_rows(rows)
@@ -22,7 +28,9 @@ def _questions(texts: list[str]):
 
 def _split(texts: list[str], parametric: list[bool], **values) -> tuple[dict[str, str], dict[str, str]]:
     """Return (question text -> split, question text -> reason of its reject)."""
-    made = split_questions(_questions(texts), {f"q{i:05d}": known for i, known in enumerate(parametric)}, Split(**values))
+    made = split_questions(
+        _questions(texts), {f"q{i:05d}": known for i, known in enumerate(parametric)}, Split(**values)
+    )
     text_of = {f"q{place:05d}": text for place, text in enumerate(texts)}
     kept = {text_of[row["question_id"]]: row["split"] for row in made["splits"].to_pylist()}
     return kept, {text_of[row["question_id"]]: row["reason"] for row in made["rejects"].to_pylist()}
@@ -65,7 +73,11 @@ def test_the_seed_decides() -> None:
 
 
 def test_near_identical_questions_never_stand_on_both_sides() -> None:
-    texts = ["Which city is the capital of France?", "What city is the capital of France", "Which river flows through Vienna?"]
+    texts = [
+        "Which city is the capital of France?",
+        "What city is the capital of France",
+        "Which river flows through Vienna?",
+    ]
     kept, rejected = _split(texts, [True, False, False], method="share")
     assert rejected == {texts[0]: "near_duplicate_across_splits"}
     assert kept[texts[1]] in ("dev", "test")
@@ -74,13 +86,17 @@ def test_near_identical_questions_never_stand_on_both_sides() -> None:
 def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None:
     texts = _numbered(50)
     pins = tmp_path / "pins.jsonl"
-    pins.write_text("".join(json.dumps({"content_key": content_key(text), "split": "dev"}) + "\n" for text in texts[:5]))
+    pins.write_text(
+        "".join(json.dumps({"content_key": content_key(text), "split": "dev"}) + "\n" for text in texts[:5])
+    )
     kept, _ = _split(texts, [True] * 25 + [False] * 25, train_size=10, test_size=10, pinned=str(pins))
     assert all(kept[text] == "dev" for text in texts[:5])
     assert list(kept.values()).count("train") == 10
 
 
-@pytest.mark.parametrize(("line", "said"), [("{", "content_key and split"), ('{"content_key": "a", "split": "x"}', "train, dev or test")])
+@pytest.mark.parametrize(
+    ("line", "said"), [("{", "content_key and split"), ('{"content_key": "a", "split": "x"}', "train, dev or test")]
+)
 def test_a_bad_pin_is_named_by_its_line(tmp_path, line: str, said: str) -> None:
     pins = tmp_path / "pins.jsonl"
     pins.write_text("\n" + line)

@@ -7,10 +7,11 @@ question cost six encodings and a few additions.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,10 @@ class Answers:
 
     surfaces: tuple[str, ...]
     rows: np.ndarray | None
+
+
+SETTINGS = ("position_decay", "question_weight", "named_penalty", "no_answer_margin", "thin_evidence")
+"""Names of the settings that every method has."""
 
 
 class ClosedSetReader(ABC):
@@ -92,12 +97,19 @@ class ClosedSetReader(ABC):
     @property
     def identity(self) -> str:
         """Method, its version, settings, encoder and pool: whatever can change a reply."""
-        settings = json.dumps(self.settings | self.method_settings(), sort_keys=True)
-        return f"{self.method}@{self.version}/{self.encoder.identity}/{self.pool.identity}/{settings}"
+        return f"{self.describe(self.settings)}/{self.pool.identity}+{self.encoder.identity}"
 
-    def method_settings(self) -> dict[str, object]:
+    @classmethod
+    def describe(cls, settings: Mapping[str, float] | None = None) -> str:
+        """Return method, version and a hash of all its settings: what replies depend on, beside encoder and pool."""
+        values = {key: settings[key] if settings else float(getattr(cls, key)) for key in SETTINGS}
+        content = json.dumps(values | cls.method_settings(), sort_keys=True)
+        return f"{cls.method}@{cls.version}-{hashlib.sha256(content.encode()).hexdigest()[:8]}"
+
+    @classmethod
+    def method_settings(cls) -> dict[str, object]:
         """Return the settings of the method itself, for the identity."""
-        return {"templates": list(self.templates)}
+        return {"templates": list(cls.templates)}
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply a prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
@@ -171,7 +183,7 @@ class ClosedSetReader(ABC):
     def _weighted_sum(
         self, scores: Sequence[np.ndarray], columns: tuple[int, ...], sums: dict[tuple[int, ...], np.ndarray]
     ) -> np.ndarray:
-        """Return the hints' weighted scores added up in reading order, shape (answers,), not yet divided by the weights.
+        """Return the hints' weighted scores added up in reading order, shape (answers,), not yet divided by weight.
 
         A passage's sum is that of its first hints plus the last one's, so passages share them (``sums``) as nodes of a
         trie do. Additions in a fixed order rather than a matrix product, whose rounding may differ with its size.
@@ -182,7 +194,7 @@ class ClosedSetReader(ABC):
         return sums[columns]
 
     def position_weights(self, hints: int) -> np.ndarray:
-        """Return the relative weights of a passage's hints in reading order, shape (hints,), float32, the first one 1."""
+        """Return the relative weights of a passage's hints in reading order, shape (hints,), float32, first 1."""
         return (self.position_decay ** np.arange(hints, dtype=np.float64)).astype(np.float32)
 
     def _reply(self, scores: np.ndarray, answers: Answers, hints: int, key: Key) -> Reply:

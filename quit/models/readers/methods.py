@@ -42,7 +42,7 @@ class StatementReader(VectorReader):
 
     method = "minilm-statement"
     position_decay = 1.15
-    question_weight = 0.2
+    question_weight = 0.4
     templates = STATEMENTS
 
 
@@ -55,8 +55,8 @@ class ContrastReader(VectorReader):
 
     method = "minilm-contrast"
     position_decay = 0.9
-    question_weight = 0.6
-    contrast = 1.0
+    question_weight = 0.4
+    contrast = 0.5
     templates = NAME + STATEMENTS
 
     def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
@@ -66,9 +66,10 @@ class ContrastReader(VectorReader):
         usual = np.float32(self.contrast) * (vectors @ self.pool.background_mean(self.encoder))
         return [vectors @ encoded[text] - usual for text in texts]
 
-    def method_settings(self) -> dict[str, object]:
+    @classmethod
+    def method_settings(cls) -> dict[str, object]:
         """Return the templates and the contrast."""
-        return super().method_settings() | {"contrast": self.contrast}
+        return super().method_settings() | {"contrast": cls.contrast}
 
 
 class EvidenceReader(VectorReader):
@@ -80,7 +81,7 @@ class EvidenceReader(VectorReader):
     """
 
     method = "minilm-evidence"
-    position_decay = 1.1
+    position_decay = 1.25
     question_weight = 0.4
     named_penalty = 4.0
     temperature = 0.05
@@ -97,9 +98,10 @@ class EvidenceReader(VectorReader):
             scores.append(np.log(np.float32(1 - self.doubt) * probability * count + np.float32(self.doubt)))
         return scores
 
-    def method_settings(self) -> dict[str, object]:
+    @classmethod
+    def method_settings(cls) -> dict[str, object]:
         """Return the templates, temperature and doubt."""
-        return super().method_settings() | {"temperature": self.temperature, "doubt": self.doubt}
+        return super().method_settings() | {"temperature": cls.temperature, "doubt": cls.doubt}
 
 
 class LateReader(ClosedSetReader):
@@ -113,7 +115,8 @@ class LateReader(ClosedSetReader):
     position_decay = 0.9
     question_weight = 0.4
     longest = 8
-    whole = 1.5
+    whole = 3.0
+    named_penalty = 0.9
     some = 2000
 
     def warm(self, texts: Sequence[str]) -> None:
@@ -148,9 +151,10 @@ class LateReader(ClosedSetReader):
                 score[start : start + self.some] += found + covered
         return scores
 
-    def method_settings(self) -> dict[str, object]:
+    @classmethod
+    def method_settings(cls) -> dict[str, object]:
         """Return the token limit and the weight of the whole."""
-        return super().method_settings() | {"longest": self.longest, "whole": self.whole}
+        return super().method_settings() | {"longest": cls.longest, "whole": cls.whole}
 
 
 class NamesReader(VectorReader):
@@ -183,9 +187,10 @@ class NamesReader(VectorReader):
             scores.append(vectors @ probe)
         return scores
 
-    def method_settings(self) -> dict[str, object]:
+    @classmethod
+    def method_settings(cls) -> dict[str, object]:
         """Return the templates and the weight of the names."""
-        return super().method_settings() | {"names": self.names}
+        return super().method_settings() | {"names": cls.names}
 
 
 _QUOTED = re.compile(r"[\"“]([^\"“”]{3,60})[\"”]|(?<!\w)['‘]([^'‘’]{3,60})['’](?!\w)")

@@ -20,8 +20,8 @@ from quit.models.readers.encodings import Encodings
 BACKGROUND = 1000
 """How many hint texts of the collection are kept for normalisation statistics."""
 
-FITTING_MINIMUM = 100
-"""A type with fewer members than this is too small to guess from: about ten questions' candidates."""
+FITTING_MINIMUM = 40
+"""A type with fewer members than this is too small to guess from: about four questions' candidates."""
 
 
 @dataclass(frozen=True)

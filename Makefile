@@ -1,0 +1,36 @@
+# Two commands: `make run` sets everything up and runs the main job, `make test` sets everything up and passes the tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKSPACE ?= workspace
+export DO_NOT_TRACK := 1
+export PREFECT_SERVER_ANALYTICS_ENABLED := false
+
+.PHONY: run test test-fast lint setup clean help
+
+help:  ## Say what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+setup: $(VENV)/.ready  ## Make the virtual environment
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; run: make PYTHON=python3.11") if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+run: setup  ## Build the starter collection on the embedded profile
+	$(BIN)/quit build --profile embedded --workspace $(WORKSPACE) --source starter
+
+test: setup lint  ## Run all the tests that this machine can
+	$(BIN)/python -m pytest
+
+test-fast: setup  ## Run the tests that start no server and build no workspace
+	$(BIN)/python -m pytest -m 'not slow'
+
+lint: setup
+	$(BIN)/ruff check flows annotation quit schemas tests training
+	$(BIN)/ruff format --check flows annotation quit schemas tests training
+
+clean:  ## Remove the environment and caches (not workspaces)
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis *.egg-info

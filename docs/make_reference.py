@@ -1,0 +1,102 @@
+"""Write ``docs/reference/`` from the code: tables, settings and commands. ``--check`` only says whether it is up to date."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+from pydantic import BaseModel
+
+from quit.cli import app
+from quit.settings import ReaderSettings, Settings
+from schemas import TABLES
+
+HERE = Path(__file__).parent / "reference"
+NOTE = "<!-- Made by docs/make_reference.py; edit the code instead. -->\n\n"
+
+
+def tables() -> str:
+    """Return the reference of the workspace's tables."""
+    lines = [NOTE + "# Tables\n", "In pipeline order. Read them with DuckDB or any Parquet reader.\n"]
+    for made in TABLES.values():
+        key = ", ".join(f"`{name}`" for name in made.key) or "none"
+        lines += [
+            f"## {made.name}\n",
+            f"{made.doc} Stage: {made.stage}. Key: {key}.\n",
+            "| column | type | meaning |",
+            "|---|---|---|",
+        ]
+        for column in made.columns:
+            null = ", may be null" if column.nullable else ""
+            kind = str(column.type).replace("list<element: string not null>", "list of string")
+            lines.append(f"| `{column.name}` | {kind}{null} | {column.doc} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def settings() -> str:
+    """Return the reference of the settings."""
+    lines = [
+        NOTE + "# Settings\n",
+        "Defaults are the paper's numbers. A profile (`profiles/*.toml`) sets others, `--set key=value` overrides both.\n",
+    ]
+    for name, field in Settings.model_fields.items():
+        model = ReaderSettings if name == "readers" else field.annotation
+        assert isinstance(model, type) and issubclass(model, BaseModel)
+        lines += [f"## {'[[readers]]' if name == 'readers' else f'[{name}]'}\n", f"{(model.__doc__ or '').strip()}\n"]
+        lines += ["| setting | default | meaning |", "|---|---|---|"]
+        for key, value in model.model_fields.items():
+            default = "required" if value.is_required() else f"`{value.default!r}`"
+            lines.append(f"| `{key}` | {default} | {value.description} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def commands() -> str:
+    """Return the reference of the command line."""
+    lines = [NOTE + "# Commands\n"]
+    lines += _commands(typer.main.get_command(app), "quit")
+    return "\n".join(lines) + "\n"
+
+
+def _commands(command, name: str) -> list[str]:
+    lines: list[str] = []
+    for child_name, child in getattr(command, "commands", {}).items():
+        full = f"{name} {child_name}"
+        if getattr(child, "commands", None):
+            lines += _commands(child, full)
+            continue
+        lines += [f"## {full}\n", (child.help or "").strip() + "\n", "| option | meaning |", "|---|---|"]
+        for parameter in child.params:
+            if parameter.name == "help":
+                continue
+            shown = (
+                ", ".join(f"`{text}`" for text in parameter.opts)
+                if parameter.param_type_name == "option"
+                else f"`{parameter.name.upper()}`"
+            )
+            lines.append(f"| {shown} | {getattr(parameter, 'help', '') or ''} |")
+        lines.append("")
+    return lines
+
+
+PAGES = {"tables.md": tables, "settings.md": settings, "commands.md": commands}
+
+
+def main(check: bool = False) -> list[str]:
+    """Write the pages, or with ``check`` return the names of those that are out of date."""
+    stale = []
+    for name, make in PAGES.items():
+        path, text = HERE / name, make()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+            if not check:
+                path.write_text(text, encoding="utf-8")
+    return stale
+
+
+if __name__ == "__main__":
+    names = main("--check" in sys.argv)
+    print("\n".join(names) or "up to date")
+    sys.exit(bool(names) and "--check" in sys.argv)

@@ -1,0 +1,276 @@
+"""How good are the instruments? Each function measures one of them against people or published labels.
+
+Figures are plain numbers under the names that ``quit evaluate ... --json`` prints; shares are between 0 and 1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quit.construct.convergence import SimilarityScorer, convergence
+from quit.construct.leakage import find_leaks
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.evaluate.normalize import normalize_answer
+from quit.models.factory import Models
+from quit.models.protocols import NO_ANSWER, Pair, Prompt
+from quit.records import RawQuestion
+from quit.settings import Settings
+from quit.sources import SourceRef, read_source
+
+Figures = dict[str, Any]
+
+
+def equivalence(path: Path, models: Models) -> Figures:
+    """Agreement of the equivalence model with human verdicts.
+
+    ``path``: JSONL of {question, answers, candidate, label}. Returns n, accuracy, precision, recall, f1 (of "equivalent") and
+    calibration_error (expected calibration error over ten bins of equal width).
+    """
+    labels, sizes, pairs = [], [], []
+    for number, row in _json_lines(path, ("question", "answers", "candidate", "label")):
+        answers = [row["answers"]] if isinstance(row["answers"], str) else row["answers"]
+        if (
+            not answers
+            or not all(isinstance(answer, str) for answer in answers)
+            or not isinstance(row["candidate"], str)
+        ):
+            raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
+        labels.append(_truth(row["label"], path, number))
+        sizes.append(len(answers))
+        pairs += [Pair(str(row["question"]), answer, row["candidate"]) for answer in answers]
+    values = models.equivalence.probability(pairs)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
+    return {"n": len(labels), **_binary(np.maximum.reduceat(values, starts), np.array(labels))}
+
+
+def leakage(path: Path, models: Models, settings: Settings) -> Figures:
+    """Precision and recall of the leakage check on hand-made cases.
+
+    ``path``: JSONL of {hint, answer (or answers), leaks, question?, kind?}. Returns n, precision, recall, f1, accuracy, and recall
+    by kind where cases name one.
+    """
+    found, wanted, kinds, wrong = [], [], [], []
+    for number, row in _json_lines(path, ("hint", "leaks")):
+        answers = row.get("answers") or [row.get("answer")]
+        if not all(isinstance(answer, str) and answer for answer in answers):
+            raise InputError(f"{path}, line {number}: expected answer (a text) or answers (texts).")
+        leaks = find_leaks(
+            row.get("question") or "", answers, [row["hint"]], models.equivalence, models.encoder, settings.leakage
+        )
+        found.append(bool(leaks[0]))
+        wanted.append(_truth(row["leaks"], path, number))
+        kinds.append(row.get("kind"))
+        if found[-1] != wanted[-1]:
+            wrong.append({"line": number, "hint": row["hint"], "answers": answers, "leaks": wanted[-1]})
+    figures = {"n": len(found), **_rates(np.array(found), np.array(wanted)), "wrong": wrong}
+    by_kind = {}
+    for kind in sorted({kind for kind in kinds if kind}):
+        places = [place for place, one in enumerate(kinds) if one == kind]
+        by_kind[kind] = {"n": len(places), "right": sum(found[place] == wanted[place] for place in places)}
+    return {**figures, "by_kind": by_kind}
+
+
+def question_type(path: Path, models: Models) -> Figures:
+    """Accuracy of the question types on a file in the TREC format (``COARSE:fine question``, Latin-1 or UTF-8)."""
+    from quit.models.question_type import COARSE, FINE
+
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror}.") from error
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")  # as the official files are
+    labels, questions = [], []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        label, _, question = line.strip().partition(" ")
+        if label not in FINE or not question:
+            raise InputError(
+                f"{path}, line {number}: expected a label such as LOC:city and a question, found {line[:60]!r}."
+            )
+        labels.append((COARSE[label.partition(":")[0]], FINE[label]))
+        questions.append(question)
+    if not questions:
+        raise InputError(f"{path} holds no labelled question.")
+    guesses = models.question_types.classify(questions)
+    coarse = [guess.coarse == label[0] for guess, label in zip(guesses, labels, strict=True)]
+    fine = [(guess.coarse, guess.fine) == label for guess, label in zip(guesses, labels, strict=True)]
+    return {"n": len(labels), "coarse_accuracy": float(np.mean(coarse)), "fine_accuracy": float(np.mean(fine))}
+
+
+def convergence_agreement(source: SourceRef, models: Models, settings: Settings) -> Figures:
+    """How well convergence is recomputed from a source's scores, and how the embedded one ranks with the published one.
+
+    Returns n (hints with a published convergence), scored (those with scores), exact_match (recomputed equals published) and spearman
+    (embedded against published, over all hints).
+    """
+    questions = list(_questions(source))
+    scorer = SimilarityScorer(
+        models.encoder, [answer for one in questions for answer in one.answers], settings.convergence
+    )
+    published, embedded, exact = [], [], []
+    for question in questions:
+        known = [hint for hint in question.hints if hint.convergence is not None]
+        if not known:
+            continue
+        gold = {normalize_answer(answer) for answer in question.answers}
+        distractors = [one for one in question.candidates if normalize_answer(one) not in gold]
+        embedded += scorer.convergence([hint.text for hint in known], question.answers, distractors)
+        published += [hint.convergence for hint in known]
+        for hint in known:
+            if hint.scores:
+                *others, last = hint.scores.values()
+                exact.append(convergence(others, last, settings.convergence.candidate_cap) == hint.convergence)
+    if not published:
+        raise InputError(f"{source} publishes no convergence to compare with.")
+    return {
+        "n": len(published),
+        "scored": len(exact),
+        "exact_match": float(np.mean(exact)) if exact else None,
+        "spearman": spearman(published, embedded),
+    }
+
+
+def reader(source: SourceRef, name: str, models: Models, hints: int = 5) -> Figures:
+    """How often an embedded reader picks the gold answer, with and without hints.
+
+    ``candidates_*``: among the question's own candidates; ``pool_*``: out of all answers of the source of a fitting type;
+    ``no_answer_*``: how often the reader would have said NO ANSWER instead of its best guess from the pool. Hints are the ``hints``
+    of highest convergence, as in a build.
+    """
+    from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
+
+    if name not in EMBEDDED_READERS:
+        raise SettingsError(f"There is no embedded reader {name!r}.{did_you_mean(name, list(EMBEDDED_READERS))}")
+    questions = [question for question in _questions(source) if question.candidates and question.hints]
+    if not questions:
+        raise InputError(f"{source} has no question with hints and candidate answers.")
+    types = _types(questions, models)
+    entries = [
+        (answer, *typed)
+        for one, typed in zip(questions, types, strict=True)
+        for answer in (*one.answers, *one.candidates)
+    ]
+    background = [hint.text for one in questions for hint in one.hints]
+    # Every question gets a guess here: how often a reader would rather say NO ANSWER is told apart.
+    pool = AnswerPool.build(entries, background)
+    guesser = embedded_reader(name, models.encoder, pool, no_answer_margin=0.0, thin_evidence=0.0)
+    careful = embedded_reader(name, models.encoder, pool)
+    figures: Figures = {"reader": name, "n": len(questions)}
+    for closed in ("candidates", "pool"):
+        for shown in ("with_hints", "question_only"):
+            prompts = []
+            for one, (coarse, fine) in zip(questions, types, strict=True):
+                best = _best_hints(one, hints) if shown == "with_hints" else ()
+                choices = tuple(dict.fromkeys((*one.candidates, *one.answers[:1]))) if closed == "candidates" else None
+                prompts.append(Prompt(one.record_id, one.question, best, coarse, fine, choices))
+            right = [
+                normalize_answer(reply.answer) in {normalize_answer(answer) for answer in one.answers}
+                for one, reply in zip(questions, guesser.answer(prompts), strict=True)
+            ]
+            figures[f"{closed}_{shown}"] = float(np.mean(right))
+            if closed == "pool":
+                silent = [reply.answer == NO_ANSWER for reply in careful.answer(prompts)]
+                figures[f"no_answer_{shown}"] = float(np.mean(silent))
+    return figures
+
+
+def spearman(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return Spearman's rank correlation, ties at their mean rank; NaN when one side is constant."""
+    a, b = _ranks(np.asarray(first, dtype=np.float64)), _ranks(np.asarray(second, dtype=np.float64))
+    a, b = a - a.mean(), b - b.mean()
+    norm = np.sqrt((a @ a) * (b @ b))
+    return float(a @ b / norm) if norm else float("nan")
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return ((ends - counts + ends - 1) / 2.0)[inverse]
+
+
+def _best_hints(question: RawQuestion, count: int) -> tuple[str, ...]:
+    order = sorted(
+        range(len(question.hints)),
+        key=lambda place: (-(question.hints[place].convergence or 0.0), len(question.hints[place].text), place),
+    )
+    return tuple(question.hints[place].text for place in order[:count])
+
+
+def _types(questions: Sequence[RawQuestion], models: Models) -> list[tuple[str, str]]:
+    open_ones = [one.question for one in questions if not (one.coarse and one.fine)]
+    guesses = iter(models.question_types.classify(open_ones) if open_ones else ())
+    types = []
+    for one in questions:
+        if one.coarse and one.fine:
+            types.append((one.coarse, one.fine))
+        else:
+            guess = next(guesses)
+            types.append((guess.coarse, guess.fine))
+    return types
+
+
+def _questions(source: SourceRef) -> Iterator[RawQuestion]:
+    return (record.question for record in read_source(source) if record.question is not None)
+
+
+def _json_lines(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"Cannot read {path}: {error}.") from error
+    empty = True
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        empty = False
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{path}, line {number}: no JSON ({error}).") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{path}, line {number}: expected an object.")
+        for key in needed:
+            if key not in row:
+                raise InputError(f"{path}, line {number}: {key!r} is missing.{did_you_mean(key, list(row))}")
+        yield number, row
+    if empty:
+        raise InputError(f"{path} is empty.")
+
+
+def _truth(value: Any, path: Path, number: int) -> bool:
+    if isinstance(value, bool) or value in (0, 1):
+        return bool(value)
+    raise InputError(f"{path}, line {number}: the label must be true or false (or 1 or 0), found {value!r}.")
+
+
+def _binary(probability: np.ndarray, truth: np.ndarray, bins: int = 10) -> Figures:
+    confidence = np.where(probability >= 0.5, probability, 1 - probability)
+    right = (probability >= 0.5) == truth
+    place = np.minimum((confidence * bins).astype(int), bins - 1)
+    error = sum(
+        (place == one).mean() * abs(confidence[place == one].mean() - right[place == one].mean())
+        for one in range(bins)
+        if (place == one).any()
+    )
+    return {**_rates(probability >= 0.5, truth), "calibration_error": float(error)}
+
+
+def _rates(found: np.ndarray, wanted: np.ndarray) -> Figures:
+    hits = int((found & wanted).sum())
+    precision = hits / found.sum() if found.sum() else 1.0
+    recall = hits / wanted.sum() if wanted.sum() else 1.0
+    return {
+        "accuracy": float((found == wanted).mean()),
+        "precision": float(precision),
+        "recall": float(recall),
+        "f1": float(2 * precision * recall / (precision + recall)) if precision + recall else 0.0,
+    }

@@ -1,0 +1,231 @@
+"""Embedded readers over the real MiniLM: what they must do on any data, and how good they are on real questions."""
+
+import json
+import random
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+
+import ftfy
+import numpy as np
+import pytest
+
+from quit.errors import InputError, SettingsError
+from quit.evaluate.normalize import normalize_answer
+from quit.models.encoders.minilm import MiniLM
+from quit.models.protocols import NO_ANSWER, Prompt, Reader
+from quit.models.readers import EMBEDDED_READERS, EVALUATION_READERS, LABELERS, AnswerPool, embedded_reader
+from quit.models.readers.methods import names_in
+
+WIKIHINT = Path(__file__).parents[4] / "shared" / "data" / "wikihint" / "test_first50.json"
+NAMES = tuple(EMBEDDED_READERS)
+QUESTIONS = {
+    "Which country has Lima as its capital?": (
+        "It borders Brazil, Chile and Ecuador.",
+        "The ruins of Machu Picchu are found there.",
+        "Its people once were ruled by the Incas.",
+    ),
+    "Who developed the theory of relativity?": (
+        "He was a physicist born in Ulm.",
+        "He was given the Nobel Prize for the photoelectric effect.",
+        "His hair was famously untidy.",
+    ),
+    "Which planet is known for its rings?": (
+        "It is a gas giant.",
+        "Its largest moon is Titan.",
+        "The Cassini spacecraft studied it.",
+    ),
+}
+PLACES = "Peru Bolivia Ecuador Chile Brazil Spain Germany France Japan Saturn Jupiter Mars Venus Neptune Uranus Mercury"
+PEOPLE = ("Albert Einstein", "Isaac Newton", "Marie Curie", "Niels Bohr", "Galileo Galilei", "Charles Darwin")
+ANSWERS = (*PLACES.split(), *PEOPLE)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return MiniLM()
+
+
+@pytest.fixture(scope="module")
+def pool():
+    return AnswerPool.build([(answer, None, None) for answer in ANSWERS], [h for hs in QUESTIONS.values() for h in hs])
+
+
+@pytest.fixture(scope="module")
+def prompts():
+    return [
+        Prompt(question, question, tuple(hints))
+        for question, all_hints in QUESTIONS.items()
+        for size in range(len(all_hints) + 1)
+        for hints in permutations(all_hints, size)
+    ]
+
+
+@pytest.fixture(scope="module")
+def wikihint():
+    if not WIKIHINT.exists():
+        pytest.skip(f"the WikiHint sample is not at {WIKIHINT}")
+    return [_wikihint_record(record) for record in json.loads(WIKIHINT.read_text())]
+
+
+def _wikihint_record(record):
+    kind = record["question"]["question_type"]
+    hints = sorted(record["hints"], key=lambda hint: -hint["metrics"]["convergence"])
+    prompt = Prompt(
+        record["id"],
+        _repaired(record["question"]["question"]),
+        tuple(_repaired(hint["hint"]) for hint in hints),
+        kind["major"],
+        kind["minor"],
+        tuple(_repaired(answer) for answer in record["question"]["candidate_answers"]),
+    )
+    return prompt, _repaired(record["answer"]["answer"])
+
+
+def _repaired(text):
+    return " ".join(ftfy.fix_text(text).split())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_replies_do_not_depend_on_what_else_is_asked(encoder, pool, prompts, name):
+    together = embedded_reader(name, encoder, pool).answer(prompts)
+    shuffled = random.Random(7).sample(range(len(prompts)), len(prompts))
+    reader = embedded_reader(name, encoder, AnswerPool.build([(a, None, None) for a in ANSWERS], pool.background))
+    alone = {row: reader.answer([prompts[row]])[0] for row in shuffled}
+    assert [alone[row] for row in range(len(prompts))] == together
+    assert len(together) == len(prompts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_are_the_same_bits_alone_and_in_company(encoder, pool, name):
+    reader = embedded_reader(name, encoder, pool)
+    answers = reader._answers(("", None, None, None))
+    texts = [hint for hints in QUESTIONS.values() for hint in hints]
+    together = reader.score_parts(texts, answers)
+    for text, scores in zip(texts, together, strict=True):
+        assert reader.score_parts([text], answers)[0].tobytes() == scores.tobytes()
+        assert scores.dtype == np.float32
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_order_of_the_pool_is_irrelevant(encoder, pool, prompts, name):
+    turned = AnswerPool.build([(answer, None, None) for answer in reversed(ANSWERS)], reversed(pool.background))
+    first, second = embedded_reader(name, encoder, pool), embedded_reader(name, encoder, turned)
+    assert first.identity == second.identity
+    assert first.answer(prompts) == second.answer(prompts)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_right_answer_is_found_and_never_when_it_is_not_in_the_pool(encoder, pool, name):
+    question = "Which country has Lima as its capital?"
+    prompt = Prompt("peru", question, QUESTIONS[question])
+    assert embedded_reader(name, encoder, pool).answer([prompt])[0].answer == "Peru"
+    without = AnswerPool.build([(answer, None, None) for answer in ANSWERS if answer != "Peru"], pool.background)
+    assert "Peru" not in embedded_reader(name, encoder, without).answer([prompt])[0].raw
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_choices_close_the_set_and_their_order_is_irrelevant(encoder, pool, prompts, name):
+    reader = embedded_reader(name, encoder, pool)
+    choices = ("Lisbon", "Madrid", "Saturn V", "Bohr")
+    closed = reader.answer([replace(prompt, choices=choices) for prompt in prompts])
+    assert {reply.answer for reply in closed} <= set(choices)
+    assert reader.answer([replace(prompt, choices=choices[::-1]) for prompt in prompts]) == closed
+    with pytest.raises(InputError, match="no choice"):
+        reader.answer([replace(prompts[0], choices=())])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_small_lead_is_no_answer_and_the_guess_stays_in_raw(encoder, pool, prompts, name):
+    asked = embedded_reader(name, encoder, pool, no_answer_margin=1e6).answer(prompts)
+    bold = embedded_reader(name, encoder, pool, no_answer_margin=0.0, thin_evidence=0.0).answer(prompts)
+    for timid, sure in zip(asked, bold, strict=True):
+        assert timid.answer == NO_ANSWER
+        assert timid.raw.startswith(f"{NO_ANSWER} (best guess: {sure.answer}, margin ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_the_passage_names_is_set_back(encoder, pool, name):
+    question = "Which planet comes to mind?"
+    named = Prompt("q", question, ("Saturn is not the answer, whatever Saturn has to do with it.",))
+    careless = embedded_reader(name, encoder, pool, named_penalty=0.0, no_answer_margin=0.0, thin_evidence=0.0)
+    careful = embedded_reader(name, encoder, pool, named_penalty=50.0, no_answer_margin=0.0, thin_evidence=0.0)
+    assert careless.answer([named])[0].answer == "Saturn"
+    assert careful.answer([named])[0].answer != "Saturn"
+
+
+def test_identity_follows_method_settings_encoder_and_pool(encoder, pool):
+    readers = [embedded_reader(name, encoder, pool) for name in NAMES]
+    assert len({reader.identity for reader in readers}) == len(NAMES)
+    first = readers[0]
+    assert isinstance(first, Reader)
+    assert encoder.identity in first.identity
+    assert pool.identity in first.identity
+    assert embedded_reader(NAMES[0], encoder, pool, no_answer_margin=0.5).identity != first.identity
+    assert embedded_reader(NAMES[0], encoder, pool).identity == first.identity
+
+
+def test_an_unknown_reader_is_a_settings_error(encoder, pool):
+    with pytest.raises(SettingsError, match="minilm-vector"):
+        embedded_reader("minilm-vectr", encoder, pool)
+
+
+def test_roles_share_no_reader():
+    assert len(LABELERS) == len(EVALUATION_READERS) == 3
+    assert set(LABELERS) | set(EVALUATION_READERS) == set(EMBEDDED_READERS)
+
+
+def test_names_in_finds_titles_and_capitalised_runs():
+    text = 'This band wrote "Sweet Child" and toured the United States of America in 1991.'
+    assert names_in(text) == ["Sweet Child", "United States of America", "1991"]
+    assert names_in("It is large and blue.") == []
+
+
+def _pool_of(records):
+    return AnswerPool.build(
+        [(answer, prompt.coarse, prompt.fine) for prompt, gold in records for answer in (gold, *prompt.choices)],
+        [hint for prompt, _ in records for hint in prompt.hints],
+    )
+
+
+def _share_right(replies, records):
+    pairs = zip(replies, records, strict=True)
+    return float(np.mean([normalize_answer(reply.answer) == normalize_answer(gold) for reply, (_, gold) in pairs]))
+
+
+def test_accuracy_on_wikihint(encoder, wikihint):
+    pool = _pool_of(wikihint)
+    closed, wide = {}, {}
+    for name in NAMES:
+        reader = embedded_reader(name, encoder, pool, no_answer_margin=0.0, thin_evidence=0.0)
+        closed[name] = _share_right(reader.answer([prompt for prompt, _ in wikihint]), wikihint)
+        wide[name] = _share_right(reader.answer([replace(prompt, choices=None) for prompt, _ in wikihint]), wikihint)
+    assert max(closed.values()) >= 0.6
+    assert max(wide.values()) >= 0.4
+    assert min(closed.values()) >= 0.5
+    assert min(wide.values()) >= 0.3
+
+
+def test_readers_differ_feel_order_and_abstain_less_with_more_hints(encoder, wikihint):
+    pool = _pool_of(wikihint)
+    some = [replace(prompt, choices=None) for prompt, _ in wikihint[:12]]
+    passages = [
+        replace(prompt, hints=hints)
+        for prompt in some
+        for size in (1, 5)
+        for hints in list(permutations(prompt.hints, size))[:: 1 if size == 1 else 6]
+    ]
+    replies = {}
+    for name in NAMES:
+        answers = [reply.answer for reply in embedded_reader(name, encoder, pool).answer(passages)]
+        replies[name] = answers
+        single = np.mean([a == NO_ANSWER for a, p in zip(answers, passages, strict=True) if len(p.hints) == 1])
+        full = np.mean([a == NO_ANSWER for a, p in zip(answers, passages, strict=True) if len(p.hints) == 5])
+        assert 0.05 <= single <= 0.5
+        assert full <= 0.4
+        by_order = {p.question_id: set() for p in passages}
+        for answer, passage in zip(answers, passages, strict=True):
+            if len(passage.hints) == 5:
+                by_order[passage.question_id].add(answer)
+        assert any(len(answers) > 1 for answers in by_order.values()), f"{name} is blind to order"
+    assert len({tuple(answers) for answers in replies.values()}) == len(NAMES)

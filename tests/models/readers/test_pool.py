@@ -1,0 +1,43 @@
+"""The answer pool knows no gold answer and no order."""
+
+import pytest
+
+from quit.errors import InputError
+from quit.models.readers import AnswerPool
+
+ENTRIES = [
+    ("Iron Man", "HUM:HUMAN", "ind:Individual"),
+    ("the iron man", "HUM:HUMAN", "ind:Individual"),
+    ("Thor", "HUM:HUMAN", "ind:Individual"),
+    ("Aerosmith", "HUM:HUMAN", "gr:Group"),
+    ("Peru", "LOC:LOCATION", "country:Country"),
+    ("Lima", None, None),
+]
+
+
+def test_equal_answers_are_one_member_whatever_the_order():
+    pool = AnswerPool.build(ENTRIES, ["One hint.", "Another hint."])
+    again = AnswerPool.build([*reversed(ENTRIES), *ENTRIES], ["Another hint.", "One hint.", "One hint."])
+    assert pool.answers == again.answers == ("Aerosmith", "Iron Man", "Lima", "Peru", "Thor")
+    assert pool.identity == again.identity
+
+
+def test_identity_follows_content():
+    pool = AnswerPool.build(ENTRIES)
+    assert pool.identity != AnswerPool.build(ENTRIES[:-1]).identity
+    assert pool.identity != AnswerPool.build([("Lima", "LOC:LOCATION", "city:City"), *ENTRIES]).identity
+    assert pool.identity != AnswerPool.build(ENTRIES, ["A hint."]).identity
+    assert pool.identity != AnswerPool.build(ENTRIES, fitting_minimum=1).identity
+
+
+def test_fitting_backs_off_from_fine_to_coarse_to_all():
+    pool = AnswerPool.build(ENTRIES, fitting_minimum=2)
+    assert pool.fitting("HUM:HUMAN", "ind:Individual") == ["Iron Man", "Thor"]
+    assert pool.fitting("HUM:HUMAN", "gr:Group") == ["Aerosmith", "Iron Man", "Thor"]
+    assert pool.fitting("LOC:LOCATION", "country:Country") == list(pool.answers)
+    assert pool.fitting(None, None) == list(pool.answers)
+
+
+def test_an_empty_pool_is_an_input_error():
+    with pytest.raises(InputError, match="empty"):
+        AnswerPool.build([("  ", None, None)])
