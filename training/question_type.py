@@ -3,8 +3,8 @@
     OMP_NUM_THREADS=1 python training/question_type.py --data ../shared/data/trec-qc/train_5500.label \
         --out quit/models/weights/question_type.npz
 
-Seeded, one thread: on one machine the same bytes come out each time. ``--fold K`` leaves one fifth of the questions out,
-reports accuracy on them, and writes no weights without ``--out``.
+Seeded, one thread: on one machine the same bytes come out each time. ``--fold K`` leaves one fifth of the questions
+out, reports accuracy on them, and writes no weights without ``--out``.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from threadpoolctl import threadpool_limits
 
 from quit.models.encoders.minilm import MiniLM
 from quit.models.finetune import differences, save
-from quit.models.question_type import BUCKETS, QuestionNet, buckets, coarse_of, collate, pieces
+from quit.models.question_net import QuestionNet, collate
+from quit.models.question_type import BUCKETS, buckets, coarse_of, pieces
 
 SEED = 13
-SCALE, WORD, C = 4.0, 0.7, 4.0
+SCALE, WORD, C = 4.0, 1.0, 4.0
 """Of the linear model: weight of the sentence vector, weight of a word feature, inverse regularisation."""
 EPOCHS, BATCH, RATE, SMOOTHING, COARSE_WEIGHT = 5, 32, 2e-4, 0.05, 0.3
 """Of the fine-tuned model."""
 PER_SIGMA = 8.0
-SHARE = 0.5
+SHARE = 0.6
 """Weight of the fine-tuned model's log probabilities; the linear model has the rest."""
 
 
@@ -120,15 +121,15 @@ def main() -> None:
         folds = StratifiedKFold(5, shuffle=True, random_state=SEED).split(questions, labels)
         held[list(folds)[options.fold][1]] = True
     torch.set_num_threads(1)
-    # Lower precision inside training's matrix products only: half the time, and no effect on inference elsewhere.
-    torch.set_float32_matmul_precision("medium")
     with threadpool_limits(1):
         train = [question for question, out in zip(questions, held, strict=True) if not out]
         arrays = fit_linear(train, labels[~held])
+        # Lower precision inside the matrix products of fine-tuning: half the time.
+        torch.set_float32_matmul_precision("medium")
         net = fit_net(train, labels[~held])
+        torch.set_float32_matmul_precision("highest")
         arrays |= differences(net, QuestionNet(len(arrays["labels"])), PER_SIGMA)
         arrays["share"] = np.float64(SHARE)
-    torch.set_float32_matmul_precision("highest")
     if options.out:
         save(options.out, arrays)
     if options.fold is not None:

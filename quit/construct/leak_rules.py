@@ -99,6 +99,10 @@ def _runs(hint: tuple[_Word, ...], wanted: list[str], key: Callable[[_Word], str
 def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
     """The answer itself, whatever its case, accents, articles and punctuation."""
     read, wanted = _read(hint), [word.plain for word in _answer_words(answer)]
+    if not wanted:  # a symbol such as % is no word
+        if answer.strip() and answer.strip() in hint:
+            yield answer.strip()
+        return
     single = len(wanted) == 1
     for first, last in _runs(read, wanted, lambda word: word.plain):
         # "it", "us" or "May" in running text is not the answer IT, US or May.
@@ -106,9 +110,6 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
             if not _same_case(first.text, answer):
                 continue
         yield hint[first.start : last.end]
-    if not wanted:  # a symbol such as %
-        if answer.strip() and answer.strip() in hint:
-            yield answer.strip()
 
 
 _AMBIGUOUS = frozenset("may will march mark bill rose reading nice turkey china polish job".split())
@@ -191,7 +192,8 @@ def _initials(hint: str, answer: str, question: str) -> Iterator[str]:
         spell = letters.casefold()
         for start in range(len(read)):
             end = _spells(read, start, spell)
-            if end is not None and end - start >= max(2, len(spell) - 2):
+            # "stones or stamp" spells SOS by chance; what stands for letters is written with capitals.
+            if end is not None and sum(word.capital for word in read[start:end]) * 2 >= len(spell):
                 yield hint[read[start].start : read[end - 1].end]
 
 

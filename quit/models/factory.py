@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -31,9 +32,13 @@ class Models:
         """The encoder, remembering what it has encoded."""
 
         def make() -> Encoder:
+            import torch
+
             from quit.models.encoders.cache import CachingEncoder
             from quit.models.encoders.minilm import MiniLM
 
+            # Shards are worked on side by side: more threads than cores would only wait for each other.
+            torch.set_num_threads(max(1, (os.cpu_count() or 1) // self._settings.run.workers))
             return CachingEncoder(MiniLM())
 
         return self._once("encoder", make)

@@ -12,15 +12,14 @@ import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
-import torch
 
 from quit.errors import InputError
-from quit.models.finetune import BATCH, WIDTH, Body, fixed_batches, load, restore
 from quit.models.protocols import Encoder
 
 COARSE = {
@@ -91,34 +90,10 @@ WEIGHTS = Path(__file__).parent / "weights" / "question_type.npz"
 BUCKETS = 1 << 14
 LENGTHS = (8, 12, 16, 24, 32, 48, 64)
 
+_MARKS = frozenset(["?", ".", "``", "''", '"', "`", "'"])
+_QUESTION_WORDS = frozenset("what which who whom whose when where why how name".split())
+_LIGHT = frozenset("the a an is was are of s were did does do to in".split())
 _TOKEN = re.compile(r"[a-z]+|[0-9]+|[^\sa-z0-9]")
-
-
-class QuestionNet(Body):
-    """MiniLM with a linear layer on its first and mean state: word pieces to one logit a label."""
-
-    def __init__(self, labels: int) -> None:
-        super().__init__(range(6))
-        self.head = torch.nn.Linear(2 * WIDTH, labels)
-        torch.nn.init.zeros_(self.head.weight)
-        torch.nn.init.zeros_(self.head.bias)
-
-    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return logits, shape (rows, labels); ids and mask have shape (rows, length)."""
-        none = torch.zeros_like(ids)
-        pooled = torch.nn.functional.dropout(self.pooled(ids, none, none, mask), self.drop, self.training)
-        return self.head(pooled)
-
-
-def collate(batch: Sequence[Sequence[int]], length: int, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (ids, mask) of shape (rows, length); rows past the batch are blank but for one visible piece."""
-    ids = torch.zeros(rows, length, dtype=torch.long)
-    mask = torch.zeros(rows, length, dtype=torch.bool)
-    mask[len(batch) :, 0] = True
-    for row, item in enumerate(batch):
-        ids[row, : len(item)] = torch.tensor(item)
-        mask[row, : len(item)] = True
-    return ids, mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +122,17 @@ def tokens(question: str) -> list[str]:
 
 def buckets(question: str) -> list[int]:
     """Return the hashed lexical features of a question: distinct bucket numbers in [0, BUCKETS), ascending."""
-    seq = [token for token in tokens(question) if token not in {"?", ".", "``", "''", '"', "`", "'"}]
+    seq = [token for token in tokens(question) if token not in _MARKS]
     names = {f"u {token}" for token in seq}
-    names |= {f"b {first} {second}" for first, second in zip(seq, seq[1:], strict=False)}
-    names |= {f"p{index} {token}" for index, token in enumerate(seq[:4])}
-    names |= {f"f{size} {' '.join(seq[:size])}" for size in (2, 3)}
+    names |= {f"b {first} {second}" for first, second in pairwise(seq)}
     names.add(f"n {min(len(seq), 12) // 2}")
+    # Places are counted from the question word, not from the beginning: quiz questions often end with it ("... is in
+    # which country?").
+    asked = seq[next((place for place, token in enumerate(seq) if token in _QUESTION_WORDS), 0) :]
+    names |= {f"w{size} {' '.join(asked[:size])}" for size in (1, 2, 3)}
+    names |= {f"x{place} {token}" for place, token in enumerate(asked[1:5], 1)}
+    heads = [token for token in asked[1:7] if token not in _LIGHT][:2]
+    names |= {f"i {token}" for token in heads} | {f"h {asked[0]} {token}" for token in heads[:1]}
     return sorted({zlib.crc32(name.encode()) % BUCKETS for name in names})
 
 
@@ -198,6 +178,8 @@ class QuestionTypeClassifier:
             return []
         with self._lock:
             if self._loaded is None:
+                from quit.models.finetune import load
+
                 arrays = load(self._weights)
                 self._loaded = arrays, _net(arrays)
         arrays, net = self._loaded
@@ -216,6 +198,9 @@ class QuestionTypeClassifier:
 def _net(arrays: Mapping[str, np.ndarray]) -> Any:
     if "share" not in arrays:
         return None
+    from quit.models.finetune import restore
+    from quit.models.question_net import QuestionNet
+
     net = {key: value for key, value in arrays.items() if ":" in key}
     return restore(QuestionNet(len(arrays["labels"])), net)
 
@@ -228,12 +213,15 @@ def _mixed(questions: Sequence[str], arrays: Mapping[str, np.ndarray], encoder: 
         logits[row] = arrays["bias"] + (dense * vector.astype(np.float64)).sum(axis=1) + words
     mixed = _log_softmax(logits)
     if net is not None:
+        import torch
+
+        from quit.models.finetune import BATCH, fixed_batches
+        from quit.models.question_net import collate
+
         share = float(arrays["share"])
         encoded = pieces(questions)
 
         def run(rows: list[int], length: int) -> np.ndarray:
-            import torch
-
             with torch.inference_mode():
                 return net(*collate([encoded[row] for row in rows], length, BATCH)).numpy()
 

@@ -9,6 +9,7 @@ LEAKS = [
     ("exact", "It was painted by Leonardo da Vinci.", "Leonardo da Vinci", "Who painted it?"),
     ("exact", "The beatles came from Liverpool.", "The Beatles", "Which band?"),
     ("exact", "He wrote to Édith Piaf.", "Edith Piaf", "Who sang it?"),
+    ("exact", "He wrote 50% of it.", "%", "Which symbol?"),
     ("exact", "He served in the US army.", "US", "Which country?"),
     ("inflection", "Australians call it home.", "Australia", "Which country?"),
     ("inflection", "The French eat it.", "France", "Which country?"),
@@ -40,6 +41,8 @@ SAFE = [
     ("His wife had been married to John Ruskin.", "John Everett Millais", "Who painted Ophelia?"),
     ("The Kelvin scale sets its zero point there.", "Absolute zero", "Which temperature cannot be undercut?"),
     ("He is an icon of American popular culture.", "Captain America", "Which comic hero has a shield?"),
+    ("Children stack stones or stamp letters into the sand.", "SOS", "Which signal?"),
+    ("Italians call it a snail.", "@", "Which symbol?"),
     ("It orbits the Sun twice as fast.", "Saturn", "Which planet?"),
 ]
 

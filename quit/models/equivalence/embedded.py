@@ -1,42 +1,134 @@
 """Answer equivalence that ships with the project: no download, small, fast on a CPU.
 
-``training/equivalence.py`` makes the weights; ``quit/models/weights/EQUIVALENCE.md`` is their model card.
+Two kinds of evidence are joined: boosted trees over lexical features (:mod:`.features`), and a cross-encoder cut from MiniLM
+and fine-tuned (:mod:`.crossencoder`). ``training/equivalence.py`` makes the weights from human verdicts;
+``quit/models/weights/EQUIVALENCE.md`` is their model card.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
-from quit.models.equivalence.features import clean, lexical
+from quit.models.equivalence.features import NAMES, clean, focus, lexical
 from quit.models.protocols import Encoder, Pair
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
+LENGTHS = (*range(8, 48, 2), 48, 56, 64, 72, 80, 96, 112, 124)
+"""Padded lengths of the cross-encoder's input, in word pieces."""
+SURE = 4.6
+"""Pairs on which the trees alone are this sure (log odds; 99%) are not shown to the cross-encoder."""
+CHUNK = 4096
+
+_EMPTY = NAMES.index("empty")
+
+
+def joint_inputs(trees: np.ndarray, cross: np.ndarray) -> np.ndarray:
+    """Return what the last step weighs, shape (pairs, 2): both log odds, each of shape (pairs,)."""
+    return np.stack([trees, cross], axis=1)
+
+
+class Joined:
+    """Trees, cross-encoder and last step, from arrays as ``training/equivalence.py`` makes them.
+
+    Arrays that are not there yet (during training) are not needed by the methods that do without them.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:
+        self._arrays = arrays
+        self._net: Any = None
+        self._tokenizer: Any = None
+        if "cross_layers" in arrays:
+            from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
+            from quit.models.finetune import restore
+
+            net = {key: value for key, value in arrays.items() if ":" in key}
+            self._net = restore(CrossEncoder([int(layer) for layer in arrays["cross_layers"]]), net)
+            self._tokenizer = Tokenizer()
+
+    def trees(self, x: np.ndarray) -> np.ndarray:
+        """Return the log odds of the boosted trees for features of shape (pairs, len(NAMES)); shape (pairs,)."""
+        arrays = self._arrays
+        rows, columns = np.arange(len(x))[:, None], np.arange(len(arrays["tree_value"]))[None, :]
+        at = np.zeros((len(x), columns.size), dtype=np.int16)
+        while True:
+            goes_left = x[rows, arrays["tree_feature"][columns, at]] <= arrays["tree_threshold"][columns, at]
+            following = np.where(goes_left, arrays["tree_left"][columns, at], arrays["tree_right"][columns, at])
+            if (following == at).all():
+                return arrays["tree_base"] + arrays["tree_value"][columns, at].sum(axis=1)
+            at = following
+
+    def cross(self, sequences: Sequence[Any]) -> np.ndarray:
+        """Return the cross-encoder's log odds of inputs that its tokenizer made, shape (len(sequences),), float64."""
+        import torch
+
+        from quit.models.equivalence.crossencoder import collate
+        from quit.models.finetune import BATCH, fixed_batches
+
+        def run(rows: list[int], length: int) -> np.ndarray:
+            with torch.inference_mode():
+                return self._net(*collate([sequences[row] for row in rows], length, BATCH)).numpy()
+
+        sizes = [len(sequence.ids) for sequence in sequences]
+        return fixed_batches(sizes, LENGTHS, run, np.zeros(len(sequences), dtype=np.float64))
+
+    def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""
+        candidates = [clean(pair.candidate) for pair in pairs]
+        x = np.array(
+            [lexical(pair.question, pair.reference, said) for pair, said in zip(pairs, candidates, strict=True)]
+        )
+        logits = self.trees(x)
+        open_rows = [row for row in range(len(pairs)) if abs(logits[row]) < SURE and not x[row, _EMPTY]]
+        if open_rows:
+            sequences = [
+                self._tokenizer.sequence(
+                    pairs[row].question, pairs[row].reference, focus(pairs[row].reference, candidates[row])
+                )
+                for row in open_rows
+            ]
+            z = joint_inputs(logits[open_rows], self.cross(sequences))
+            logits[open_rows] = (z * self._arrays["join"]).sum(axis=1) + self._arrays["join_bias"]
+        return 1.0 / (1.0 + np.exp(-logits))
 
 
 class EmbeddedEquivalence:
-    """Probability that two answers are equivalent, from the shipped weights."""
+    """Answer equivalence from the shipped weights, loaded when first needed.
 
-    def __init__(self, encoder: Encoder, weights: Path = WEIGHTS) -> None:
-        self._encoder = encoder
+    The value of a pair does not depend on which other pairs are asked about, nor on their order. Pairs seen lately are
+    remembered (``memory`` of them at most). ``encoder`` is accepted because the other embedded models need one; this one
+    brings its own layers.
+    """
+
+    def __init__(self, encoder: Encoder | None = None, weights: Path = WEIGHTS, memory: int = 200_000) -> None:
         self._weights = weights
-        self._arrays: dict[str, np.ndarray] | None = None
-        self.identity = f"embedded-equivalence@{zlib.crc32(weights.read_bytes()):08x}+{encoder.identity}"
+        self._memory = memory
+        self._seen: dict[Pair, float] = {}
+        self._model: Joined | None = None
+        self._lock = Lock()
+        # The number is this code's: raise it when features change, for then the same weights answer differently.
+        self.identity = f"embedded-equivalence-2@{hashlib.sha256(weights.read_bytes()).hexdigest()[:12]}"
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1].
+        """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
+        with self._lock:
+            fresh = [pair for pair in dict.fromkeys(pairs) if pair not in self._seen]
+            found = {pair: self._seen[pair] for pair in pairs if pair in self._seen}
+            if fresh and self._model is None:
+                from quit.models.finetune import load
 
-        The value of a pair does not depend on which other pairs are asked about.
-        """
-        if not pairs:
-            return np.zeros(0, dtype=np.float64)
-        if self._arrays is None:
-            with np.load(self._weights, allow_pickle=False) as file:
-                self._arrays = {key: file[key] for key in file.files}
-        x = np.array([lexical(pair.question, pair.reference, clean(pair.candidate)) for pair in pairs])
-        x = (x[:, : len(self._arrays["mean"])] - self._arrays["mean"]) / self._arrays["scale"]
-        logits = (x * self._arrays["coefficients"]).sum(axis=1) + self._arrays["bias"]
-        return 1.0 / (1.0 + np.exp(-logits))
+                self._model = Joined(load(self._weights))
+        for start in range(0, len(fresh), CHUNK):
+            part = fresh[start : start + CHUNK]
+            found.update(zip(part, self._model.probability(part).tolist(), strict=True))
+        with self._lock:
+            for pair in fresh:
+                self._seen[pair] = found[pair]
+            while len(self._seen) > self._memory:
+                del self._seen[next(iter(self._seen))]
+        return np.array([found[pair] for pair in pairs], dtype=np.float64)

@@ -52,6 +52,16 @@ NEGATIONS = frozenset(
     "not no never none neither nor cannot unable unknown unclear sorry isn't wasn't doesn't didn't don't".split()
 )
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+OPPOSITES = tuple(
+    frozenset(group.split())
+    for group in (
+        "north south east west northern southern eastern western", "left right", "upper lower", "old new", "male female",
+        "father mother", "son daughter", "brother sister", "king queen", "prince princess", "summer winter",
+        "positive negative", "direct indirect", "increase decrease", "before after", "million billion trillion thousand",
+        "1 2 3 4 5 6 7 8 9", "i ii iii iv v vi vii viii ix x", "ad bc bce ce", "am pm", "senior junior sr jr",
+    )
+)  # fmt: skip
+"""Words of a group exclude each other: two answers that differ in them differ."""
 _APOLOGY = re.compile(
     r"\b(?:as an ai|sorry|i (?:do not|don't|could not|couldn't|cannot|can't)|no answer"
     r"|no (?:specific|definitive|information|single)|unknown|not (?:clear|specified|known|available|possible))"
@@ -85,6 +95,7 @@ NAMES = (
     "reference_in_question", "extra_words", "or", "list", "who", "when", "where", "how_many", "why", "yes_no",
     "reference_length", "candidate_length", "reference_content", "short", "short_inside", "empty", "other_names",
     "recall_rare", "recall_rare_new", "precision_rare", "rarest_shared", "rarest_missing", "rarest_extra",
+    "opposed",
 )  # fmt: skip
 RISING = frozenset(
     "equal equal_as_sets equal_squeezed reference_inside inside_squeezed inside_beginning recall recall_content recall_new "
@@ -92,7 +103,9 @@ RISING = frozenset(
     "rarest_shared".split()
 )
 """Features that may only raise the probability, all else equal."""
-FALLING = frozenset("other_first_name numbers_clash year_clash month_clash apology empty rarest_missing".split())
+FALLING = frozenset(
+    "other_first_name numbers_clash year_clash month_clash apology empty rarest_missing opposed".split()
+)
 """Features that may only lower it."""
 
 
@@ -202,7 +215,9 @@ def alike(first: str, second: str) -> float:
     near = _jaccard(_trigrams(first), _trigrams(second))
     if near < 0.25:
         return 0.0
-    return max(near, 0.85 if first.startswith(second) or second.startswith(first) else 0.0)
+    # An ending more or less is inflection (*chiasm*, *chiasma*) in a long word, another name (*Paul*, *Paula*) in a short one.
+    inflected = min(len(first), len(second)) >= 6 and abs(len(first) - len(second)) <= 2
+    return max(near, 0.85 if inflected and (first.startswith(second) or second.startswith(first)) else 0.0)
 
 
 @lru_cache(maxsize=1)
@@ -276,10 +291,11 @@ def lexical(question: str, reference: str, candidate: str) -> list[float]:
     asked_raw = set(question.casefold().replace("?", " ").split())
     extra = sum(1 for word, near_gold in reverse.items() if word not in asked and near_gold < 0.3)
     others = [word for word in _CAPITAL.findall(candidate) if not set(folded(word)) & (asked | gold_set)]
+    same_number = bool(first) and gold_numbers == said_numbers and _only_numbers(reference) and _only_numbers(candidate)
     features = (
-        gold == said,
-        gold_set == said_set,
-        bool(gold_tight) and gold_tight == said_tight,
+        gold == said or same_number,
+        gold_set == said_set or same_number,
+        (bool(gold_tight) and gold_tight == said_tight) or same_number,
         inside,
         bool(said) and f" {said_text} " in f" {gold_text} ",
         len(gold_tight) >= 4 and gold_tight in said_tight,
@@ -330,6 +346,7 @@ def lexical(question: str, reference: str, candidate: str) -> list[float]:
         not said or said == ("no", "answer"),
         min(len(others), 6) / 3,
         *_rare(gold_words, said_words, asked),
+        any(gold_set & group and said_set & group and not gold_set & said_set & group for group in OPPOSITES),
     )
     return [float(value) for value in features]
 
@@ -348,6 +365,10 @@ def _rare(gold: Sequence[str], said: Sequence[str], asked: set[str]) -> tuple[fl
         max((rarity(word) for word in gold if word not in shared), default=0.0),
         max((rarity(word) for word in extra), default=0.0),
     )
+
+
+def _only_numbers(text: str) -> bool:
+    return all(word in VALUES or word in MAGNITUDES or word == "and" for word in re.findall(r"[^\W\d_]+", text.casefold()))
 
 
 def _initials(words: Sequence[str]) -> str:

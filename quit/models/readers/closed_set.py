@@ -63,7 +63,7 @@ class ClosedSetReader(ABC):
     position_decay = 1.0
     question_weight = 0.4
     named_penalty = 0.3
-    no_answer_margin = 0.1
+    no_answer_margin = 0.08
     thin_evidence = 0.03
     templates: tuple[str, ...] = ("{}",)
 

@@ -1,0 +1,258 @@
+"""The embedded equivalence against what a person would say of short pairs, and against its own promises."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from quit.models.equivalence.embedded import WEIGHTS, EmbeddedEquivalence
+from quit.models.equivalence.features import NAMES, clean, focus, folded, lexical, months, numbers
+from quit.models.protocols import Equivalence, Pair
+
+Q = {
+    "author": "Who wrote the novel?",
+    "penicillin": "Who discovered penicillin?",
+    "capital": "Which city is the capital of France?",
+    "country": "Which country won the war in 1865?",
+    "war": "When did the Second World War end?",
+    "many": "How many people live in the city?",
+    "actor": "Who played the leading role in the film?",
+    "animal": "What is the largest animal on earth?",
+    "river": "What is the longest river in Africa?",
+    "band": "Which band recorded Yesterday?",
+    "element": "What is the chemical element with the symbol Au?",
+    "disease": "Which disease is caused by a lack of vitamin C?",
+    "height": "How tall is the tower?",
+}
+
+SAME = [
+    ("capital", "Paris", "Paris"),
+    ("capital", "Paris", "paris."),
+    ("capital", "Paris", "the city of Paris"),
+    ("country", "United States", "USA"),
+    ("country", "United States", "the United States of America"),
+    ("country", "United States", "U.S."),
+    ("country", "United Kingdom", "UK"),
+    ("penicillin", "Alexander Fleming", "Sir Alexander Fleming"),
+    ("penicillin", "Alexander Fleming", "Fleming"),
+    ("penicillin", "Alexander Fleming", "A. Fleming"),
+    ("penicillin", "Alexander Fleming", "alexander fleming"),
+    ("author", "J. K. Rowling", "Joanne Rowling"),
+    ("author", "J. R. R. Tolkien", "John Ronald Reuel Tolkien"),
+    ("author", "Gabriel García Márquez", "Gabriel Garcia Marquez"),
+    ("author", "Fyodor Dostoevsky", "Dostoevsky"),
+    ("author", "Mark Twain", "It was Mark Twain."),
+    ("war", "2 September 1945", "September 2, 1945"),
+    ("war", "1945", "in 1945"),
+    ("many", "seven", "7"),
+    ("many", "2.1 million", "2,100,000"),
+    ("many", "twelve", "12 people"),
+    ("animal", "blue whale", "the blue whale"),
+    ("animal", "blue whale", "blue whales"),
+    ("river", "Nile", "the River Nile"),
+    ("river", "the Nile", "The Nile River"),
+    ("band", "The Beatles", "Beatles"),
+    ("element", "gold", "Gold (Au)"),
+    ("disease", "scurvy", "Scurvy"),
+    ("actor", "Robert Downey Jr.", "Robert Downey, Jr."),
+    ("actor", "Daren Maxwell Kagasoff", "Daren Kagasoff"),
+]
+DIFFERENT = [
+    ("capital", "Paris", "Lyon"),
+    ("capital", "Paris", "London"),
+    ("capital", "Paris", "city"),
+    ("capital", "Paris", "France"),
+    ("capital", "Paris", "capital"),
+    ("author", "Pauline", "Paul"),
+    ("author", "Mark Twain", "Charles Dickens"),
+    ("author", "J. K. Rowling", "J. R. R. Tolkien"),
+    ("author", "Jane Austen", "novel"),
+    ("author", "Jane Austen", "NO ANSWER"),
+    ("author", "Jane Austen", "English"),
+    ("penicillin", "Alexander Fleming", "Ian Fleming"),
+    ("penicillin", "Alexander Fleming", "scientist"),
+    ("penicillin", "Alexander Fleming", "Louis Pasteur"),
+    ("penicillin", "Alexander Fleming", "penicillin"),
+    ("country", "United States", "United Kingdom"),
+    ("country", "South Korea", "North Korea"),
+    ("country", "Niger", "Nigeria"),
+    ("war", "1945", "1946"),
+    ("war", "1945", "1918"),
+    ("war", "2 September 1945", "2 October 1945"),
+    ("many", "seven", "8"),
+    ("many", "2.1 million", "2.1 billion"),
+    ("animal", "blue whale", "elephant"),
+    ("animal", "blue whale", "ocean"),
+    ("river", "Nile", "Amazon"),
+    ("river", "Nile", "river"),
+    ("river", "Nile", "Egypt"),
+    ("band", "The Beatles", "The Rolling Stones"),
+    ("band", "The Beatles", "album"),
+    ("element", "gold", "silver"),
+    ("disease", "scurvy", "rickets"),
+    ("actor", "George Bush", "Kate Bush"),
+    ("actor", "Oxford University", "university"),
+]
+# Said by hand before the model was tried; the ones it gets wrong stay in the list and in the model card.
+KNOWN_WRONG: set[tuple[str, str, str]] = set()
+
+
+@pytest.fixture(scope="module")
+def model() -> EmbeddedEquivalence:
+    return EmbeddedEquivalence()
+
+
+def _pair(key: str, reference: str, candidate: str) -> Pair:
+    return Pair(Q[key], reference, candidate)
+
+
+def test_it_stands_behind_the_protocol(model):
+    assert isinstance(model, Equivalence)
+    assert model.probability([]).shape == (0,)
+
+
+@pytest.mark.parametrize("case", [case for case in SAME if case not in KNOWN_WRONG], ids=" | ".join)
+def test_short_answers_that_mean_the_same(model, case):
+    assert model.probability([_pair(*case)])[0] >= 0.5
+
+
+@pytest.mark.parametrize("case", [case for case in DIFFERENT if case not in KNOWN_WRONG], ids=" | ".join)
+def test_short_answers_that_do_not(model, case):
+    assert model.probability([_pair(*case)])[0] < 0.5
+
+
+def test_equal_after_normalisation_is_nearly_certain(model):
+    equal = [("capital", "Paris", "PARIS"), ("band", "The Beatles", "the beatles"), ("many", "seven", "Seven.")]
+    assert model.probability([_pair(*case) for case in equal]).min() > 0.95
+
+
+def test_a_word_of_a_hint_is_no_answer(model):
+    hint = "This port on the Seine was named after a Celtic tribe and is famous for its iron tower and its museums"
+    skipped = {"this", "on", "the", "was", "after", "a", "and", "is", "for", "its"}
+    asked = [_pair("capital", "Paris", word) for word in hint.split() if word.lower() not in skipped]
+    assert model.probability(asked).max() < 0.5
+
+
+def test_company_and_order_do_not_change_a_bit(model):
+    pairs = [_pair(*case) for case in SAME + DIFFERENT]
+    together = EmbeddedEquivalence().probability(pairs)
+    alone = np.array([EmbeddedEquivalence().probability([pair])[0] for pair in pairs[:6]])
+    backwards = EmbeddedEquivalence().probability(pairs[::-1] + pairs)[: len(pairs)][::-1]
+    assert together[:6].tobytes() == alone.tobytes()
+    assert together.tobytes() == np.ascontiguousarray(backwards).tobytes()
+    assert model.probability(pairs).tobytes() == together.tobytes()
+
+
+def test_memory_is_bounded_and_does_not_change_answers():
+    pairs = [_pair(*case) for case in SAME[:12]]
+    small = EmbeddedEquivalence(memory=3)
+    assert small.probability(pairs).tobytes() == small.probability(pairs).tobytes()
+    assert len(small._seen) <= 3
+
+
+def test_strange_texts_are_answered_not_refused(model):
+    texts = ["", " ", "?", "العربية", "東京", "x" * 5000, "word " * 3000, "\u0000", "1e999", "٣", "½", "9" * 400]
+    p = model.probability([Pair("", a, b) for a in texts for b in texts])
+    assert np.isfinite(p).all() and p.min() >= 0 and p.max() <= 1
+    assert model.probability([Pair("Where?", "東京", "東京")])[0] > 0.9
+
+
+def test_weights_are_small_and_hold_no_pickle():
+    assert WEIGHTS.stat().st_size < 25_000_000
+    with np.load(WEIGHTS, allow_pickle=False) as file:
+        assert all(file[name].dtype != object for name in file.files)
+
+
+def test_identity_is_that_of_the_weights(tmp_path):
+    copy = tmp_path / "other.npz"
+    copy.write_bytes(WEIGHTS.read_bytes())
+    assert EmbeddedEquivalence(weights=copy).identity == EmbeddedEquivalence().identity
+    copy.write_bytes(WEIGHTS.read_bytes() + b"\0")
+    assert EmbeddedEquivalence(weights=copy).identity != EmbeddedEquivalence().identity
+
+
+@pytest.mark.slow
+def test_three_hundred_short_pairs_a_second_on_one_core():
+    import torch
+
+    references = [
+        f"{first} {last}" for first in "Ada Ben Cora Dan Eve Finn Gus Hal".split() for last in ("Ray", "Moss")
+    ]
+    pairs = [Pair(Q["author"], gold, said) for gold in references for said in references]
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        fresh = EmbeddedEquivalence()
+        fresh.probability([Pair("Who?", "a b", "a c")])
+        start = time.process_time()
+        fresh.probability(pairs)
+        assert len(pairs) / (time.process_time() - start) > 150  # half of what is promised: the machine may be busy
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_agrees_with_people_on_questions_it_was_not_trained_on(model, data):
+    """The figure of the model card, on the part of EVOUNA (Apache-2.0) that training leaves out."""
+    import hashlib
+    import json
+
+    right = asked = 0
+    for record in json.loads((data / "evouna" / "NQ.json").read_text(encoding="utf-8")):
+        flat = " ".join(record["question"].lower().split())
+        if record["improper"] or int.from_bytes(hashlib.blake2b(flat.encode(), digest_size=8).digest(), "big") % 10:
+            continue
+        golds = [gold.strip() for gold in record["golden_answer"].split("/") if gold.strip()]
+        for system in ("fid", "gpt35"):
+            verdict, answer = record[f"judge_{system}"], record[f"answer_{system}"]
+            if isinstance(verdict, bool) and isinstance(answer, str):
+                chance = model.probability([Pair(record["question"], gold, answer) for gold in golds]).max()
+                right, asked = right + ((chance >= 0.5) == verdict), asked + 1
+    assert asked > 500
+    assert right / asked > 0.92
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("2.1 million", (2_100_000.0,)),
+        ("1,234 and 7", (1234.0, 7.0)),
+        ("twelve", (12.0,)),
+        ("no number", ()),
+        ("the 3rd of May 1999", (3.0, 1999.0)),
+    ],
+)
+def test_numbers_are_read(text, values):
+    assert numbers(text) == values
+
+
+def test_months_are_read_and_the_verb_may_is_none():
+    assert months("2 September 1945") == {9}
+    assert months("May 5") == {5}
+    assert months("it may be") == frozenset()
+
+
+def test_folded_forms():
+    assert folded("The United States of America") == folded("U.S.A.") == ("usa",)
+    assert folded("seven") == folded("7")
+    assert folded("1910–1939") == ("1910", "1939")
+    assert folded("García") == ("garcia",)
+
+
+def test_footnotes_of_web_assistants_are_removed_from_running_text_only():
+    text = "The song was performed byRufus and Chaka Khan and released in19741."
+    assert clean(text) == "The song was performed by Rufus and Chaka Khan and released in 1974."
+    assert clean("Boeing 7471") == "Boeing 7471"
+
+
+def test_long_answers_keep_their_beginning_and_the_stretch_about_the_reference():
+    text = " ".join(f"filler{n}" for n in range(60)) + " then Alexander Fleming came " + " ".join(["tail"] * 40)
+    short = focus("Alexander Fleming", text)
+    assert short.startswith("filler0 filler1") and "Alexander Fleming" in short and len(short.split()) < 30
+    assert focus("x", "few words") == "few words"
+
+
+def test_features_have_their_names():
+    features = dict(zip(NAMES, lexical("When?", "May 14, 2002", "November 16, 2002"), strict=True))
+    assert features["month_clash"] == 1 and features["year_clash"] == 0 and features["equal"] == 0

@@ -1,0 +1,90 @@
+"""The question type classifier: the sources' spelling, the taxonomy, and answers that a person would give."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from quit.errors import InputError
+from quit.models.question_type import COARSE, FINE, WEIGHTS, QuestionType, QuestionTypeClassifier, from_trec
+
+CASES = [
+    ("Which city is the capital of France ?", "LOC:city"),
+    ("What country has the most people ?", "LOC:country"),
+    ("What is the highest mountain in Africa ?", "LOC:mount"),
+    ("Who wrote Hamlet ?", "HUM:ind"),
+    ("When did the Titanic sink ?", "NUM:date"),
+    ("How many legs does a spider have ?", "NUM:count"),
+    ("What does NASA stand for ?", "ABBR:exp"),
+    ("What is the abbreviation for Texas ?", "ABBR:abb"),
+    ("What is an atom ?", "DESC:def"),
+    ("Why is the sky blue ?", "DESC:reason"),
+    ("How do you make bread ?", "DESC:manner"),
+    ("What color is a ruby ?", "ENTY:color"),
+    ("How tall is the Eiffel Tower ?", "NUM:dist"),
+    ("How much does a loaf of bread cost ?", "NUM:money"),
+    ("What is the speed of light ?", "NUM:speed"),
+    ("What company makes the iPhone ?", "HUM:gr"),
+]
+
+
+@pytest.fixture(scope="module")
+def classifier(encoder) -> QuestionTypeClassifier:
+    return QuestionTypeClassifier(encoder)
+
+
+def test_every_label_has_one_spelling():
+    assert len(COARSE) == 6 and len(FINE) == 50
+    assert len(set(FINE.values())) == 50
+    assert from_trec("LOC:city") == ("LOC:LOCATION", "city:City")
+    assert all(spelling.partition(":")[0] == label.partition(":")[2] for label, spelling in FINE.items())
+
+
+def test_a_label_outside_the_taxonomy_is_an_error():
+    with pytest.raises(InputError, match="OTH:thing"):
+        from_trec("OTH:thing")
+
+
+@pytest.mark.parametrize(("question", "label"), CASES, ids=[question for question, _ in CASES])
+def test_plain_questions(classifier, question, label):
+    (found,) = classifier.classify([question])
+    assert (found.coarse, found.fine) == from_trec(label)
+    assert 0 < found.confidence <= 1
+
+
+def test_company_and_order_do_not_matter(classifier, encoder):
+    questions = [question for question, _ in CASES]
+    together = classifier.classify(questions)
+    assert classifier.classify(questions[::-1])[::-1] == together
+    assert [QuestionTypeClassifier(encoder).classify([question])[0] for question in questions[:3]] == together[:3]
+    assert classifier.classify([]) == []
+
+
+def test_strange_questions_get_a_type(classifier):
+    for found in classifier.classify(["", "?", "東京", "word " * 2000]):
+        assert isinstance(found, QuestionType) and found.coarse in COARSE.values()
+
+
+def test_weights_stay_under_ten_megabytes():
+    assert WEIGHTS.stat().st_size < 10_000_000
+
+
+def test_the_spelling_is_that_of_the_sources(data):
+    """Every fine type that TriviaHG's and WikiHint's files write is one of ours, letter by letter."""
+    written = set()
+    for path in sorted((data / "triviahg").glob("*.json")):
+        written |= {record["MinorType"] for record in json.loads(path.read_text(encoding="utf-8"))}
+    records = json.loads((data / "wikihint" / "test_first50.json").read_text(encoding="utf-8"))
+    records = records if isinstance(records, list) else list(records.values())
+    written |= {record["question"]["question_type"]["minor"] for record in records}
+    assert written and written <= set(FINE.values())
+
+
+def test_fits_its_training_questions(classifier, data):
+    """A sanity check of file and code together, not a measure of quality: that is cross-validated (QUESTION_TYPE.md)."""
+    lines = (data / "trec-qc" / "train_5500.label").read_text("latin-1").splitlines()[:400]
+    labels, questions = zip(*(line.split(" ", 1) for line in lines), strict=True)
+    found = classifier.classify(questions)
+    right = sum((item.coarse, item.fine) == from_trec(label) for item, label in zip(found, labels, strict=True))
+    assert right / len(lines) > 0.93
