@@ -4,7 +4,7 @@
 
 Questions are dealt into ten folds by a hash of their text. Folds 2 to 9 train the cross-encoder and the trees, fold 1
 trains the three numbers that join the two, fold 0 is never trained on: the figures printed at the end are of fold 0. Seeded,
-one thread: on one machine the same bytes come out each time.
+one thread: on one machine the same bytes come out each time. Takes about 18 minutes of a shared core (11 of CPU time).
 """
 
 from __future__ import annotations

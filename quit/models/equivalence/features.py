@@ -368,7 +368,9 @@ def _rare(gold: Sequence[str], said: Sequence[str], asked: set[str]) -> tuple[fl
 
 
 def _only_numbers(text: str) -> bool:
-    return all(word in VALUES or word in MAGNITUDES or word == "and" for word in re.findall(r"[^\W\d_]+", text.casefold()))
+    return all(
+        word in VALUES or word in MAGNITUDES or word == "and" for word in re.findall(r"[^\W\d_]+", text.casefold())
+    )
 
 
 def _initials(words: Sequence[str]) -> str:
