@@ -29,8 +29,8 @@ test-fast: setup  ## Run the tests that start no server and build no workspace
 	$(BIN)/python -m pytest -m 'not slow'
 
 lint: setup
-	$(BIN)/ruff check flows annotation quit schemas tests training
-	$(BIN)/ruff format --check flows annotation quit schemas tests training
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 clean:  ## Remove the environment and caches (not workspaces)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis *.egg-info

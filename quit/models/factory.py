@@ -50,7 +50,7 @@ class Models:
         def make() -> Equivalence:
             from quit.models.equivalence import EmbeddedEquivalence
 
-            return EmbeddedEquivalence(self.encoder)
+            return EmbeddedEquivalence()
 
         return self._once("equivalence", make)
 
@@ -139,7 +139,9 @@ def encoder_identity(settings: Settings) -> str:
 
 def equivalence_identity(settings: Settings) -> str:
     """Return what the equivalence model's probabilities depend on."""
-    return f"{settings.models.equivalence}@{_weights('equivalence')}+{encoder_identity(settings)}"
+    from quit.models.equivalence.embedded import VERSION
+
+    return f"{settings.models.equivalence}-{VERSION}@{_weights('equivalence')}"
 
 
 def judge_identity(settings: Settings) -> str:
