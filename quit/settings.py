@@ -76,8 +76,8 @@ class Difficulty(Section):
     top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
     answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: score from which a passage holds the answer.")
     completeness_threshold: float = Field(0.9, ge=0, le=1, description="T_com: S_D from which a question is complete.")
-    medium_from: float = Field(1 / 3, ge=0, le=1, description="Difficulty from which the bin is `medium`.")
-    hard_from: float = Field(2 / 3, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
+    medium_from: float = Field(0.55, ge=0, le=1, description="Difficulty from which the bin is `medium`.")
+    hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 
 
 class Probe(Section):

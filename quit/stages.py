@@ -167,7 +167,7 @@ STAGES: tuple[Stage, ...] = (
         inputs=("questions", "hints"),
         outputs=("leak_findings", "usable_hints", "rejects"),
         sections=("leakage", "convergence.hints"),
-        models=("equivalence", "encoder"),
+        models=("leak_rules", "equivalence", "encoder"),
         doc="Discard questions whose hints give the answer away.",
     ),
     Stage(

@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from os.path import commonprefix
 
 import snowballstemmer
 
 from quit.construct.demonyms import DEMONYMS
 from quit.construct.given_names import GIVEN_NAMES
-from quit.construct.number_words import numbers_in
+from quit.construct.number_words import is_ordinal_word, numbers_in
+from quit.construct.other_names import OTHER_NAMES, regular
 from quit.evaluate.normalize import STOP_WORDS, normalize_answer, strip_accents, word_spans
 
-VERSION = 1
+VERSION = 2
 
 _STEMMER = snowballstemmer.stemmer("english")
 _URL = re.compile(r"(?:https?://|www\.)\S+|\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
@@ -112,7 +114,12 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
         yield hint[first.start : last.end]
 
 
-_AMBIGUOUS = frozenset("may will march mark bill rose reading nice turkey china polish job".split())
+_AMBIGUOUS = frozenset(
+    """april august bath bill bush chad chase china cook cork dick frank grant guy hope hunter jack jersey job jordan march mark
+    mason may miller mobile nice orange page pat polish pope prince queen reading rice rob rose rush split summer sue turkey
+    turner wall ward west will winter wood young""".split()
+)
+"""Names that are common words too: in lower case they give nothing away."""
 
 
 def _same_case(word: str, answer: str) -> bool:
@@ -140,8 +147,26 @@ def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
     for word in _read(hint):
         if word.plain == target or stem(word.plain) in asked:
             continue
-        if word.plain in known or (len(target) >= 3 and stem(word.plain) == stems[0]) or _derived(target, word.plain):
+        if word.plain in known or (len(target) >= 3 and stem(regular(word.plain)) == stem(regular(target))):
+            if word.plain in _AMBIGUOUS and not word.capital:
+                continue
             yield word.text
+        elif _derived(target, word.plain):
+            yield word.text
+
+
+def _other_name(hint: str, answer: str, question: str) -> Iterator[str]:
+    """Another established name or spelling of the same thing (Peking for Beijing, Suomi for Finland)."""
+    names = OTHER_NAMES.get(" ".join(word.plain for word in _answer_words(answer)), ())
+    read = _read(hint)
+    for name in names:
+        wanted = name.split()
+        for first, last in _runs(read, wanted, lambda word: word.plain.replace(".", "")):
+            yield hint[first.start : last.end]
+        if name.isalpha() and len(name) <= 5:  # initials may be dotted
+            dotted = re.search(r"\b" + r"\.?".join(name.upper()) + r"\b", hint)
+            if dotted:
+                yield dotted.group()
 
 
 def _derived(name: str, word: str) -> bool:
@@ -156,7 +181,8 @@ def _derived(name: str, word: str) -> bool:
         ending = word[len(base) :]
         if len(base) >= 4 and word.startswith(base) and (ending in _SUFFIXES or ending.removesuffix("s") in _SUFFIXES):
             return True
-    return False
+    shared = len(commonprefix([name, word]))  # noqa: RUF071 (characters are meant: Aristotle, Aristotelian)
+    return shared >= max(6, len(name) - 2) and word.removesuffix("s").endswith(("ian", "ean", "ism", "ist"))
 
 
 def _part(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -181,7 +207,11 @@ def _part(hint: str, answer: str, question: str) -> Iterator[str]:
 def _initials(hint: str, answer: str, question: str) -> Iterator[str]:
     """Initials for the full name (USA, U.S.A.), or the full name for initials."""
     letters = re.sub(r"[^A-Za-z]", "", strip_accents(answer))
-    wanted = [word for word in _answer_words(answer) if word.plain not in ("of", "the", "and", "for", "in", "de", "la")]
+    wanted = [
+        word
+        for word in _answer_words(answer)
+        if word.plain not in ("of", "the", "and", "for", "in", "de", "la", "jr", "sr", "ii", "iii")
+    ]
     if len(wanted) >= 2 and sum(word.capital for word in wanted) >= 2:
         initials = {"".join(word.plain[0] for word in wanted), "".join(word.plain[0] for word in _answer_words(answer))}
         for match in re.finditer(r"\b(?:[A-Z]\.\s?){2,}|\b[A-Z]{2,}\b", strip_accents(hint)):
@@ -193,7 +223,7 @@ def _initials(hint: str, answer: str, question: str) -> Iterator[str]:
         for start in range(len(read)):
             end = _spells(read, start, spell)
             # "stones or stamp" spells SOS by chance; what stands for letters is written with capitals.
-            if end is not None and sum(word.capital for word in read[start:end]) * 2 >= len(spell):
+            if end is not None and (len(spell) > 3 or sum(word.capital for word in read[start:end]) * 2 >= len(spell)):
                 yield hint[read[start].start : read[end - 1].end]
 
 
@@ -214,12 +244,21 @@ def _number(hint: str, answer: str, question: str) -> Iterator[str]:
     """The same number in words or digits."""
     said = numbers_in(answer)
     # "24" or "24 hours", not Apollo 11 or absolute zero: there the number is only a part of a name.
-    if len(said) != 1 or said[0][1] > 0 or len(word_spans(answer[said[0][2] :])) > 1:
+    if len(said) != 1 or said[0][1] > 0:
+        return
+    rest = re.sub(r"^(?:st|nd|rd|th)\b", "", answer[said[0][2] :])
+    if len(word_spans(rest)) > 1:
         return
     value, _, _ = said[0]
     for found, start, end in numbers_in(hint):
         if found == value and normalize_answer(hint[start:end]) != normalize_answer(answer):
-            yield hint[start:end]
+            # "the eighteenth" is not 18, but it is the 18th
+            if _is_ordinal(hint, start, end) == _is_ordinal(answer, said[0][1], said[0][2]):
+                yield hint[start:end]
+
+
+def _is_ordinal(text: str, start: int, end: int) -> bool:
+    return bool(re.match(r"(?:st|nd|rd|th)\b", text[end:])) or is_ordinal_word(text[start:end])
 
 
 def _compound(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -311,6 +350,7 @@ RULES: dict[str, Callable[[str, str, str], Iterator[str]]] = {
     "inflection": _inflection,
     "part": _part,
     "initials": _initials,
+    "other_name": _other_name,
     "number": _number,
     "compound": _compound,
     "spelling": _spelling,

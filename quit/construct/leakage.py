@@ -135,7 +135,7 @@ def _ask(
             close = {word for word in candidate_spans(hints[row], 1) if near.close(word, answer)}
             for span in candidate_spans(hints[row], longest):
                 words = _stems(span)
-                if words <= asked_words or (words < own) or close.isdisjoint(words_of(span)):
+                if words <= asked_words or words <= own or close.isdisjoint(words_of(span)):
                     continue
                 spans.append((row, span, answer))
     near.learn([span for _, span, _ in spans])

@@ -149,6 +149,13 @@ def judge_identity(settings: Settings) -> str:
     return f"{settings.judge.kind}/{settings.judge.threshold}+{equivalence_identity(settings)}"
 
 
+def leak_rules_identity(settings: Settings) -> str:
+    """Return what the lexical leakage rules' findings depend on."""
+    from quit.construct.leakage import RULES_IDENTITY
+
+    return RULES_IDENTITY
+
+
 def question_type_identity(settings: Settings) -> str:
     """Return what the classifier's types depend on."""
     return f"question-type@{_weights('question_type')}+{encoder_identity(settings)}"
@@ -176,6 +183,7 @@ def identities(settings: Settings, names: Sequence[str]) -> list[str]:
         "encoder": encoder_identity,
         "equivalence": equivalence_identity,
         "judge": judge_identity,
+        "leak_rules": leak_rules_identity,
         "question_types": question_type_identity,
     }
     return [known[name](settings) for name in names]

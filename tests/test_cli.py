@@ -1,0 +1,165 @@
+"""The command line over a finished workspace, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quit.settings import Settings
+from quit.workspace import Workspace
+from tests.conftest import run_quit
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def exported(built: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Path:
+    out = tmp_path_factory.mktemp("exported") / "out"
+    done = run_quit("export", "-w", str(built), "--out", str(out), home=prefect_home)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_labels_follow_from_the_release_json_alone(built: Path, exported: Path) -> None:
+    """Ten lines that know nothing of our code: label 2 if one of the first three answers is a valid answer."""
+    recomputed = {}
+    for split in ("train", "dev", "test"):
+        for question in json.loads((exported / "release-json" / f"{split}.json").read_text(encoding="utf-8")):
+            assert len(question["subsets"]) == 31 and sum(map(len, question["subsets"].values())) == 325
+            for permutations in question["subsets"].values():
+                for permutation, answers in permutations.items():
+                    first_three = list(answers.values())[:3]
+                    recomputed[question["id"], permutation] = 2 if set(first_three) & set(question["answers"]) else 1
+    labels = Workspace.open(built).read("labels").to_pylist()
+    assert {(row["question_id"], row["permutation"]): row["label"] for row in labels} == recomputed
+
+
+def test_the_hugging_face_folder_loads(built: Path, exported: Path, tmp_path: Path) -> None:
+    from datasets import get_dataset_config_names, load_dataset
+
+    folder = str(exported / "huggingface")
+    assert set(get_dataset_config_names(folder)) == {"questions", "hints", "passages", "qrels", "answers"}
+    counts = {}
+    for name in ("questions", "passages", "qrels", "answers"):
+        loaded = load_dataset(folder, name, cache_dir=str(tmp_path))
+        counts[name] = sum(split.num_rows for split in loaded.values())
+    passages = len(Workspace.open(built).read("passages"))
+    assert counts == {"questions": passages // 325, "passages": passages, "qrels": passages, "answers": 6 * passages}
+    card = (exported / "huggingface" / "README.md").read_text(encoding="utf-8")
+    assert "embedded" in card.lower()  # a release made by guessers says so
+
+
+def test_paper_keys_stand_for_the_six_models_and_the_manifest_tells_who_they_are(
+    built: Path, tmp_path: Path, prefect_home: Path
+) -> None:
+    out = tmp_path / "out"
+    done = run_quit(
+        "export", "-w", str(built), "-f", "release-json", "--paper-keys", "--out", str(out), home=prefect_home
+    )
+    assert done.returncode == 0, done.stderr
+    question = json.loads((out / "release-json" / "test.json").read_text(encoding="utf-8"))[0]
+    keys = ["gemma-3-1b", "qwen-3-4b", "llama-31-8b", "llama-32-1b", "gemma-3-4b", "qwen-3-8b"]
+    assert list(question["subsets"]["0"]["0"]) == keys
+    manifest = (out / "release-json" / "manifest.json").read_text(encoding="utf-8")
+    assert "minilm-vector" in manifest and "gemma-3-1b" in manifest
+
+
+def test_an_earlier_export_is_not_overwritten_unasked(built: Path, exported: Path, prefect_home: Path) -> None:
+    done = run_quit("export", "-w", str(built), "--out", str(exported), home=prefect_home)
+    assert done.returncode != 0 and "overwrite" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["export", "-f", "hugginface"], 4, "'huggingface'"),
+        (["show", "jsonl-geo-01"], 3, "jsonl-geo-001"),
+        (["status", "-w", "/nowhere"], 7, "no workspace"),
+    ],
+)
+def test_mistakes_are_answered_with_one_line(
+    built: Path, prefect_home: Path, arguments: list[str], code: int, said: str, tmp_path: Path
+) -> None:
+    own = [] if "-w" in arguments else ["-w", str(built)]
+    done = run_quit(
+        *arguments, *own, *(["--out", str(tmp_path / "o")] if arguments[0] == "export" else []), home=prefect_home
+    )
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_show_tells_a_questions_whole_life(built: Path, prefect_home: Path) -> None:
+    identity = Workspace.open(built).read("labels").column("question_id")[0].as_py()
+    told = json.loads(run_quit("show", "-w", str(built), identity, "--json", home=prefect_home).stdout)
+    assert told["question"]["question_id"] == identity
+    assert sum(hint["selected"] for hint in told["hints"]) == 5
+    assert (
+        len(told["passages"]) == 325 and set(told["passages"][0]["answers"]) and told["passages"][0]["label"] in (1, 2)
+    )
+    assert (
+        len(told["probe"]) == 18
+        and told["split"]
+        and told["description"]
+        and told["verdicts"]
+        and told["valid_answers"]
+    )
+    by_own_id = run_quit("show", "-w", str(built), told["origins"][0]["record_id"], home=prefect_home)
+    assert by_own_id.returncode == 0 and identity in by_own_id.stdout and "325 passages" in by_own_id.stdout
+
+
+def test_show_says_why_a_record_was_left_out(built: Path, prefect_home: Path) -> None:
+    done = run_quit("show", "-w", str(built), "no-answer", home=prefect_home)
+    assert done.returncode == 3 and "no_answer" in done.stderr
+
+
+def test_status_counts_what_the_tables_hold(built: Path, prefect_home: Path) -> None:
+    told = json.loads(run_quit("status", "-w", str(built), "--json", home=prefect_home).stdout)
+    assert {stage["state"] for stage in told["stages"]} == {"complete"}
+    rows = {name: count for stage in told["stages"] for name, count in stage["rows"].items()}
+    workspace = Workspace.open(built)
+    assert rows["labels"] == len(workspace.read("labels"))
+    assert sum(row["passages"] for row in told["labels_by_hints"]) == rows["labels"]
+    assert sum(sum(stage["rejects"].values()) for stage in told["stages"][:7]) >= 2
+
+
+def test_settings_tell_value_and_origin(prefect_home: Path) -> None:
+    done = run_quit("settings", "--set", "labels.max_new_tokens=16", "--json", home=prefect_home)
+    rows = {row["key"]: row for row in json.loads(done.stdout)}
+    assert rows["labels.max_new_tokens"] == {"key": "labels.max_new_tokens", "value": 16, "origin": "--set"}
+    assert (
+        rows["split.train_size"]["value"] == Settings().split.train_size
+        and rows["split.train_size"]["origin"] == "default"
+    )
+
+
+def test_the_doctor_finds_a_healthy_installation_and_a_damaged_workspace(
+    built: Path, tmp_path: Path, prefect_home: Path
+) -> None:
+    import shutil
+
+    healthy = run_quit("doctor", "-w", str(built), "--json", home=prefect_home)
+    assert healthy.returncode == 0, healthy.stdout
+    assert all(check["ok"] for check in json.loads(healthy.stdout))
+    shutil.copytree(built, tmp_path / "W")
+    part = next((tmp_path / "W" / "tables").rglob("part-*.parquet"))
+    part.write_bytes(part.read_bytes() + b"x")
+    damaged = run_quit("doctor", "-w", str(tmp_path / "W"), "--json", home=prefect_home)
+    assert damaged.returncode == 1
+    assert [check["what"] for check in json.loads(damaged.stdout) if not check["ok"]] == ["workspace"]
+
+
+def test_help_is_instant_and_telemetry_is_off(prefect_home: Path) -> None:
+    import subprocess
+    import sys
+
+    code = "import sys, quit.cli; print([m for m in ('torch', 'prefect', 'pyarrow', 'duckdb') if m in sys.modules])"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
+    code = "import os, flows.build; from prefect.settings import get_current_settings as s; print(s().server.analytics_enabled)"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+        == "False"
+    )
