@@ -115,7 +115,6 @@ class Split(Section):
 class Labels(Section):
     """Reading and labelling the passages (3.2.2)."""
 
-    separator: str = Field(" ", description="What joins the hints of a passage.")
     max_new_tokens: int = Field(32, ge=1, description="Longest reply of an LLM reader, in tokens.")
     temperature: float = Field(0.0, ge=0, description="Sampling temperature of an LLM reader; 0 is greedy.")
 
