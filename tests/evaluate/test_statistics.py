@@ -180,7 +180,8 @@ def test_similarity_is_estimated_on_a_seeded_sample(tables):
     assert (figures.encoder, total.similarity_sample) == ("letters@1", 500)
     assert sum(one.similarity_sample for one in figures.summary[:-1]) == 500
     assert figures == count(tables, encoder=Letters(), sample=500)
-    larger = count(tables, encoder=Letters()).summary[-1]
+    assert count(tables, encoder=Letters()).summary[-1].similarity_sample == 500  # the default
+    larger = count(tables, encoder=Letters(), sample=2_000).summary[-1]
     assert larger.similarity_sample == 2_000
     assert abs(total.semantic_similarity - larger.semantic_similarity) < 5 * total.similarity_error
     assert count(tables).summary[-1].semantic_similarity is None
