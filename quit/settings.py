@@ -75,7 +75,10 @@ class Difficulty(Section):
 
     top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
     answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: score from which a passage holds the answer.")
-    completeness_threshold: float = Field(0.9, ge=0, le=1, description="T_com: S_D from which a question is complete.")
+    unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of passage and answer up to which s_i is 0.")
+    telling: float = Field(
+        0.6, ge=-1, le=1, description="Cosine of passage and answer from which s_i is 1; linear between."
+    )
     medium_from: float = Field(0.55, ge=0, le=1, description="Difficulty from which the bin is `medium`.")
     hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 
@@ -115,8 +118,12 @@ class Split(Section):
 class Labels(Section):
     """Reading and labelling the passages (3.2.2)."""
 
-    max_new_tokens: int = Field(32, ge=1, description="Longest reply of an LLM reader, in tokens.")
-    temperature: float = Field(0.0, ge=0, description="Sampling temperature of an LLM reader; 0 is greedy.")
+    max_new_tokens: int = Field(
+        32, ge=1, description="Longest reply of an LLM reader, in tokens (embedded readers have none)."
+    )
+    temperature: float = Field(
+        0.0, ge=0, description="Sampling temperature of an LLM reader; 0 is greedy (embedded readers always are)."
+    )
 
 
 class Judge(Section):

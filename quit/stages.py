@@ -178,7 +178,7 @@ STAGES: tuple[Stage, ...] = (
         whole=("questions",),
         outputs=("ranked_hints", "rejects"),
         sections=("convergence",),
-        models=("encoder",),
+        models=("convergence", "encoder"),
         doc="Order hints by convergence and keep five.",
     ),
     Stage(
@@ -188,7 +188,7 @@ STAGES: tuple[Stage, ...] = (
         inputs=("questions", "ranked_hints"),
         outputs=("descriptions",),
         sections=("question_type", "difficulty"),
-        models=("question_types", "encoder"),
+        models=("question_types", "difficulty", "encoder"),
         scope="collection",
         doc="Question type and difficulty.",
     ),

@@ -148,4 +148,4 @@ def test_a_run_that_may_not_wait_says_so(tmp_path) -> None:
         pytest.raises(WorkspaceError, match="still holds"),
         Workspace.open(tmp_path / "W").lock(0.1),
     ):
-        pass
+        pytest.fail("two runs hold one workspace")

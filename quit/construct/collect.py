@@ -21,7 +21,6 @@ from quit.sources.fields import quote
 from schemas import table
 
 STAGE = "collect"
-VERSION = 1
 TABLES = ("questions", "origins", "hints", "candidates", "scores", "rejects")
 
 Duplicates = Literal["pool", "keep_first", "keep_all"]

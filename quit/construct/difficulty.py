@@ -17,10 +17,6 @@ from quit.settings import Difficulty
 
 VERSION = 1
 
-# A hint that was retrieved by chance has a cosine with an answer of about 0.1, one that speaks of it 0.5 and more
-# (MiniLM, on TriviaHG): between these the score for holding the answer grows linearly.
-_FAR, _NEAR = 0.1, 0.6
-
 
 @dataclass(frozen=True, slots=True)
 class Complexity:
@@ -63,7 +59,9 @@ class RetrievalComplexity:
     def _holds_answer(self, found: np.ndarray, answers: Sequence[str]) -> np.ndarray:
         """s_i of each retrieved passage: 1 if it contains an answer, else how near it is to one."""
         near = (self._vectors[found] @ self._encoder.encode(list(answers)).T).max(axis=1)
-        scores = np.clip((near - _FAR) / (_NEAR - _FAR), 0.0, 1.0)
+        # MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one that speaks of it at 0.5 and more.
+        low, high = self._settings.unrelated, self._settings.telling
+        scores = np.clip((near - low) / max(high - low, 1e-9), 0.0, 1.0)
         keys = [f" {normalize_answer(answer)} " for answer in answers]
         contains = np.array([any(key in self._normalized[row] for key in keys) for row in found])
         return np.where(contains, 1.0, scores)

@@ -156,6 +156,20 @@ def leak_rules_identity(settings: Settings) -> str:
     return RULES_IDENTITY
 
 
+def convergence_identity(settings: Settings) -> str:
+    """Return the version of the embedded convergence scorer."""
+    from quit.construct.convergence import VERSION
+
+    return f"similarity/{VERSION}"
+
+
+def difficulty_identity(settings: Settings) -> str:
+    """Return the version of the difficulty instrument."""
+    from quit.construct.difficulty import VERSION
+
+    return f"retrieval-complexity/{VERSION}"
+
+
 def question_type_identity(settings: Settings) -> str:
     """Return what the classifier's types depend on."""
     return f"question-type@{_weights('question_type')}+{encoder_identity(settings)}"
@@ -184,6 +198,8 @@ def identities(settings: Settings, names: Sequence[str]) -> list[str]:
         "equivalence": equivalence_identity,
         "judge": judge_identity,
         "leak_rules": leak_rules_identity,
+        "convergence": convergence_identity,
+        "difficulty": difficulty_identity,
         "question_types": question_type_identity,
     }
     return [known[name](settings) for name in names]
