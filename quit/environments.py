@@ -1,0 +1,112 @@
+"""Virtual environments of their own for the servers that cannot share ours (vLLM, Label Studio).
+
+Their pins and ours exclude each other. An environment is made once, kept under the cache folder and used again by
+everything that asks for the same requirements.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from filelock import FileLock
+
+from quit.errors import MissingDependency
+
+READY = ".ready"
+"""Written last into an environment: one without it was left by a kill, and is made again."""
+
+LOG_LINES = 15
+"""Lines at the end of pip's log that an error quotes."""
+
+
+def cache_folder() -> Path:
+    """Return the folder of what can be made again: the variable QUIT_CACHE, else ``~/.cache/quit``."""
+    return Path(os.environ.get("QUIT_CACHE") or Path.home() / ".cache" / "quit").expanduser().absolute()
+
+
+def environment_folder(name: str, requirements: Path | Sequence[str], *, remove: Sequence[str] = ()) -> Path:
+    """Return where the environment of these requirements is or will be: the cache's ``envs/<name>-<hash>``.
+
+    The hash covers the requirements without comments, what is removed, and this Python's version and machine.
+    """
+    parts = [*_lines(requirements), "--", *sorted(remove), "--", sys.version, platform.machine()]
+    digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+    return cache_folder() / "envs" / f"{name}-{digest}"
+
+
+def ensure_environment(
+    name: str,
+    requirements: Path | Sequence[str],
+    *,
+    remove: Sequence[str] = (),
+    after: Callable[[Path], None] | None = None,
+    options: Sequence[str] = (),
+    log: Callable[[str], None] = print,
+) -> Path:
+    """Return the folder of programs (``bin``) of a virtual environment with these requirements, making it if need be.
+
+    ``requirements``: a requirements file or its lines. ``remove``: packages to uninstall again. ``after``: called with the
+    environment's folder when the packages are in; it is not part of the hash. ``options``: more options of pip install.
+
+    Two processes that ask at once make it once: the second waits for the lock. A kill leaves nothing that is used later.
+    With QUIT_ENVIRONMENTS=existing nothing is installed. Raises MissingDependency: no environment and none may be made,
+    or pip failed (with the end of its log, which stays beside the environment as ``<name>-<hash>.log``).
+    """
+    folder = environment_folder(name, requirements, remove=remove)
+    if (folder / READY).is_file():
+        return _programs(folder)
+    if os.environ.get("QUIT_ENVIRONMENTS") == "existing":
+        raise MissingDependency(
+            f"the {name} environment {folder} is not there and QUIT_ENVIRONMENTS=existing forbids making it; unset the variable"
+        )
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not (folder / READY).is_file():
+            log(f"making the {name} environment (once; {folder})")
+            # Scripts hold the environment's path in their first line, so it cannot be built elsewhere and moved here.
+            shutil.rmtree(folder, ignore_errors=True)
+            _build(name, folder, _lines(requirements), remove, options)
+            if after:
+                after(folder)
+            (folder / READY).touch()
+    return _programs(folder)
+
+
+def _build(name: str, folder: Path, lines: list[str], remove: Sequence[str], options: Sequence[str]) -> None:
+    report = Path(f"{folder}.log")
+    listed = Path(f"{folder}.txt")
+    listed.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    python = str(_programs(folder) / "python")
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    steps = [[sys.executable, "-m", "venv", str(folder)], [*pip, "install", *options, "--requirement", str(listed)]]
+    if remove:
+        steps.append([*pip, "uninstall", "--yes", *remove])
+    # A PYTHONPATH or an outer environment's variables would show pip packages that are not in this one.
+    clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
+    with report.open("w", encoding="utf-8") as output:
+        for step in steps:
+            done = subprocess.run(step, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=clean)
+            if done.returncode:
+                tail = report.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
+                quoted = "\n".join(f"  {line}" for line in tail)
+                raise MissingDependency(
+                    f"could not make the {name} environment: {' '.join(step[:4])} ... failed with {done.returncode}."
+                    f" The end of {report}:\n{quoted}"
+                )
+
+
+def _lines(requirements: Path | Sequence[str]) -> list[str]:
+    raw = requirements.read_text(encoding="utf-8").splitlines() if isinstance(requirements, Path) else requirements
+    stripped = (line.partition(" #")[0].strip() for line in raw)
+    return [line for line in stripped if line and not line.startswith("#")]
+
+
+def _programs(folder: Path) -> Path:
+    return folder / ("Scripts" if os.name == "nt" else "bin")

