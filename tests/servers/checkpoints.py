@@ -72,7 +72,7 @@ class Shape:
     """Sizes of a checkpoint. vLLM's attention on CPU wants ``head_dim`` 32 or more."""
 
     layers: int = 2
-    hidden: int = 128
+    hidden: int = 256
     heads: int = 4
     head_dim: int = 32
     vocabulary: int = 4096

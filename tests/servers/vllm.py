@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import signal
 import socket
 import subprocess
@@ -22,8 +23,8 @@ from quit.errors import MissingDependency, ServerError
 
 REQUIREMENTS = Path(__file__).with_name("vllm-requirements.txt")
 VERSION = "0.32.0"
-LOG_LINES = 30
-"""Lines at the end of the server's log that an error quotes."""
+LOG_LINES = 10
+"""Lines at the end of the server's log that an error quotes, after the first ones that name an error."""
 
 
 def vllm_environment() -> Path:
@@ -58,7 +59,7 @@ class VllmServer:
     """``vllm serve`` on a free port, as a context manager. ``base_url`` ends in ``/v1``; ``name`` is the model's served name.
 
     ``cache_tokens``: size of the KV cache in tokens, None for what ``VLLM_CPU_KVCACHE_SPACE=1`` (GiB) holds.
-    ``block``: tokens a block. ``caching``: prefix caching. ``max_seqs``: requests in one batch. ``threads``: of the model.
+    ``block``: tokens a block, a multiple of 32 on CPU. ``caching``: prefix caching. ``max_seqs``: requests in one batch. ``threads``: of the model.
     ``dtype``: a taught checkpoint wants float32. ``log``: the server's output, kept; a temporary file by default.
     """
 
@@ -68,7 +69,7 @@ class VllmServer:
         name: str,
         *,
         cache_tokens: int | None = None,
-        block: int = 16,
+        block: int = 32,
         caching: bool = True,
         max_len: int = 4096,
         max_seqs: int = 64,
@@ -130,8 +131,8 @@ class VllmServer:
             if self._process.poll() is not None or time.monotonic() - began > self._timeout:
                 state = "is not healthy" if self._process.poll() is None else f"ended with {self._process.returncode}"
                 self.kill()
-                tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-LOG_LINES:])
-                raise ServerError(f"vLLM {state} after {time.monotonic() - began:.0f} s; the end of {self.log}:\n{tail}")
+                took = time.monotonic() - began
+                raise ServerError(f"vLLM {state} after {took:.0f} s; from {self.log}:\n{_reason(self.log)}")
             time.sleep(0.2)
         self.started_in = time.monotonic() - began
 
@@ -166,6 +167,13 @@ class VllmServer:
         a prefix cache.
         """
         return read_metrics(f"http://127.0.0.1:{self.port}/metrics")
+
+
+def _reason(log: Path) -> str:
+    # The engine's own error stands far above the end, which says only that the engine failed.
+    lines = log.read_text(errors="replace").splitlines()
+    named = [line for line in lines if re.search(r"\b\w*(Error|Exception): ", line)]
+    return "\n".join([*named[:3], "...", *lines[-LOG_LINES:]])
 
 
 def read_metrics(url: str) -> dict[str, float]:
