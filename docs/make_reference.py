@@ -9,7 +9,7 @@ import typer
 from pydantic import BaseModel
 
 from quit.cli import app
-from quit.settings import ReaderSettings, Settings
+from quit.settings import ReaderSettings, ServerSettings, Settings
 from schemas import TABLES
 
 HERE = Path(__file__).parent / "reference"
@@ -42,12 +42,15 @@ def settings() -> str:
         "Defaults are the paper's numbers. A profile (`profiles/*.toml`) sets others, `--set key=value` overrides both.\n",
     ]
     for name, field in Settings.model_fields.items():
-        model = ReaderSettings if name == "readers" else field.annotation
+        model = {"readers": ReaderSettings, "servers": ServerSettings}.get(name, field.annotation)
         assert isinstance(model, type) and issubclass(model, BaseModel)
-        lines += [f"## {'[[readers]]' if name == 'readers' else f'[{name}]'}\n", f"{(model.__doc__ or '').strip()}\n"]
+        lines += [
+            f"## {f'[[{name}]]' if name in ('readers', 'servers') else f'[{name}]'}\n",
+            f"{(model.__doc__ or '').strip()}\n",
+        ]
         lines += ["| setting | default | meaning |", "|---|---|---|"]
         for key, value in model.model_fields.items():
-            default = "required" if value.is_required() else f"`{value.default!r}`"
+            default = "required" if value.is_required() else f"`{value.get_default(call_default_factory=True)!r}`"
             lines.append(f"| `{key}` | {default} | {value.description} |")
         lines.append("")
     return "\n".join(lines)

@@ -213,6 +213,8 @@ class Pipeline:
         for name in run.stage.models:
             if name == "readers":
                 found += [reader_identity(reader, self.settings) for reader in self.settings.readers]
+            elif name == "labelers":
+                found += [labeler.name for labeler in self.settings.labelers]
             elif name == "reader":
                 spec = next(reader for reader in self.settings.readers if reader.name == run.reader)
                 found.append(reader_identity(spec, self.settings))

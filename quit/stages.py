@@ -13,6 +13,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import schemas
 from quit.construct.convergence import rank_hints
 from quit.construct.describe import describe
 from quit.construct.label import judge_answers, label_passages, read_passages
@@ -41,7 +42,7 @@ class Stage:
     """One stage.
 
     ``inputs``: tables it gets shard by shard; ``whole``: tables it gets whole. ``sections``: settings in its fingerprint.
-    ``models``: models in its fingerprint (``reader``: its own, ``readers``: all). ``scope``: ``shard`` or ``collection``
+    ``models``: models in its fingerprint (``reader``: its own, ``readers``: all, ``labelers``: the labelers' names). ``scope``: ``shard`` or ``collection``
     (one task). ``per_reader``: it runs once a reader, so a new reader leaves the others' answers alone. ``version`` rises
     whenever the same inputs would give other rows.
     """
@@ -129,7 +130,12 @@ def _read(tables: Tables, context: Context) -> dict[str, pa.Table]:
 
 
 def _judge(tables: Tables, context: Context) -> dict[str, pa.Table]:
-    return {"verdicts": judge_answers(tables["questions"], tables["answers"], context.models.judge)}
+    models, asked = context.models, (tables["questions"], tables["answers"])
+    second = models.second_judge
+    return {
+        "verdicts": judge_answers(*asked, models.judge),
+        "second_verdicts": judge_answers(*asked, second) if second else schemas.table("second_verdicts").from_rows([]),
+    }
 
 
 def _label(tables: Tables, context: Context) -> dict[str, pa.Table]:
@@ -239,8 +245,8 @@ STAGES: tuple[Stage, ...] = (
         9,
         _judge,
         inputs=("questions", "answers"),
-        outputs=("verdicts",),
-        sections=("judge",),
+        outputs=("verdicts", "second_verdicts"),
+        sections=("judge.name",),
         models=("judge",),
         doc="One verdict on each distinct answer.",
     ),
@@ -250,7 +256,7 @@ STAGES: tuple[Stage, ...] = (
         _label,
         inputs=("questions", "passages", "answers", "verdicts"),
         outputs=("labels", "valid_answers"),
-        sections=("readers",),
+        models=("labelers",),
         doc="Label each passage 2 or 1.",
     ),
 )

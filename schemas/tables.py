@@ -61,6 +61,18 @@ class Table:
 
 
 _QUESTION = Column("question_id", TEXT, "Id of the question, namespaced by source: `wikihint-test_1`.")
+_VERDICT = (
+    _QUESTION,
+    Column("answer_key", TEXT, "The normalised answer."),
+    Column("answer", TEXT, "Its most frequent surface form."),
+    Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
+    Column("probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True),
+    Column("basis", TEXT, "`exact` (equals a gold answer), `no_answer` or `model`."),
+    Column("passages", COUNT, "Number of (passage, reader) pairs that gave it."),
+    Column("judge", TEXT, "Name of the judge."),
+    Column("producer", TEXT, "Identity of the judge."),
+    Column("raw", TEXT, "The judge's reply."),
+)
 _HINT = Column("hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, `...-h03`.")
 _PERMUTATION = Column("permutation", TEXT, "Indices of the chosen hints in reading order, such as `402`.")
 _READER = Column("reader", TEXT, "Name of the reader.")
@@ -257,20 +269,14 @@ TABLES: dict[str, Table] = {
             "judge",
             ("question_id", "answer_key", "judge"),
             "The judge's verdict on each distinct normalised answer of a question.",
-            (
-                _QUESTION,
-                Column("answer_key", TEXT, "The normalised answer."),
-                Column("answer", TEXT, "Its most frequent surface form."),
-                Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
-                Column(
-                    "probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True
-                ),
-                Column("basis", TEXT, "`exact` (equals a gold answer), `no_answer` or `model`."),
-                Column("passages", COUNT, "Number of (passage, reader) pairs that gave it."),
-                Column("judge", TEXT, "Name of the judge."),
-                Column("producer", TEXT, "Identity of the judge."),
-                Column("raw", TEXT, "The judge's reply."),
-            ),
+            _VERDICT,
+        ),
+        Table(
+            "second_verdicts",
+            "judge",
+            ("question_id", "answer_key", "judge"),
+            "The equivalence model's verdicts on the same answers, where a language model is the judge; else empty.",
+            _VERDICT,
         ),
         Table(
             "labels",

@@ -13,7 +13,16 @@ from typing import Any
 import pyarrow as pa
 
 from quit.errors import SettingsError, did_you_mean
+from quit.models.generation import CachedGenerator, GenerationCache, Meter
+from quit.models.language import (
+    judge_prompt,
+    language_judge_identity,
+    language_reader_identity,
+    make_generator,
+    reader_prompts,
+)
 from quit.models.protocols import Encoder, Equivalence, Judge, Reader
+from quit.settings import Judge as JudgeSettings
 from quit.settings import ReaderSettings, Settings
 
 WEIGHTS = Path(__file__).parent / "weights"
@@ -26,6 +35,7 @@ class Models:
         self._settings = settings
         self._made: dict[Any, Any] = {}
         self._lock = RLock()
+        self.meter = Meter()
 
     @property
     def encoder(self) -> Encoder:
@@ -58,13 +68,36 @@ class Models:
     def judge(self) -> Judge:
         """The judge of the readers' answers."""
 
+        settings = self._settings.judge
+        if settings.kind == "equivalence":
+            return self._equivalence_judge(settings.name)
+
+        def make() -> Judge:
+            from quit.models.judges import GptEvalJudge
+
+            return GptEvalJudge(
+                settings.name,
+                self.generator(settings),
+                judge_prompt(settings),
+                max_tokens=settings.max_new_tokens,
+                attempts=settings.attempts,
+                constrained=settings.constrained,
+            )
+
+        return self._once("judge", make)
+
+    @property
+    def second_judge(self) -> Judge | None:
+        """The equivalence model, whose verdicts stand beside a language model's; None where it is the judge itself."""
+        return None if self._settings.judge.kind == "equivalence" else self._equivalence_judge("equivalence")
+
+    def _equivalence_judge(self, name: str) -> Judge:
         def make() -> Judge:
             from quit.models.judges import EquivalenceJudge
 
-            settings = self._settings.judge
-            return EquivalenceJudge(settings.name, self.equivalence, settings.threshold)
+            return EquivalenceJudge(name, self.equivalence, self._settings.judge.threshold)
 
-        return self._once("judge", make)
+        return self._once(("equivalence judge", name), make)
 
     @property
     def question_types(self) -> Any:
@@ -86,6 +119,8 @@ class Models:
         spec = next(reader for reader in self._settings.readers if reader.name == name)
 
         def make() -> Reader:
+            if spec.kind != "embedded":
+                return self._language_reader(spec)
             from quit.models.readers import embedded_reader
 
             pool = self._once("pool", lambda: answer_pool(collection))
@@ -94,6 +129,31 @@ class Models:
             return reader
 
         return self._once(("reader", name), make)
+
+    def generator(self, spec: ReaderSettings | JudgeSettings) -> CachedGenerator:
+        """Return a language model behind the generation cache."""
+
+        def make() -> CachedGenerator:
+            return CachedGenerator(make_generator(spec, self._settings, self.meter), self._cache, self.meter)
+
+        return self._once(("generator", spec.name, spec.kind, spec.model), make)
+
+    @property
+    def _cache(self) -> GenerationCache | None:
+        return self._once("generation cache", GenerationCache) if self._settings.run.generation_cache else None
+
+    def _language_reader(self, spec: ReaderSettings) -> Reader:
+        from quit.models.readers.llm import LLMReader
+
+        settings = self._settings
+        return LLMReader(
+            spec.name,
+            self.generator(spec),
+            *reader_prompts(spec),
+            max_tokens=settings.labels.max_new_tokens,
+            temperature=settings.labels.temperature,
+            probe_temperature=settings.probe.temperature,
+        )
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:
         with self._lock:
@@ -146,7 +206,10 @@ def equivalence_identity(settings: Settings) -> str:
 
 def judge_identity(settings: Settings) -> str:
     """Return what the judge's verdicts depend on."""
-    return f"{settings.judge.kind}/{settings.judge.threshold}+{equivalence_identity(settings)}"
+    second = f"equivalence/{settings.judge.threshold}+{equivalence_identity(settings)}"
+    if settings.judge.kind == "equivalence":
+        return second
+    return f"{language_judge_identity(settings.judge)}, beside {second}"
 
 
 def leak_rules_identity(settings: Settings) -> str:
@@ -177,6 +240,8 @@ def question_type_identity(settings: Settings) -> str:
 
 def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
     """Return what a reader's replies depend on, beside the tables it is given."""
+    if reader.kind != "embedded":
+        return language_reader_identity(reader, settings)
     from quit.models.readers import EMBEDDED_READERS
     from quit.models.readers.pool import FITTING_MINIMUM
 

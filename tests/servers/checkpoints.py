@@ -80,12 +80,25 @@ class Shape:
 
 
 def checkpoint(
-    style: str = "llama", seed: int = 0, *, shape: Shape = Shape(), lessons: Sequence[Lesson] = (), corpus: Sequence[str] = ()
+    style: str = "llama",
+    seed: int = 0,
+    *,
+    shape: Shape = Shape(),
+    lessons: Sequence[Lesson] = (),
+    corpus: Sequence[str] = (),
 ) -> Path:
     """Return the folder of a checkpoint with these arguments, made once and kept under the cache's ``tests`` folder."""
     import transformers
 
-    key = [VERSION, transformers.__version__, style, seed, asdict(shape), [[list(m), r] for m, r in lessons], list(corpus)]
+    key = [
+        VERSION,
+        transformers.__version__,
+        style,
+        seed,
+        asdict(shape),
+        [[list(m), r] for m, r in lessons],
+        list(corpus),
+    ]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
     folder = cache_folder() / "tests" / "checkpoints" / f"{style}-{seed}-{digest}"
     if not folder.is_dir():

@@ -2,5 +2,6 @@
 
 from quit.models.judges.base import Ruling, rule
 from quit.models.judges.equivalence import EquivalenceJudge
+from quit.models.judges.gpt_eval import GptEvalJudge
 
-__all__ = ["EquivalenceJudge", "Ruling", "rule"]
+__all__ = ["EquivalenceJudge", "GptEvalJudge", "Ruling", "rule"]

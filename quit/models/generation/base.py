@@ -1,0 +1,120 @@
+"""What every way of running a language model has in common: a chat request, a completion, a generator."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from quit.errors import SettingsError
+from quit.models.prompting import PromptTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One thing to ask.
+
+    ``fields`` fill the template's placeholders (the text is made when it is sent: a shard has twenty thousand prompts of
+    five kilobytes). ``choices``: the reply has to be one of these, where the server can constrain it. ``sample`` numbers
+    repetitions, each of which is asked for. ``group``: requests of one group share a prefix and go to one replica, in order.
+    """
+
+    template: PromptTemplate
+    fields: Mapping[str, str]
+    max_tokens: int
+    temperature: float = 0.0
+    sample: int = 0
+    choices: tuple[str, ...] = ()
+    group: str = ""
+
+    def messages(self) -> list[dict[str, str]]:
+        """Return the chat."""
+        return self.template.messages(self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A finished reply. ``finish_reason``: ``stop`` or ``length``. Token counts are the server's, 0 where it gives none.
+
+    ``cached_tokens``: prompt tokens that came from its prefix cache when this was asked; not kept by the generation cache.
+    """
+
+    text: str
+    finish_reason: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
+Done = Callable[[int, Completion], None]
+"""Called with a request's position and its completion as soon as it is there, from any thread."""
+
+
+class Generator(Protocol):
+    """A language model that answers chats.
+
+    ``identity``: model, revision and options; with the request it decides the reply. ``name``: for messages to people.
+    """
+
+    name: str
+    identity: str
+
+    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        """Answer all requests, in their order as far as possible; returns when each was handed to ``done``.
+
+        Raises :class:`quit.errors.ServerError` when the model cannot be reached and :class:`quit.errors.SettingsError` when
+        it refuses what it is asked; what was handed to ``done`` before stays good.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What decides replies beside the request: ``template_options`` go to the chat template, ``extra`` to the server."""
+
+    model: str
+    revision: str = ""
+    template_options: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """Model, revision and a hash of the options."""
+        options = {"template": dict(self.template_options), "extra": dict(self.extra)}
+        made = self.model + (f"@{self.revision}" if self.revision else "")
+        if any(options.values()):
+            made += "+" + hashlib.sha256(canonical(options)).hexdigest()[:8]
+        return made
+
+
+def canonical(value: Any) -> bytes:
+    """Return JSON with sorted keys, as UTF-8."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def cache_key(identity: str, request: ChatRequest) -> bytes:
+    """Return the 32 bytes under which a reply is kept: a hash of all that could change it.
+
+    The prompt's text is in it through its messages. ``sample`` is part of it, so a repetition is never another one's copy.
+    """
+    asked = {
+        "model": identity,
+        "prompt": request.template.sha,
+        "messages": request.messages(),
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "choices": request.choices,
+        "sample": request.sample,
+    }
+    return hashlib.sha256(canonical(asked)).digest()
+
+
+def refuse_thinking(name: str, text: str, reasoning: str | None = None) -> None:
+    """Raise :class:`SettingsError` where a reply shows that the model was thinking aloud."""
+    if "<think>" in text or "</think>" in text or reasoning:
+        raise SettingsError(
+            f"{name} sent its thinking with its answer. Switch it off in the profile: "
+            "template_options = { enable_thinking = false } for Qwen 3, or as the model's card says."
+        )

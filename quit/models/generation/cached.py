@@ -1,0 +1,91 @@
+"""A generator behind the generation cache: asks only for what was never answered, keeps each reply before it counts."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key
+from quit.models.generation.cache import Entry, GenerationCache
+from quit.models.generation.meter import Meter
+
+
+class CachedGenerator:
+    """Completions, from the cache where they are, else from the generator. ``cache=None`` asks for everything."""
+
+    def __init__(self, generator: Generator, cache: GenerationCache | None, meter: Meter | None = None) -> None:
+        self.name = generator.name
+        self.identity = generator.identity
+        self._generator = generator
+        self._cache = cache
+        self._meter = meter or Meter()
+        self._in_flight: dict[bytes, threading.Event] = {}
+        self._lock = threading.Lock()
+
+    def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
+        """Return one completion a request, in order.
+
+        Equal requests are asked for once, also by two shards at the same time. Empty replies are returned and not kept.
+        Raises what the generator raises; every reply it gave before that is in the cache.
+        """
+        keys = [cache_key(self.identity, request) for request in requests]
+        first: dict[bytes, int] = {}
+        for place, key in enumerate(keys):
+            first.setdefault(key, place)
+        found: dict[bytes, Completion] = {}
+        self._meter.add(self.name, expected=len(first))
+        while len(found) < len(first):
+            missing = [key for key in first if key not in found]
+            if self._cache is not None:
+                known = self._cache.find(missing)
+                found |= known
+                self._meter.add(self.name, cached=len(known))
+                missing = [key for key in missing if key not in known]
+            mine, others = self._claim(missing)
+            try:
+                if mine:
+                    self._ask([(key, requests[first[key]]) for key in mine], found)
+            finally:
+                self._release(mine)
+            for event in others:
+                event.wait()
+        return [found[key] for key in keys]
+
+    def _ask(self, wanted: list[tuple[bytes, ChatRequest]], found: dict[bytes, Completion]) -> None:
+        written: list[Future[None]] = []
+
+        def done(place: int, completion: Completion) -> None:
+            key, request = wanted[place]
+            found[key] = completion
+            self._meter.add(
+                self.name,
+                requests=1,
+                empty=int(not completion.text.strip()),
+                prompt_tokens=completion.prompt_tokens,
+                completion_tokens=completion.completion_tokens,
+                cached_tokens=completion.cached_tokens,
+            )
+            if self._cache is not None and completion.text.strip():
+                entry = Entry(key, self.identity, request.template.identity, request.group, request.sample, completion)
+                written.append(self._cache.add(entry))
+
+        try:
+            with self._meter.busy(self.name):
+                self._generator.generate([request for _, request in wanted], done)
+        finally:
+            for each in list(written):
+                each.result()
+
+    def _claim(self, keys: Sequence[bytes]) -> tuple[list[bytes], list[threading.Event]]:
+        with self._lock:
+            others = [self._in_flight[key] for key in keys if key in self._in_flight]
+            mine = [key for key in keys if key not in self._in_flight]
+            for key in mine:
+                self._in_flight[key] = threading.Event()
+            return mine, others
+
+    def _release(self, keys: Sequence[bytes]) -> None:
+        with self._lock:
+            for key in keys:
+                self._in_flight.pop(key).set()

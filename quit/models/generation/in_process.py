@@ -1,0 +1,81 @@
+"""A model through vLLM in this process (``LLM.chat``): no server, the whole of a GPU, prefix caching on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from quit.errors import InputError, MissingDependency
+from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
+
+_AT_ONCE = 4096  # requests handed to the engine together: what is kept when it is killed comes in such portions
+
+
+class VllmGenerator:
+    """``options.extra`` are engine arguments, such as ``max_model_len`` or ``tensor_parallel_size``.
+
+    Raises :class:`MissingDependency` without vLLM, :class:`InputError` where the model cannot be loaded.
+    """
+
+    def __init__(self, name: str, options: ModelOptions, at_once: int = _AT_ONCE) -> None:
+        self.name = name
+        self.identity = f"vllm/{options.identity}"
+        self._options = options
+        self._at_once = at_once
+        self._engine: Any = None
+        self._lock = threading.Lock()
+
+    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
+        with self._lock:
+            engine = self._load()
+            for start in range(0, len(requests), self._at_once):
+                some = requests[start : start + self._at_once]
+                replies = engine.chat(
+                    [request.messages() for request in some],
+                    [self._sampling(request) for request in some],
+                    use_tqdm=False,
+                    chat_template_kwargs=dict(self._options.template_options) or None,
+                )
+                for place, reply in enumerate(replies, start=start):
+                    made = reply.outputs[0]
+                    refuse_thinking(self.name, made.text)
+                    prompt = len(reply.prompt_token_ids or ())
+                    done(place, Completion(made.text, made.finish_reason or "stop", prompt, len(made.token_ids)))
+
+    def _sampling(self, request: ChatRequest) -> Any:
+        from vllm import SamplingParams
+
+        constrained: dict[str, Any] = {}
+        if request.choices:
+            from vllm.sampling_params import StructuredOutputsParams
+
+            constrained["structured_outputs"] = StructuredOutputsParams(choice=list(request.choices))
+        return SamplingParams(
+            temperature=request.temperature, max_tokens=request.max_tokens, seed=request.sample, **constrained
+        )
+
+    def _load(self) -> Any:
+        if self._engine is None:
+            try:
+                from vllm import LLM
+            except ImportError as error:
+                raise MissingDependency(
+                    f"{self.name}: vLLM is not installed ({error}). Run: pip install 'quit-builder[vllm]' where there is a GPU, "
+                    'or serve the model and use kind = "server".'
+                ) from error
+            where = {"revision": self._options.revision} if self._options.revision else {}
+            try:
+                self._engine = LLM(
+                    self._options.model,
+                    enable_prefix_caching=True,
+                    generation_config="vllm",
+                    **where,
+                    **dict(self._options.extra),
+                )
+            except (OSError, ValueError, RuntimeError) as error:
+                raise InputError(
+                    f"{self.name}: vLLM cannot load {self._options.model!r}: {str(error).splitlines()[-1]}"
+                ) from error
+        return self._engine

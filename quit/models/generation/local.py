@@ -1,0 +1,117 @@
+"""A model through transformers, in this process: for anyone with a hub or a folder of weights and no server.
+
+One prompt at a time, with the key-value cache of the one before cut back to their common beginning. In depth-first order that
+beginning is the few-shot prefix and all hints but the last, so only the last hint and the question are computed; and a reply
+cannot depend on what shares its batch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from quit.errors import InputError
+from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
+
+
+class TransformersGenerator:
+    """``options.model`` is a hub name or a folder. Raises :class:`InputError` where it cannot be loaded."""
+
+    def __init__(self, name: str, options: ModelOptions, device: str = "cpu") -> None:
+        self.name = name
+        self.identity = f"transformers/{options.identity}"
+        self.computed_tokens = 0
+        self._options = options
+        self._device = device
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
+        self._past: Any = None
+        self._past_ids: list[int] = []
+
+    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
+        with self._lock:
+            model, tokenizer = self._load()
+            for place, request in enumerate(requests):
+                done(place, self._one(model, tokenizer, request))
+
+    def _one(self, model: Any, tokenizer: Any, request: ChatRequest) -> Completion:
+        import torch
+
+        ids = tokenizer.apply_chat_template(
+            request.messages(),
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            **dict(self._options.template_options),
+        )["input_ids"]
+        longest = getattr(model.config, "max_position_embeddings", None)
+        if longest and len(ids) + request.max_tokens > longest:
+            raise InputError(
+                f"{self.name}: a prompt of question {request.group} has {len(ids)} tokens and the model allows {longest}, "
+                f"{request.max_tokens} of them for its reply. Shorten the prompt file, or use another model."
+            )
+        common = self._reuse(ids)
+        self.computed_tokens += len(ids) - common
+        sampling: dict[str, Any] = {"do_sample": request.temperature > 0}
+        if request.temperature > 0:
+            torch.manual_seed(request.sample)
+            sampling |= {"temperature": request.temperature, "top_p": 1.0, "top_k": 0}
+        with torch.inference_mode():
+            made = model.generate(
+                input_ids=torch.tensor([ids], device=model.device),
+                attention_mask=torch.ones((1, len(ids)), dtype=torch.long, device=model.device),
+                past_key_values=self._past,
+                max_new_tokens=request.max_tokens,
+                pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
+                **sampling,
+            )[0].tolist()
+        new = made[len(ids) :]
+        self._past.crop(len(ids))
+        self._past_ids = ids
+        ended = bool(new) and new[-1] in _ends(model, tokenizer)
+        text = tokenizer.decode(new, skip_special_tokens=True)
+        refuse_thinking(self.name, text)
+        return Completion(text, "stop" if ended else "length", len(ids), len(new))
+
+    def _reuse(self, ids: list[int]) -> int:
+        """Cut the key-value cache back to what it shares with ``ids``; returns how many tokens that is."""
+        from transformers import DynamicCache
+
+        common = 0
+        # The last token is always computed: the model needs at least one to go on from.
+        for mine, theirs in zip(ids[:-1], self._past_ids, strict=False):
+            if mine != theirs:
+                break
+            common += 1
+        if self._past is None or common == 0:
+            self._past = DynamicCache()
+            return 0
+        self._past.crop(common)
+        return common
+
+    def _load(self) -> tuple[Any, Any]:
+        if self._loaded is None:
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+
+            where = {"revision": self._options.revision} if self._options.revision else {}
+            try:
+                tokenizer = AutoTokenizer.from_pretrained(self._options.model, **where)
+                model = AutoModelForCausalLM.from_pretrained(self._options.model, dtype="auto", **where)
+            except (OSError, ValueError) as error:
+                raise InputError(
+                    f"{self.name}: the model {self._options.model!r} cannot be loaded: {str(error).splitlines()[0]} "
+                    "Give a hub name that this machine can reach, or a folder of weights."
+                ) from error
+            if tokenizer.chat_template is None:
+                raise InputError(f"{self.name}: {self._options.model!r} has no chat template. Use an instruct model.")
+            model.generation_config.temperature = model.generation_config.top_p = model.generation_config.top_k = None
+            self._loaded = (model.to(self._device).eval(), tokenizer)
+        return self._loaded
+
+
+def _ends(model: Any, tokenizer: Any) -> set[int]:
+    ends = model.generation_config.eos_token_id
+    found = set(ends if isinstance(ends, list) else [ends])
+    return {each for each in (*found, tokenizer.eos_token_id) if each is not None}

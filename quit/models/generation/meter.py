@@ -1,0 +1,86 @@
+"""Counts what a run asks of its models: for the progress bar, the summary, and the next plan."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass
+class Count:
+    """What one model was asked.
+
+    ``requests``: replies that were paid for; ``cached``: those from the generation cache; ``retries``: attempts that failed;
+    ``empty``: empty replies; ``cached_tokens``: prompt tokens a server took from its prefix cache; ``expected``: requests handed
+    in, asked for or not; ``seconds``: wall time in which something was in flight.
+    """
+
+    requests: int = 0
+    cached: int = 0
+    retries: int = 0
+    empty: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    expected: int = 0
+    seconds: float = 0.0
+
+
+class Meter:
+    """Thread-safe counts by model name."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, Count] = {}
+        self._busy: dict[str, tuple[int, float]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, name: str, **amounts: int) -> None:
+        """Add to a model's counts."""
+        with self._lock:
+            count = self._counts.setdefault(name, Count())
+            for field, amount in amounts.items():
+                setattr(count, field, getattr(count, field) + amount)
+
+    @contextmanager
+    def busy(self, name: str) -> Iterator[None]:
+        """Measure the time in which a model works; overlapping calls count once."""
+        with self._lock:
+            users, since = self._busy.get(name, (0, 0.0))
+            self._busy[name] = (users + 1, since if users else time.monotonic())
+        try:
+            yield
+        finally:
+            with self._lock:
+                users, since = self._busy[name]
+                self._busy[name] = (users - 1, since)
+                if users == 1:
+                    self._counts.setdefault(name, Count()).seconds += time.monotonic() - since
+
+    def snapshot(self) -> dict[str, dict[str, Any]]:
+        """Return model name -> counts, with the running time of what is busy."""
+        with self._lock:
+            found = {name: asdict(count) for name, count in self._counts.items()}
+            now = time.monotonic()
+            for name, (users, since) in self._busy.items():
+                if users:
+                    found.setdefault(name, asdict(Count()))["seconds"] += now - since
+            return found
+
+    def line(self) -> str:
+        """Return one line for a progress bar: rate, share from the cache, time left of what was handed in."""
+        counts = [count for count in self.snapshot().values() if count["expected"]]
+        asked = sum(count["requests"] for count in counts)
+        cached = sum(count["cached"] for count in counts)
+        seconds = sum(count["seconds"] for count in counts)
+        if not asked + cached:
+            return ""
+        rate = asked / seconds if seconds else 0.0
+        parts = [f"{asked + cached:,} replies", f"{rate:.1f}/s", f"{cached / (asked + cached):.0%} from the cache"]
+        left = sum(count["expected"] for count in counts) - asked - cached
+        if rate and left > 0:
+            parts.append(f"{left / rate / 60:.1f} min for the {left:,} handed in")
+        return ", ".join(parts)

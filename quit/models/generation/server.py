@@ -1,0 +1,114 @@
+"""Any server that speaks OpenAI's chat completions: vLLM first, Ollama, llama.cpp, vendors. One or several replicas."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+from collections.abc import Coroutine, Sequence
+from functools import cache
+from typing import Any
+
+import aiohttp
+
+from quit.errors import ServerError, SettingsError
+from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions
+from quit.models.generation.meter import Meter
+from quit.models.generation.replica import Replica
+from quit.settings import ServerSettings
+
+
+class ServerGenerator:
+    """A model on one or several equal servers.
+
+    A question's requests go to one replica, in order, so that its prefix cache serves them; a replica that is gone leaves its
+    questions to the others. Raises :class:`SettingsError` where the API key's variable is not set.
+    """
+
+    def __init__(self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter | None = None) -> None:
+        self.name = name
+        self.identity = f"chat/{options.identity}"
+        self._meter = meter or Meter()
+        urls = server.urls()
+        key = os.environ.get(server.api_key_env) if server.api_key_env else None
+        if server.api_key_env and not key and server.api_key_needed:
+            raise SettingsError(
+                f"{name}: set the environment variable {server.api_key_env} to the API key of {urls[0]}."
+            )
+        self._server = server
+        self._replicas = [Replica(name, url, key, options, server, self._meter) for url in urls]
+
+    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        """See :class:`quit.models.generation.base.Generator`."""
+        run(self._generate(requests, done))
+
+    async def _generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=self._server.connect_seconds)
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
+        async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
+            left = list(range(len(requests)))
+            while left:
+                present = [replica for replica in self._replicas if not replica.circuit.is_open]
+                if not present:
+                    present = await self._wait_for_one(session)
+                queues: dict[Replica, list[int]] = {replica: [] for replica in present}
+                for place in left:
+                    queues[_of_group(present, requests[place].group)].append(place)
+                finished: set[int] = set()
+
+                def one_done(place: int, completion: Completion, finished: set[int] = finished) -> None:
+                    finished.add(place)
+                    done(place, completion)
+
+                tasks = [
+                    asyncio.ensure_future(replica.work(session, requests, places, one_done))
+                    for replica, places in queues.items()
+                    if places
+                ]
+                try:
+                    await asyncio.gather(*tasks)
+                finally:
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
+                left = [place for place in left if place not in finished]
+
+    async def _wait_for_one(self, session: aiohttp.ClientSession) -> list[Replica]:
+        """Wait until a replica is back; raises :class:`ServerError` when patience is over."""
+        waited, pause = 0.0, 1.0
+        while waited < self._server.patience_seconds:
+            await asyncio.sleep(min(pause, self._server.patience_seconds - waited))
+            waited += pause
+            pause = min(pause * 1.5, 10.0)
+            back = [replica for replica in self._replicas if await replica.is_back(session)]
+            if back:
+                return back
+        tried = "; ".join(f"{replica.url} ({replica.circuit.last})" for replica in self._replicas)
+        raise ServerError(
+            f"The server of {self.name} is gone: {tried}. Waited {waited:.0f} s for it. "
+            "What it answered before is kept; start it and run the same command again."
+        )
+
+
+def _of_group(replicas: Sequence[Replica], group: str) -> Replica:
+    """Return the replica of a group: highest hash of both (rendezvous), so a lost replica moves its own groups only."""
+    return max(replicas, key=lambda replica: hashlib.sha256(f"{replica.url}\x1f{group}".encode()).digest())
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop on which this process talks to servers, on a thread of its own."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="model-servers", daemon=True).start()
+    return loop
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    """Carry out a coroutine on that loop and return its result; an interrupt cancels it."""
+    future = asyncio.run_coroutine_threadsafe(work, _loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise

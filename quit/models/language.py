@@ -1,0 +1,71 @@
+"""From a language model's settings to its generator and identity: what :mod:`quit.models.factory` makes readers and judges of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quit.models.generation.base import Generator, ModelOptions
+from quit.models.generation.meter import Meter
+from quit.models.judges.gpt_eval import JUDGE_FIELDS, gpt_eval_identity
+from quit.models.prompting import PromptTemplate, load_prompt
+from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, llm_reader_identity
+from quit.settings import Judge, ReaderSettings, Settings
+
+if TYPE_CHECKING:
+    from quit.settings import LanguageModel
+
+
+def options_of(spec: LanguageModel) -> ModelOptions:
+    """Return a model's options."""
+    return ModelOptions(spec.model or "", spec.revision, spec.template_options, spec.extra)
+
+
+def generator_identity(spec: ReaderSettings | Judge) -> str:
+    """Return the identity of a model's generator, without loading anything."""
+    prefix = {"server": "chat", "vllm": "vllm", "transformers": "transformers"}[spec.kind]
+    return f"{prefix}/{options_of(spec).identity}"
+
+
+def make_generator(spec: ReaderSettings | Judge, settings: Settings, meter: Meter) -> Generator:
+    """Return the generator of a reader or judge. Nothing is loaded or asked before its first use."""
+    options = options_of(spec)
+    if spec.kind == "server":
+        from quit.models.generation.server import ServerGenerator
+
+        return ServerGenerator(spec.name, options, settings.server(spec.server or ""), meter)
+    if spec.kind == "vllm":
+        from quit.models.generation.in_process import VllmGenerator
+
+        return VllmGenerator(spec.name, options)
+    from quit.models.generation.local import TransformersGenerator
+
+    return TransformersGenerator(spec.name, options, spec.device)
+
+
+def reader_prompts(spec: ReaderSettings) -> tuple[PromptTemplate, PromptTemplate]:
+    """Return a reader's prompts with and without context."""
+    return load_prompt(spec.prompt, READER_FIELDS), load_prompt(spec.probe_prompt, PROBE_FIELDS)
+
+
+def judge_prompt(spec: Judge) -> PromptTemplate:
+    """Return the judge's prompt."""
+    return load_prompt(spec.prompt, JUDGE_FIELDS)
+
+
+def language_reader_identity(spec: ReaderSettings, settings: Settings) -> str:
+    """Return the identity of an LLM reader."""
+    labels = settings.labels
+    return llm_reader_identity(
+        generator_identity(spec),
+        *reader_prompts(spec),
+        labels.max_new_tokens,
+        labels.temperature,
+        settings.probe.temperature,
+    )
+
+
+def language_judge_identity(spec: Judge) -> str:
+    """Return the identity of an LLM judge."""
+    return gpt_eval_identity(
+        generator_identity(spec), judge_prompt(spec), spec.max_new_tokens, spec.attempts, spec.constrained
+    )

@@ -1,0 +1,85 @@
+"""Language models as readers: the few-shot prompt of the paper (figure 8), greedy, at most 32 new tokens, cleaned replies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quit.models import cleaning
+from quit.models.generation.base import ChatRequest
+from quit.models.generation.cached import CachedGenerator
+from quit.models.prompting import PromptTemplate
+from quit.models.protocols import Prompt, Reply
+
+READER_FIELDS = frozenset({"context", "question"})
+PROBE_FIELDS = frozenset({"question"})
+
+
+def llm_reader_identity(
+    generator: str, prompt: PromptTemplate, probe: PromptTemplate, max_tokens: int, temperature: float, probed: float
+) -> str:
+    """Return what an LLM reader's replies and answers depend on. ``probed``: the probe's temperature."""
+    return (
+        f"{generator}|{prompt.identity}+{probe.identity}|{max_tokens} tokens, temperature {temperature:g}/{probed:g}"
+        f"|clean-{cleaning.VERSION}"
+    )
+
+
+class LLMReader:
+    """A language model that answers from a passage, or from the question alone where a prompt has no hints."""
+
+    def __init__(
+        self,
+        name: str,
+        generator: CachedGenerator,
+        prompt: PromptTemplate,
+        probe: PromptTemplate,
+        *,
+        max_tokens: int = 32,
+        temperature: float = 0.0,
+        probe_temperature: float = 0.0,
+    ) -> None:
+        self.name = name
+        self.identity = llm_reader_identity(
+            generator.identity, prompt, probe, max_tokens, temperature, probe_temperature
+        )
+        self._generator = generator
+        self._prompt = prompt
+        self._probe = probe
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+        self._probe_temperature = probe_temperature
+
+    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
+        """Return one reply a prompt, in order; they are sent question by question, depth first."""
+        order = depth_first(prompts)
+        completions = self._generator.complete([self._request(prompts[place], sample) for place in order])
+        replies: list[Reply | None] = [None] * len(prompts)
+        for place, completion in zip(order, completions, strict=True):
+            replies[place] = Reply(completion.text, cleaning.clean_answer(completion.text))
+        return replies  # type: ignore[return-value]  # every place is filled: order is a permutation
+
+    def _request(self, prompt: Prompt, sample: int) -> ChatRequest:
+        if prompt.hints:
+            fields = {"context": " ".join(prompt.hints), "question": prompt.question}
+            template, temperature = self._prompt, self._temperature
+        else:
+            fields = {"question": prompt.question}
+            template, temperature = self._probe, self._probe_temperature
+        return ChatRequest(template, fields, self._max_tokens, temperature, sample, group=prompt.question_id)
+
+
+def depth_first(prompts: Sequence[Prompt]) -> list[int]:
+    """Return the positions of the prompts in the order a prefix cache rewards.
+
+    Questions in order of appearance; within one, the passages in preorder of the trie of their hints, so that each comes right
+    after the subtree of its elder sibling, and all but its last hint was just computed. ``passages`` already has this order; it
+    must not depend on that.
+    """
+    questions: dict[str, int] = {}
+    hints: dict[tuple[str, str], int] = {}
+    keys = []
+    for prompt in prompts:
+        group = questions.setdefault(prompt.question_id, len(questions))
+        path = tuple(hints.setdefault((prompt.question_id, hint), len(hints)) for hint in prompt.hints)
+        keys.append((group, path))
+    return sorted(range(len(prompts)), key=keys.__getitem__)
