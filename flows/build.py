@@ -74,6 +74,7 @@ class Work:
         """Run what is missing of a stage, then mark it as complete."""
         run = self.pipeline.run(stage, reader)
         pending = self.pipeline.pending(run)
+        before = self.pipeline.models.meter.snapshot()
         if pending:
             count = pending[0].count
             done = count - len(pending)
@@ -83,10 +84,13 @@ class Work:
                 self._task.submit(self._spec, stage, reader, shard.index, shard.count, shard.first, shard.end)
                 for shard in pending
             ]
-            for future in as_completed(futures):
-                future.result()
-                done += 1
-                self._progress(run, done, count)
+            try:
+                for future in as_completed(futures):
+                    future.result()
+                    done += 1
+                    self._progress(run, done, count)
+            finally:
+                self.pipeline.record_usage(run, before)
         else:
             self._logger.info("%s: up to date", run.key)
         self.pipeline.finish(run)

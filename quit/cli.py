@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
+from quit.commands.models import cache as cache_app
+from quit.commands.models import models as models_app
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
 
@@ -209,6 +211,53 @@ def doctor(
         raise typer.Exit(1)
 
 
+app.add_typer(models_app, name="models")
+app.add_typer(cache_app, name="cache")
+
+
+@app.command()
+def plan(
+    workspace: WorkspaceOption = Path("workspace"),
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", "-s", help="KIND:PATH; the workspace's last sources if not given."),
+    ] = None,
+    profile: ProfileOption = None,
+    set_: SetOption = None,
+    throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies a second.")] = None,
+    block: Annotated[int, typer.Option("--block", min=1, help="Tokens a block of the server's prefix cache.")] = 16,
+    sample: Annotated[int, typer.Option("--sample", min=1, help="Questions whose prompts are counted.")] = 200,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what a build will ask of language models before anything is spent: requests, tokens, hours, money.
+
+    Example: `quit plan -w W --profile paper --throughput 200`
+    """
+    from dataclasses import asdict
+
+    from quit.console import print_plan
+    from quit.pipeline import Pipeline
+    from quit.plan import plan as make_plan
+    from quit.settings import load
+    from quit.sources import parse_source
+    from quit.workspace import Workspace
+
+    known = _last_build(workspace)
+    sources = [f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", [])]
+    if not sources:
+        raise SettingsError(f"{workspace} has no build to plan from. Name the sources: --source KIND:PATH.")
+    chosen = profile or known.get("profile", "embedded")
+    overrides = set_ if set_ is not None else known.get("overrides", []) if profile is None else []
+    pipeline = Pipeline(
+        Workspace(workspace), load(chosen, overrides).settings, [parse_source(text) for text in sources]
+    )
+    made = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
+    if as_json:
+        _print_json(asdict(made))
+    else:
+        print_plan(made)
+
+
 evaluate = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
 app.add_typer(evaluate, name="evaluate")
 
@@ -283,6 +332,27 @@ def evaluate_reader(
         )
     models, _ = _instruments()
     _print_figures(instruments.reader(parse_source(source), reader, models), as_json)
+
+
+@evaluate.command("judges")
+def evaluate_judges(
+    workspace: WorkspaceOption = Path("workspace"),
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Disagreements to list; 0 for all.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Agreement of the judge with the second judge in a workspace, and the answers on which they differ."""
+    from dataclasses import asdict
+
+    from quit.console import print_disagreements
+    from quit.summary import disagreements, judge_agreement
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    agreement, rows = judge_agreement(opened), disagreements(opened)
+    if as_json:
+        _print_json({"agreement": asdict(agreement) if agreement else None, "disagreements": rows})
+    else:
+        print_disagreements(agreement, rows, limit)
 
 
 def _instruments() -> tuple[Any, Any]:

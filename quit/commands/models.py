@@ -1,0 +1,119 @@
+"""``quit models`` and ``quit cache``: language models' servers, and the replies that were paid for."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quit.errors import SettingsError, did_you_mean
+
+models = typer.Typer(
+    help="Language models: what a profile needs, how to start it, whether it is up.", no_args_is_help=True
+)
+cache = typer.Typer(help="The generation cache: every reply of a language model, kept.", no_args_is_help=True)
+
+ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@models.command("serve")
+def serve(
+    profile: ProfileOption = "paper",
+    set_: SetOption = None,
+    start: Annotated[
+        str | None, typer.Option("--start", help="Start the server of this reader or judge in the foreground.")
+    ] = None,
+) -> None:
+    """Print the commands that start a profile's vLLM servers, or start one.
+
+    Example: `quit models serve --profile paper --start gemma-3-1b`
+    """
+    from quit.models.serving import servings, shell
+    from quit.settings import load
+
+    found = servings(load(profile, set_ or ()).settings)
+    if start is not None:
+        users = [name for serving in found for name in serving.users]
+        chosen = next((serving for serving in found if start in serving.users), None)
+        if chosen is None:
+            raise SettingsError(f"No server of profile {profile} is used by {start!r}.{did_you_mean(start, users)}")
+        if chosen.command is None:
+            raise SettingsError(f"{start} is on a server that is not vLLM; start it as its makers say.")
+        try:
+            os.execvp(chosen.command[0], chosen.command)
+        except FileNotFoundError:
+            raise SettingsError("There is no program `vllm` on the path. Run this where vLLM is installed.") from None
+    if not found:
+        typer.echo(f"Profile {profile} needs no server.")
+    for serving in found:
+        typer.echo(f"# {', '.join(serving.users)}")
+        typer.echo(
+            shell(serving.command) if serving.command else f"# not ours to start: {', '.join(serving.server.urls())}"
+        )
+
+
+@models.command("check")
+def check(profile: ProfileOption = "paper", set_: SetOption = None, as_json: JsonOption = False) -> None:
+    """Say whether each server of a profile is up and serves its model."""
+    from quit.models.serving import check as check_server
+    from quit.models.serving import servings
+    from quit.settings import load
+
+    rows = []
+    for serving in servings(load(profile, set_ or ()).settings):
+        ok, found = check_server(serving)
+        rows.append({"users": list(serving.users), "model": serving.model, "ok": ok, "found": found})
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        for row in rows:
+            typer.echo(f"{'ok   ' if row['ok'] else 'fault'} {', '.join(row['users'])}: {row['found']}")
+        if not rows:
+            typer.echo(f"Profile {profile} needs no server.")
+    if not all(row["ok"] for row in rows):
+        raise typer.Exit(1)
+
+
+@cache.command("stats")
+def stats(as_json: JsonOption = False) -> None:
+    """Say what is in the cache, model by model."""
+    from quit.models.generation import GenerationCache
+
+    with GenerationCache() as opened:
+        rows = opened.statistics()
+        path = opened.path
+    if as_json:
+        typer.echo(json.dumps({"path": str(path), "models": rows}, indent=2))
+        return
+    typer.echo(f"{path}")
+    for row in rows:
+        last = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row["last"]))
+        tokens = f"{row['prompt_tokens']:,} prompt and {row['completion_tokens']:,} completion tokens"
+        typer.echo(f"{row['model']}: {row['replies']:,} replies, {tokens}, last {last} UTC")
+    if not rows:
+        typer.echo("No replies yet.")
+
+
+@cache.command("export")
+def export(out: Annotated[Path, typer.Argument(help="JSONL file to write.")]) -> None:
+    """Write every reply to a file, for another machine: `quit cache import` reads it."""
+    from quit.models.generation import GenerationCache
+
+    with GenerationCache() as opened:
+        typer.echo(f"{opened.export(out):,} replies written to {out}")
+
+
+@cache.command("import")
+def import_(path: Annotated[Path, typer.Argument(help="JSONL file that `quit cache export` wrote.")]) -> None:
+    """Add the replies of an exported cache; what is there already stays."""
+    from quit.models.generation import GenerationCache
+
+    with GenerationCache() as opened:
+        added, known = opened.merge(path)
+    typer.echo(f"{added:,} replies added, {known:,} were there already")

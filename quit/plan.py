@@ -1,0 +1,319 @@
+"""Before spending: how many requests, tokens, hours and how much money a build will take (``quit plan``).
+
+Token counts come from a sample of the questions, by each model's own tokenizer where it is on this machine, else four
+characters a token. With a prefix cache of blocks of B tokens a passage with all of its parent in the cache computes what comes after
+the last full block of that parent; the passages of a question are the nodes of a trie, each with its parent before it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from quit.construct.collect import collect
+from quit.construct.label import selected_hints
+from quit.construct.passages import passage_count
+from quit.models.generation.base import cache_key
+from quit.models.generation.cache import GenerationCache
+from quit.models.language import generator_identity, judge_prompt, reader_prompts
+from quit.models.protocols import Prompt
+from quit.models.readers.llm import LLMReader
+from quit.pipeline import Pipeline
+from quit.settings import Judge, ReaderSettings
+from quit.sources import read_sources
+from quit.usage import totals
+
+CHARACTERS_A_TOKEN = 4.0
+JUDGED_A_QUESTION = 20.0
+"""Distinct answers a question that a judge has to see, where no workspace tells: the paper does not say."""
+COMPLETION_TOKENS = 6.0
+"""Tokens a reply, where no workspace tells."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The plan of one model in one role. Tokens and seconds are totals; ``None`` where nothing is known.
+
+    ``requests``: replies needed; ``cached``: of these, estimated to be in the generation cache already. The token counts are of the
+    others. ``computed``: prompt tokens with a prefix cache.
+    """
+
+    model: str
+    role: str
+    requests: int
+    cached: int
+    prompt_tokens: int
+    computed: int
+    completion_tokens: int
+    seconds: float | None
+    cost: float
+    cost_uncached: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a build will ask. ``notes`` say what was measured and what was assumed."""
+
+    questions: int
+    passages: int
+    lines: tuple[Line, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Question:
+    identity: str
+    text: str
+    hints: tuple[str, ...]
+
+
+def plan(
+    pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None, cache: bool = True
+) -> Plan:
+    """Return the plan of what is still to do.
+
+    ``sample``: questions whose prompts are counted. ``block``: tokens a block of the server's prefix cache. ``throughput``:
+    replies a second; the workspace's own measure where it is None.
+    """
+    questions, notes = _questions(pipeline)
+    chosen = (
+        [questions[place] for place in np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int))]
+        if questions
+        else []
+    )
+    scale = len(questions) / len(chosen) if chosen else 0.0
+    known = GenerationCache() if cache and pipeline.settings.run.generation_cache else None
+    measured = totals(pipeline.workspace.path)
+    lines = []
+    try:
+        for spec in pipeline.settings.readers:
+            if spec.kind != "embedded":
+                lines += _reader_lines(pipeline, spec, chosen, scale, block, throughput, known, measured, notes)
+        if pipeline.settings.judge.kind != "equivalence":
+            lines += _judge_lines(pipeline, chosen, len(questions), throughput, measured, notes)
+    finally:
+        if known is not None:
+            known.close()
+    if not lines:
+        notes.append("This profile asks no language model: it costs nothing but this machine's time.")
+    passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
+    return Plan(len(questions), passages, tuple(lines), tuple(notes))
+
+
+def _questions(pipeline: Pipeline) -> tuple[list[_Question], list[str]]:
+    current = pipeline.workspace.current()
+    if "split" in current and "rank" in current:
+        kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
+        note = "Questions and hints: those the workspace's last build kept."
+        table, hints = pipeline.workspace.read("questions"), selected_hints(pipeline.workspace.read("ranked_hints"))
+    else:
+        made = collect(
+            read_sources(pipeline.sources),
+            duplicates=pipeline.settings.collect.duplicates,
+            min_hints=pipeline.settings.convergence.hints,
+        )
+        table, hints = made["questions"], {}
+        for row in made["hints"].to_pylist():
+            mine = hints.setdefault(row["question_id"], [])
+            if len(mine) < pipeline.settings.convergence.hints:
+                mine.append(row["hint"])
+        kept = set(hints)
+        note = "Questions and hints: as collected; the leakage filter will take some of them away."
+    found = [
+        _Question(row["question_id"], row["question"], tuple(hints[row["question_id"]]))
+        for row in table.to_pylist()
+        if row["question_id"] in kept and row["question_id"] in hints
+    ]
+    return found, [note]
+
+
+def _reader_lines(
+    pipeline: Pipeline,
+    spec: ReaderSettings,
+    chosen: Sequence[_Question],
+    scale: float,
+    block: int,
+    throughput: float | None,
+    cache: GenerationCache | None,
+    measured: dict[str, dict[str, float]],
+    notes: list[str],
+) -> list[Line]:
+    count, how = _counter(spec)
+    notes.append(f"{spec.name}: {how}.")
+    prompt, probe = reader_prompts(spec)
+    settings = pipeline.settings
+    reader = LLMReader(
+        spec.name,
+        _Unused(generator_identity(spec)),
+        prompt,
+        probe,
+        max_tokens=settings.labels.max_new_tokens,
+        temperature=settings.labels.temperature,
+        probe_temperature=settings.probe.temperature,
+    )
+    lines = []
+    for role, run, passages, repetitions in (
+        ("probe", pipeline.run("probe"), False, settings.probe.repetitions),
+        ("read", pipeline.run("read", spec.name), True, 1),
+    ):
+        if pipeline.is_done(run):
+            lines.append(Line(spec.name, role, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0))
+            continue
+        requests = prompts = computed = cached = 0
+        for question in chosen:
+            paths = _paths(len(question.hints)) if passages else [()]
+            requests += len(paths) * repetitions
+            here, ideal = _tokens(question, paths, prompt if passages else probe, count, block)
+            prompts += here * repetitions
+            computed += ideal * repetitions
+            if cache is not None:
+                cached += _known(reader, question, paths, repetitions, cache)
+        left = 1 - cached / requests if requests else 0.0
+        total = {name: round(value * scale * left) for name, value in (("p", prompts), ("c", computed))}
+        replies = round(requests * scale)
+        completion = _per_reply(measured, spec.name) * replies * left
+        lines.append(
+            Line(
+                spec.name,
+                role,
+                replies,
+                round(cached * scale),
+                total["p"],
+                total["c"],
+                round(completion),
+                _seconds(replies * left, spec.name, throughput, measured),
+                *_costs(spec, total["p"], total["c"], completion),
+            )
+        )
+    return lines
+
+
+def _judge_lines(
+    pipeline: Pipeline,
+    chosen: Sequence[_Question],
+    questions: int,
+    throughput: float | None,
+    measured: dict[str, dict[str, float]],
+    notes: list[str],
+) -> list[Line]:
+    spec = pipeline.settings.judge
+    if "judge" in pipeline.workspace.current():
+        verdicts = pipeline.workspace.read("verdicts")
+        asked = pc.sum(pc.equal(verdicts.column("basis"), "model")).as_py() or 0
+        rate = asked / max(1, len(verdicts.column("question_id").unique()))
+        notes.append(f"{spec.name}: {rate:.1f} answers a question, as in the workspace's last build.")
+    else:
+        rate = JUDGED_A_QUESTION
+        notes.append(f"{spec.name}: {rate:.0f} answers a question are assumed; nothing was read yet.")
+    count, how = _counter(spec)
+    notes.append(f"{spec.name}: {how}.")
+    template = judge_prompt(spec)
+    frame = sum(count(text) for _, text in template.turns)
+    mean = float(np.mean([count(question.text) for question in chosen])) if chosen else 0.0
+    lines = []
+    for role, run, wanted in (
+        (
+            "probe",
+            pipeline.run("probe"),
+            questions * len(pipeline.settings.readers) * pipeline.settings.probe.repetitions,
+        ),
+        ("judge", pipeline.run("judge"), round(questions * rate)),
+    ):
+        replies = 0 if pipeline.is_done(run) else wanted
+        prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
+        lines.append(
+            Line(
+                spec.name,
+                role,
+                replies,
+                0,
+                prompts,
+                prompts,
+                2 * replies,
+                _seconds(replies, spec.name, throughput, measured),
+                *_costs(spec, prompts, prompts, 2 * replies),
+            )
+        )
+    notes.append(f"{spec.name} in the probe: at most; exact matches, NO ANSWER and repeated answers cost nothing.")
+    return lines
+
+
+def _paths(hints: int) -> list[tuple[int, ...]]:
+    return [path for size in range(1, hints + 1) for path in itertools.permutations(range(hints), size)]
+
+
+def _tokens(
+    question: _Question, paths: Sequence[tuple[int, ...]], template: Any, count: Callable[[str], int], block: int
+) -> tuple[int, int]:
+    """Return (prompt tokens, prompt tokens computed with a prefix cache) of a question's prompts."""
+    fields = {"context": "", "question": question.text}
+    messages = template.messages({name: fields[name] for name in template.placeholders})
+    before = sum(count(message["content"]) for message in messages[:-1])
+    after = count(messages[-1]["content"])
+    hints = [count(" " + hint) for hint in question.hints]
+    prompt = computed = 0
+    for path in paths:
+        shared = before + sum(hints[place] for place in path[:-1])
+        length = before + sum(hints[place] for place in path) + after
+        prompt += length
+        computed += length - shared // block * block
+    return prompt, computed
+
+
+def _known(
+    reader: LLMReader, question: _Question, paths: Sequence[tuple[int, ...]], repetitions: int, cache: GenerationCache
+) -> int:
+    keys = [
+        cache_key(reader.generator_identity, reader.request(prompt, sample))
+        for sample in range(repetitions)
+        for prompt in (
+            Prompt(question.identity, question.text, tuple(question.hints[place] for place in path)) for path in paths
+        )
+    ]
+    return len(cache.find(keys))
+
+
+def _counter(spec: ReaderSettings | Judge) -> tuple[Callable[[str], int], str]:
+    try:
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(spec.model, local_files_only=True)
+    except Exception:  # not on this machine, or no tokenizer of this name: an estimate will do
+        return lambda text: round(len(text) / CHARACTERS_A_TOKEN), (
+            f"tokens estimated at {CHARACTERS_A_TOKEN:g} characters each, as the tokenizer of {spec.model} is not on this machine"
+        )
+    return lambda text: len(
+        tokenizer(text, add_special_tokens=False)["input_ids"]
+    ), "tokens counted by its own tokenizer"
+
+
+def _per_reply(measured: dict[str, dict[str, float]], name: str) -> float:
+    mine = measured.get(name, {})
+    return mine["completion_tokens"] / mine["requests"] if mine.get("requests") else COMPLETION_TOKENS
+
+
+def _seconds(
+    replies: float, name: str, throughput: float | None, measured: dict[str, dict[str, float]]
+) -> float | None:
+    mine = measured.get(name, {})
+    rate = throughput or (mine["requests"] / mine["seconds"] if mine.get("seconds") and mine.get("requests") else None)
+    return replies / rate if rate else None
+
+
+def _costs(spec: ReaderSettings | Judge, prompt: float, computed: float, completion: float) -> tuple[float, float]:
+    cached = spec.price_prompt if spec.price_cached is None else spec.price_cached
+    out = completion * spec.price_completion
+    with_cache = (computed * spec.price_prompt + (prompt - computed) * cached + out) / 1e6
+    return with_cache, (prompt * spec.price_prompt + out) / 1e6
+
+
+class _Unused:
+    """Stands where a reader's generator would: a plan makes requests and asks nothing."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity

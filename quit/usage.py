@@ -1,0 +1,52 @@
+"""What a build asked of its language models: kept beside the tables, one line a stage run, for the summary and the next plan.
+
+``W/usage.jsonl`` is a diary, not a table: it tells what a run took, so it is no part of what must come out the same twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+FIELDS = ("requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
+
+
+def record(
+    path: Path, run: str, before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]], workers: int
+) -> None:
+    """Append what was asked between two snapshots of the meter; nothing where nothing was.
+
+    ``path``: the workspace. ``workers``: shards worked on at a time, which decides the order in which a server saw them.
+    """
+    lines = []
+    for model, counts in after.items():
+        asked = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
+        if asked["requests"] or asked["cached"] or asked["retries"]:
+            asked["seconds"] = round(asked["seconds"], 3)
+            lines.append({"run": run, "model": model, **asked, "workers": workers, "finished": time.time()})
+    if not lines:
+        return
+    with (path / "usage.jsonl").open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def totals(path: Path) -> dict[str, dict[str, float]]:
+    """Return model -> sums of :data:`FIELDS` over all runs of the workspace. A line cut short by a kill is left out."""
+    found: dict[str, dict[str, float]] = {}
+    diary = path / "usage.jsonl"
+    if not diary.is_file():
+        return found
+    for line in diary.read_text(encoding="utf-8").splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        mine = found.setdefault(entry["model"], dict.fromkeys(FIELDS, 0))
+        for name in FIELDS:
+            mine[name] += entry.get(name, 0)
+    return found
