@@ -187,21 +187,26 @@ def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[st
 def print_plan(plan: Plan) -> None:
     """Print what a build will ask, a row a model and role, and what was assumed."""
     _OUT.print(f"{plan.questions:,} questions, {plan.passages:,} passages")
-    table = _table(
-        "model<", "role<", "replies", "kept", "prompt tokens", "computed", "reply tokens", "hours", "cost", "uncached"
-    )
+    table = _table("model<", "role<", "replies", "kept", "prompt", "computed", "reply", "hours", "cost", "uncached")
     for line in plan.lines:
         hours = "?" if line.seconds is None else f"{line.seconds / 3600:,.2f}"
-        numbers = (line.requests, line.cached, line.prompt_tokens, line.computed, line.completion_tokens)
+        tokens = (_short(number) for number in (line.prompt_tokens, line.computed, line.completion_tokens))
         costs = (f"{line.cost:,.2f}", f"{line.cost_uncached:,.2f}")
-        table.add_row(line.model, line.role, *(f"{number:,}" for number in numbers), hours, *costs)
+        table.add_row(line.model, line.role, _short(line.requests), _short(line.cached), *tokens, hours, *costs)
     if plan.lines:
         _OUT.print(table)
-        _OUT.print(
-            "kept: in the generation cache already. computed: prompt tokens with a prefix cache; uncached: the cost without."
-        )
+        _OUT.print("kept: replies in the generation cache already")
+        _OUT.print("prompt, computed, reply: tokens; computed: prompt tokens left to compute with a prefix cache")
+        _OUT.print("uncached: the cost without a prefix cache")
     for note in plan.notes:
         _OUT.print(f"- {escape(note)}")
+
+
+def _short(number: float) -> str:
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if number >= size:
+            return f"{number / (1e3 if letter == 'k' else size):,.1f}{letter}"
+    return f"{number:,.0f}"
 
 
 def print_settings(loaded: Loaded) -> None:

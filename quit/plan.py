@@ -1,7 +1,7 @@
 """Before spending: how many requests, tokens, hours and how much money a build will take (``quit plan``).
 
 Token counts come from a sample of the questions, by each model's own tokenizer where it is on this machine, else four
-characters a token. With a prefix cache of blocks of B tokens a passage with all of its parent in the cache computes what comes after
+characters a token; what a chat template puts around the turns (some four tokens each) is not counted. With a prefix cache of blocks of B tokens a passage with all of its parent in the cache computes what comes after
 the last full block of that parent; the passages of a question are the nodes of a trie, each with its parent before it.
 """
 
@@ -143,8 +143,7 @@ def _reader_lines(
     measured: dict[str, dict[str, float]],
     notes: list[str],
 ) -> list[Line]:
-    count, how = _counter(spec)
-    notes.append(f"{spec.name}: {how}.")
+    count = _counter(spec, notes)
     prompt, probe = reader_prompts(spec)
     settings = pipeline.settings
     reader = LLMReader(
@@ -210,8 +209,7 @@ def _judge_lines(
     else:
         rate = JUDGED_A_QUESTION
         notes.append(f"{spec.name}: {rate:.0f} answers a question are assumed; nothing was read yet.")
-    count, how = _counter(spec)
-    notes.append(f"{spec.name}: {how}.")
+    count = _counter(spec, notes)
     template = judge_prompt(spec)
     frame = sum(count(text) for _, text in template.turns)
     mean = float(np.mean([count(question.text) for question in chosen])) if chosen else 0.0
@@ -278,18 +276,17 @@ def _known(
     return len(cache.find(keys))
 
 
-def _counter(spec: ReaderSettings | Judge) -> tuple[Callable[[str], int], str]:
+def _counter(spec: ReaderSettings | Judge, notes: list[str]) -> Callable[[str], int]:
     try:
         from transformers import AutoTokenizer
 
         tokenizer = AutoTokenizer.from_pretrained(spec.model, local_files_only=True)
     except Exception:  # not on this machine, or no tokenizer of this name: an estimate will do
-        return lambda text: round(len(text) / CHARACTERS_A_TOKEN), (
-            f"tokens estimated at {CHARACTERS_A_TOKEN:g} characters each, as the tokenizer of {spec.model} is not on this machine"
-        )
-    return lambda text: len(
-        tokenizer(text, add_special_tokens=False)["input_ids"]
-    ), "tokens counted by its own tokenizer"
+        note = f"Tokens: {CHARACTERS_A_TOKEN:g} characters each where a model's tokenizer is not on this machine."
+        if note not in notes:
+            notes.append(note)
+        return lambda text: round(len(text) / CHARACTERS_A_TOKEN)
+    return lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def _per_reply(measured: dict[str, dict[str, float]], name: str) -> float:

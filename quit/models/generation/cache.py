@@ -125,7 +125,8 @@ class GenerationCache:
         connection = self._connect()
         before = connection.execute("SELECT count(*) FROM generations").fetchone()[0]
         count = 0
-        with connection:
+        with connection:  # rolls back on an error: all of the file or nothing
+            connection.execute("BEGIN IMMEDIATE")
             for row in _read_export(path):
                 connection.execute(f"INSERT OR IGNORE INTO generations ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", row)
                 count += 1

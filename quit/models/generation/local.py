@@ -68,7 +68,7 @@ class TransformersGenerator:
                 **sampling,
             )[0].tolist()
         new = made[len(ids) :]
-        self._past.crop(len(ids))
+        _cut(self._past, len(ids))
         self._past_ids = ids
         ended = bool(new) and new[-1] in _ends(model, tokenizer)
         text = tokenizer.decode(new, skip_special_tokens=True)
@@ -88,7 +88,7 @@ class TransformersGenerator:
         if self._past is None or common == 0:
             self._past = DynamicCache()
             return 0
-        self._past.crop(common)
+        _cut(self._past, common)
         return common
 
     def _load(self) -> tuple[Any, Any]:
@@ -109,6 +109,13 @@ class TransformersGenerator:
             model.generation_config.temperature = model.generation_config.top_p = model.generation_config.top_k = None
             self._loaded = (model.to(self._device).eval(), tokenizer)
         return self._loaded
+
+
+def _cut(past: Any, tokens: int) -> None:
+    """Leave the first ``tokens`` tokens in a key-value cache."""
+    surplus = past.get_seq_length() - tokens
+    if surplus > 0:
+        past.crop(-surplus)
 
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:

@@ -64,14 +64,14 @@ class Replica:
         try:
             for place in places:
                 await self._limiter.acquire()
-                if self.circuit.is_open:
+                faulty = [each for each in running if each.done() and each.exception()]
+                running = {each for each in running if not each.done()}
+                if faulty or self.circuit.is_open:
                     self._limiter.release()
+                    for each in faulty:
+                        each.result()
                     break
-                task = asyncio.ensure_future(self._one(session, requests[place], place, done))
-                running.add(task)
-                for finished in [each for each in running if each.done()]:
-                    running.discard(finished)
-                    finished.result()
+                running.add(asyncio.ensure_future(self._one(session, requests[place], place, done)))
             while running:
                 finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
                 for each in finished:

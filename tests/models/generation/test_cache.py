@@ -1,0 +1,211 @@
+"""The generation cache: what is written is there after a kill, for everyone, once."""
+
+import json
+import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quit.errors import InputError, ServerError, WorkspaceError
+from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
+from quit.models.generation.base import Done, cache_key
+from quit.models.generation.cache import Entry
+from quit.models.prompting import load_prompt
+
+ROOT = Path(__file__).parents[3]
+PROMPT = load_prompt("probe")
+
+
+def _entry(number: int, text: str = "reply") -> Entry:
+    return Entry(number.to_bytes(32, "big"), "model", "probe", f"q{number}", 0, Completion(text, "stop", 10, 2))
+
+
+def _request(question: str, **more) -> ChatRequest:
+    return ChatRequest(PROMPT, {"question": question}, more.pop("max_tokens", 32), **more)
+
+
+def test_what_was_added_is_found_by_another_reader(tmp_path: Path) -> None:
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        cache.add(_entry(1, "été")).result()
+        with GenerationCache(tmp_path / "g.sqlite") as other:
+            assert other.find([_entry(1).key, _entry(2).key]) == {_entry(1).key: Completion("été", "stop", 10, 2)}
+
+
+def test_the_first_reply_stays(tmp_path: Path) -> None:
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        for text in ("first", "second"):
+            cache.add(_entry(1, text)).result()
+        assert cache.find([_entry(1).key])[_entry(1).key].text == "first"
+
+
+def test_a_reply_that_counts_survives_kill_9(tmp_path: Path) -> None:
+    program = textwrap.dedent(
+        f"""
+        import sys
+        from pathlib import Path
+        from quit.models.generation import Completion, GenerationCache
+        from quit.models.generation.cache import Entry
+        cache = GenerationCache(Path({str(tmp_path / "g.sqlite")!r}))
+        for number in range(1_000_000):
+            cache.add(Entry(number.to_bytes(32, "big"), "m", "p", "", 0, Completion(f"reply {{number}}", "stop"))).result()
+            print(number, flush=True)
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    told = [int(process.stdout.readline()) for _ in range(50)]
+    os.kill(process.pid, signal.SIGKILL)
+    told += [int(line) for line in process.stdout if line.endswith("\n")]
+    process.wait()
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        found = cache.find([number.to_bytes(32, "big") for number in told])
+    assert [found[number.to_bytes(32, "big")].text for number in told] == [f"reply {number}" for number in told]
+
+
+def _fill(path: Path, start: int) -> None:
+    with GenerationCache(path) as cache:
+        for written in [cache.add(_entry(number)) for number in range(start, start + 300)]:
+            written.result()
+
+
+def test_processes_write_side_by_side(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_fill, args=(tmp_path / "g.sqlite", start)) for start in (0, 200, 400)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+        assert worker.exitcode == 0
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        assert len(cache.find([_entry(number).key for number in range(700)])) == 700
+
+
+def test_export_and_import_give_the_same_replies(tmp_path: Path) -> None:
+    with GenerationCache(tmp_path / "a.sqlite") as cache:
+        for number in range(5):
+            cache.add(_entry(number, f"reply\n{number}")).result()
+        assert cache.export(tmp_path / "out.jsonl") == 5
+    with GenerationCache(tmp_path / "b.sqlite") as other:
+        other.add(_entry(0, "mine")).result()
+        assert other.merge(tmp_path / "out.jsonl") == (4, 1)
+        assert other.find([_entry(0).key])[_entry(0).key].text == "mine"
+        assert other.find([_entry(4).key])[_entry(4).key].text == "reply\n4"
+
+
+@pytest.mark.parametrize("line", ["{", "{}", '{"key": "zz"}', json.dumps({"key": "00", "reply": "x"}), "[]"])
+def test_a_bad_line_is_named_and_nothing_of_the_file_is_taken(tmp_path: Path, line: str) -> None:
+    with GenerationCache(tmp_path / "a.sqlite") as cache:
+        cache.add(_entry(1)).result()
+        cache.export(tmp_path / "out.jsonl")
+    with (tmp_path / "out.jsonl").open("a") as file:
+        file.write(line + "\n")
+    with GenerationCache(tmp_path / "b.sqlite") as other:
+        with pytest.raises(InputError, match="line 2"):
+            other.merge(tmp_path / "out.jsonl")
+        assert other.statistics() == []
+
+
+def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "g.sqlite").write_text("no database at all, but long enough to be looked at as if it were one" * 20)
+    with pytest.raises(WorkspaceError, match="QUIT_CACHE"):
+        GenerationCache(tmp_path / "g.sqlite")
+
+
+def test_a_newer_cache_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "g.sqlite") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(WorkspaceError, match="newer program"):
+        GenerationCache(tmp_path / "g.sqlite")
+
+
+@settings(max_examples=50)
+@given(st.text(), st.text())
+def test_other_questions_have_other_keys(one: str, other: str) -> None:
+    assert (cache_key("m", _request(one)) == cache_key("m", _request(other))) == (one == other)
+
+
+def test_everything_that_could_change_the_reply_changes_the_key() -> None:
+    base = _request("Who?")
+    keys = {cache_key("m", base)}
+    for other in (
+        _request("Who?", max_tokens=16),
+        _request("Who?", temperature=0.7),
+        _request("Who?", sample=1),
+        _request("Who?", choices=("Yes", "No")),
+    ):
+        keys.add(cache_key("m", other))
+    keys.add(cache_key("other model", base))
+    assert len(keys) == 6
+    assert cache_key("m", _request("Who?", group="q7")) in keys, "what it is for is no part of what is asked"
+
+
+class Counting:
+    """Counts what reaches the model; empty or failing where told (a real model cannot be told to)."""
+
+    name = identity = "counting"
+
+    def __init__(self, replies: dict[str, str] | None = None, fail_after: int | None = None, pause: float = 0) -> None:
+        self.asked: list[str] = []
+        self._replies = replies or {}
+        self._fail_after = fail_after
+        self._pause = pause
+
+    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        for place, request in enumerate(requests):
+            if self._fail_after is not None and place >= self._fail_after:
+                raise ServerError("gone")
+            time.sleep(self._pause)
+            question = request.fields["question"]
+            self.asked.append(question)
+            done(place, Completion(self._replies.get(question, f"to {question}"), "stop", 5, 1))
+
+
+def test_nothing_is_asked_twice(tmp_path: Path) -> None:
+    counting, meter = Counting(), Meter()
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        cached = CachedGenerator(counting, cache, meter)
+        first = cached.complete([_request(text) for text in "abcab"])
+        assert [one.text for one in first] == ["to a", "to b", "to c", "to a", "to b"]
+        assert CachedGenerator(counting, cache).complete([_request("b"), _request("d")])[1].text == "to d"
+    assert counting.asked == ["a", "b", "c", "d"], "in order, each once"
+    assert meter.snapshot()["counting"]["requests"] == 3
+
+
+def test_two_shards_that_ask_the_same_at_once_pay_once(tmp_path: Path) -> None:
+    counting = Counting(pause=0.01)
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        cached = CachedGenerator(counting, cache)
+        threads = [Thread(target=cached.complete, args=([_request(text) for text in "abcdef"],)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(counting.asked) == list("abcdef")
+
+
+def test_empty_replies_are_returned_and_not_kept(tmp_path: Path) -> None:
+    counting = Counting({"a": " "})
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        cached = CachedGenerator(counting, cache)
+        assert [one.text for one in cached.complete([_request("a"), _request("b")])] == [" ", "to b"]
+        cached.complete([_request("a"), _request("b")])
+    assert counting.asked == ["a", "b", "a"]
+
+
+def test_what_came_before_a_fault_is_kept(tmp_path: Path) -> None:
+    failing, well = Counting(fail_after=2), Counting()
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        with pytest.raises(ServerError):
+            CachedGenerator(failing, cache).complete([_request(text) for text in "abcd"])
+        CachedGenerator(well, cache).complete([_request(text) for text in "abcd"])
+    assert failing.asked == ["a", "b"] and well.asked == ["c", "d"]

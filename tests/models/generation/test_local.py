@@ -1,0 +1,103 @@
+"""Models through transformers on tiny checkpoints that the tests make, against transformers without our key-value cache."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError, SettingsError
+from quit.models.generation import ChatRequest, Completion
+from quit.models.generation.base import ModelOptions
+from quit.models.generation.local import TransformersGenerator
+from quit.models.prompting import load_prompt
+from tests.servers.checkpoints import checkpoint
+
+PROMPT = load_prompt("reader")
+HINTS = ["It is a large city.", "It has an iron tower.", "It lies on a river.", "It was besieged once."]
+
+
+def _requests(temperature: float = 0.0, sample: int = 0) -> list[ChatRequest]:
+    paths = [path for size in range(1, 4) for path in itertools.permutations(range(4), size)]
+    return [
+        ChatRequest(
+            PROMPT,
+            {"context": " ".join(HINTS[place] for place in path), "question": "Which city?"},
+            6,
+            temperature,
+            sample,
+            group="q1",
+        )
+        for path in sorted(paths)
+    ]
+
+
+def _generate(generator: TransformersGenerator, requests: list[ChatRequest]) -> list[Completion]:
+    found: dict[int, Completion] = {}
+    generator.generate(requests, found.__setitem__)
+    assert list(found) == list(range(len(requests)))
+    return list(found.values())
+
+
+@pytest.fixture(scope="module", params=["llama", "qwen3", "gemma3"])
+def model(request: pytest.FixtureRequest) -> Path:
+    return checkpoint(request.param, 3)
+
+
+def test_replies_are_those_of_a_model_without_any_cache(model: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    options = {"enable_thinking": False} if "qwen3" in model.name else {}
+    generator = TransformersGenerator("t", ModelOptions(str(model), template_options=options))
+    requests = _requests()
+    replies = _generate(generator, requests)
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    plain = AutoModelForCausalLM.from_pretrained(model, dtype="auto").eval()
+    whole = 0
+    for request, reply in zip(requests, replies, strict=True):
+        ids = tokenizer.apply_chat_template(
+            request.messages(), add_generation_prompt=True, return_dict=True, return_tensors="pt", **options
+        )
+        with torch.inference_mode():
+            made = plain.generate(**ids, do_sample=False, max_new_tokens=6, use_cache=False)
+        new = made[0, ids["input_ids"].shape[1] :]
+        assert reply.text == tokenizer.decode(new, skip_special_tokens=True)
+        assert (reply.prompt_tokens, reply.completion_tokens) == (ids["input_ids"].shape[1], len(new))
+        whole += reply.prompt_tokens
+    assert generator.computed_tokens < whole / 10, "depth first, all but the last hint and the question is reused"
+
+
+def test_a_reply_does_not_depend_on_what_was_asked_before(model: Path) -> None:
+    requests = _requests()
+    one = _generate(TransformersGenerator("t", ModelOptions(str(model))), requests)
+    other = TransformersGenerator("t", ModelOptions(str(model)))
+    backwards = _generate(other, requests[::-1])[::-1]
+    assert [reply.text for reply in one] == [reply.text for reply in backwards]
+
+
+def test_samples_follow_their_number() -> None:
+    generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
+    first, again, other = (_generate(generator, _requests(1.0, sample)) for sample in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_model_that_is_not_there_is_named() -> None:
+    with pytest.raises(InputError, match="no/such-model-here"):
+        _generate(TransformersGenerator("t", ModelOptions("no/such-model-here")), _requests()[:1])
+
+
+def test_a_prompt_that_is_too_long_names_its_question() -> None:
+    generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
+    request = ChatRequest(PROMPT, {"context": "word " * 20_000, "question": "Which?"}, 32, group="wikihint-test_7")
+    with pytest.raises(InputError, match="wikihint-test_7"):
+        _generate(generator, [request])
+
+
+def test_thinking_that_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
+    _, tokenizer = generator._load()
+    # A tiny checkpoint cannot be made to think aloud.
+    monkeypatch.setattr(type(tokenizer), "decode", lambda *_, **__: "<think>Well")
+    with pytest.raises(SettingsError, match="enable_thinking"):
+        _generate(generator, _requests()[:1])

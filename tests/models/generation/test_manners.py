@@ -1,0 +1,115 @@
+"""Manners towards a server, each on its own."""
+
+import asyncio
+import email.utils
+import time
+
+import pytest
+
+from quit.models.generation.manners import Budget, Circuit, Limiter, Patience, retry_after
+
+
+async def _settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_the_limiter_lets_through_so_many_in_order() -> None:
+    async def scene() -> None:
+        limiter, let_in = Limiter(2), []
+
+        async def guest(number: int) -> None:
+            await limiter.acquire()
+            let_in.append(number)
+
+        guests = [asyncio.ensure_future(guest(number)) for number in range(5)]
+        await _settle()
+        assert let_in == [0, 1]
+        limiter.release()
+        limiter.release()
+        await _settle()
+        assert let_in == [0, 1, 2, 3]
+        guests[4].cancel()
+
+    asyncio.run(scene())
+
+
+def test_the_limit_halves_once_for_one_overload_and_grows_back() -> None:
+    async def scene() -> None:
+        limiter = Limiter(32)
+        for _ in range(20):  # one overload refuses many requests at once
+            limiter.overloaded()
+        assert limiter.limit == 16
+        for _ in range(16):
+            limiter.succeeded()
+        assert 16.9 < limiter.limit <= 17.1, "about one more after a full round"
+        for _ in range(10_000):
+            limiter.succeeded()
+        assert limiter.limit == 32
+
+    asyncio.run(scene())
+
+
+def test_a_waiter_that_is_cancelled_gives_its_place_back() -> None:
+    async def scene() -> None:
+        limiter = Limiter(1)
+        await limiter.acquire()
+        waiting = asyncio.ensure_future(limiter.acquire())
+        await _settle()
+        waiting.cancel()
+        limiter.release()
+        await asyncio.wait_for(limiter.acquire(), 1)
+        assert limiter.in_flight == 1
+
+    asyncio.run(scene())
+
+
+def test_a_budget_spreads_requests_over_the_minute() -> None:
+    async def scene() -> float:
+        budget = Budget(600)  # ten a second
+        began = time.monotonic()
+        for _ in range(15):
+            await budget.spend(1)
+        return time.monotonic() - began
+
+    assert 0.4 <= asyncio.run(scene()) < 2.0
+
+
+def test_no_budget_never_waits() -> None:
+    async def scene() -> float:
+        budget, began = Budget(0), time.monotonic()
+        for _ in range(1000):
+            await budget.spend(1000)
+        return time.monotonic() - began
+
+    assert asyncio.run(scene()) < 0.5
+
+
+@pytest.mark.parametrize("attempt", [1, 2, 5, 20])
+def test_pauses_double_up_to_the_cap_and_heed_the_server(attempt: int) -> None:
+    patience = Patience(0.5, 8)
+    most = min(8, 0.5 * 2 ** (attempt - 1))
+    pauses = [patience.pause(attempt) for _ in range(200)]
+    assert all(most / 2 <= pause <= most for pause in pauses)
+    assert max(pauses) - min(pauses) > most / 10, "jitter keeps clients apart"
+    assert patience.pause(attempt, 60) == 60
+
+
+def test_retry_after_is_seconds_or_a_date() -> None:
+    assert retry_after("7") == 7
+    soon = email.utils.formatdate(time.time() + 30, usegmt=True)
+    assert 27 <= retry_after(soon) <= 31
+    assert retry_after(email.utils.formatdate(time.time() - 30, usegmt=True)) == 0
+    assert retry_after(None) is None and retry_after("soon") is None
+
+
+def test_the_circuit_opens_after_failures_in_a_row() -> None:
+    circuit = Circuit(3)
+    for _ in range(2):
+        circuit.failure("refused")
+    circuit.success()
+    for _ in range(2):
+        circuit.failure("refused")
+    assert not circuit.is_open
+    circuit.failure("refused again")
+    assert circuit.is_open and circuit.last == "refused again"

@@ -1,0 +1,256 @@
+"""The client of OpenAI-compatible servers against every fault of one (a real one cannot be made to show them)."""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from quit.errors import QuitError, ServerError, SettingsError
+from quit.models.generation import ChatRequest, Completion, Meter
+from quit.models.generation.base import ModelOptions
+from quit.models.generation.server import ServerGenerator
+from quit.models.prompting import load_prompt
+from quit.settings import ServerSettings
+from tests.servers import rude
+from tests.servers.rude import RudeServer
+
+PROMPT = load_prompt("probe")
+RUDE = ModelOptions("rude")
+QUICK = {"backoff_seconds": 0.02, "backoff_cap_seconds": 0.1, "patience_seconds": 0.0, "timeout_seconds": 5.0}
+
+
+def _settings(*urls: str, **more) -> ServerSettings:
+    return ServerSettings(name="s", base_urls=urls, **{**QUICK, **more})
+
+
+def _requests(count: int, group: str | None = None) -> list[ChatRequest]:
+    return [ChatRequest(PROMPT, {"question": f"Q{n}?"}, 32, group=group or f"q{n}") for n in range(count)]
+
+
+def _question(payload) -> str:
+    return payload["messages"][-1]["content"].rpartition("Question: ")[2]
+
+
+def _ask(
+    requests: Sequence[ChatRequest], *urls: str, options: ModelOptions = RUDE, **more
+) -> tuple[dict[int, str], Meter]:
+    meter, found = Meter(), {}
+
+    def done(place: int, completion: Completion) -> None:
+        assert place not in found, "handed in twice"
+        found[place] = completion.text
+
+    ServerGenerator("r", options, _settings(*urls, **more), meter).generate(requests, done)
+    return found, meter
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        rude.too_many(),
+        rude.too_many(0.05),
+        rude.failure(500),
+        rude.failure(502),
+        rude.failure(503),
+        rude.CLOSES_AT_ONCE,
+        rude.CLOSES_MID_BODY,
+        rude.NOT_JSON,
+        rude.HALF_JSON,
+        rude.NO_CHOICES,
+        rude.says("part of it", finish_reason="abort"),
+        rude.says("", finish_reason="stop"),
+    ],
+    ids=lambda fault: f"{fault.status}-{fault.finish_reason}-{(fault.body or b'')[:12]!r}-{fault.cut}",
+)
+def test_a_passing_fault_costs_one_more_attempt_and_nothing_else(fault: rude.Fault) -> None:
+    with RudeServer([None, fault], reply=_question) as server:
+        found, meter = _ask(_requests(4), server.base_url, concurrency=1)
+        assert found == {n: f"Q{n}?" for n in range(4)}
+        assert len(server.requests) == 5
+        assert meter.snapshot()["r"]["retries"] == 1
+
+
+def test_a_slow_server_is_waited_for_and_a_hanging_one_asked_again() -> None:
+    with RudeServer([rude.slow(0.3), rude.HANGS], reply=_question) as server:
+        found, _ = _ask(_requests(3), server.base_url, concurrency=1, timeout_seconds=0.8)
+        assert found == {n: f"Q{n}?" for n in range(3)}
+        assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize("as_date", [False, True])
+def test_retry_after_is_honoured(as_date: bool) -> None:
+    wait = 2.5 if as_date else 0.7  # a date has whole seconds
+    with RudeServer([rude.too_many(wait, as_date=as_date)]) as server:
+        _ask(_requests(1), server.base_url)
+        first, second = server.requests
+        assert second.arrived - first.left >= (wait - 1 if as_date else wait) * 0.98
+
+
+def test_requests_arrive_in_order_and_no_more_at_once_than_allowed() -> None:
+    with RudeServer(lambda number, payload: rude.slow(0.01), reply=_question) as server:
+        _ask(_requests(40), server.base_url, concurrency=4)
+        assert server.most_at_once == 4
+        order = [int(_question(request.payload)[1:-1]) for request in server.requests]
+        assert all(abs(place - number) < 4 for place, number in enumerate(order))
+    with RudeServer(reply=_question) as server:
+        _ask(_requests(40), server.base_url, concurrency=1)
+        assert [_question(request.payload) for request in server.requests] == [f"Q{n}?" for n in range(40)]
+
+
+def test_an_overloaded_server_gets_fewer_at_once() -> None:
+    def overload(number: int, payload):
+        # A server that takes four at once and refuses the rest.
+        return replace(rude.too_many(), delay=0.05) if server.requests[-1].at_once > 4 else rude.slow(0.05)
+
+    with RudeServer(overload, reply=_question) as server:
+        found, _ = _ask(_requests(150), server.base_url, concurrency=32, attempts=50)
+        at_once = [request.at_once for request in server.requests]
+        assert len(found) == 150
+    assert max(at_once[:32]) > 16
+    assert max(at_once[-30:]) <= 10
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (rude.UNAUTHORISED, "SECRET_KEY_OF_MINE"),
+        (rude.WRONG_MODEL, "no model 'rude'"),
+        (rude.failure(400, "This model's maximum context length is 2048 tokens."), "maximum context length"),
+        (rude.says("<think>Well.</think>Paris"), "enable_thinking"),
+    ],
+)
+def test_what_no_attempt_can_mend_is_said_at_once(
+    fault: rude.Fault, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_KEY_OF_MINE", "sk-12345")
+    with RudeServer([None, fault], reply=_question) as server, pytest.raises(SettingsError, match=says) as raised:
+        _ask(_requests(3), server.base_url, concurrency=1, api_key_env="SECRET_KEY_OF_MINE")
+    assert len(server.requests) == 2
+    assert server.requests[0].headers["Authorization"] == "Bearer sk-12345"
+    assert "sk-12345" not in str(raised.value)
+
+
+def test_a_key_that_a_server_repeats_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_KEY_OF_MINE", "sk-12345")
+    with RudeServer([rude.failure(401, "Bad key sk-12345")]) as server, pytest.raises(SettingsError) as raised:
+        _ask(_requests(1), server.base_url, api_key_env="SECRET_KEY_OF_MINE")
+    assert "***" in str(raised.value) and "sk-12345" not in str(raised.value)
+
+
+def test_a_missing_key_is_named_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SECRET_KEY_OF_MINE", raising=False)
+    with RudeServer() as server, pytest.raises(SettingsError, match="SECRET_KEY_OF_MINE"):
+        _ask(_requests(1), server.base_url, api_key_env="SECRET_KEY_OF_MINE")
+    assert server.requests == []
+
+
+def test_after_the_last_attempt_the_error_says_how_often_and_what_came_before_was_handed_in() -> None:
+    found: dict[int, str] = {}
+
+    def always(number: int, payload):
+        return rude.failure(500, "out of luck") if _question(payload) == "Q2?" else None
+
+    with RudeServer(always, reply=_question) as server:
+        generator = ServerGenerator("r", ModelOptions("rude"), _settings(server.base_url, concurrency=1, attempts=3))
+        with pytest.raises(ServerError, match="failed 3 times.*out of luck") as raised:
+            generator.generate(_requests(5), lambda place, made: found.update({place: made.text}))
+    assert raised.value.retryable
+    assert found == {0: "Q0?", 1: "Q1?"}
+
+
+def test_what_is_in_flight_when_a_fault_is_told_still_comes_in() -> None:
+    found: dict[int, str] = {}
+
+    def script(number: int, payload):
+        return rude.WRONG_MODEL if _question(payload) == "Q0?" else rude.slow(0.3)
+
+    with RudeServer(script, reply=_question) as server:
+        generator = ServerGenerator("r", ModelOptions("rude"), _settings(server.base_url, concurrency=4))
+        with pytest.raises(QuitError):
+            generator.generate(_requests(100), lambda place, made: found.update({place: made.text}))
+        assert len(found) == len(server.answered) >= 3, "paid for, so kept"
+
+
+def test_an_empty_reply_counts_after_one_more_attempt() -> None:
+    with RudeServer(lambda number, payload: rude.CONTENT_NULL) as server:
+        found, _ = _ask(_requests(1), server.base_url)
+        assert found == {0: ""} and len(server.requests) == 2
+
+
+def test_questions_stay_on_their_replica() -> None:
+    with RudeServer(reply=_question) as one, RudeServer(reply=_question) as other:
+        requests = [
+            ChatRequest(PROMPT, {"question": f"{group} {n}"}, 32, group=f"q{group}")
+            for group in range(20)
+            for n in range(5)
+        ]
+        found, _ = _ask(requests, one.base_url, other.base_url, concurrency=3)
+        groups = [{_question(request.payload).split()[0] for request in each.requests} for each in (one, other)]
+    assert len(found) == 100
+    assert not groups[0] & groups[1]
+    assert min(len(each) for each in groups) >= 3, "both work"
+
+
+def test_a_replica_that_is_gone_leaves_its_questions_to_the_others() -> None:
+    gone = RudeServer()
+    gone._server.server_close()  # nothing listens at its address
+    with RudeServer(reply=_question) as other:
+        found, _ = _ask(_requests(30), gone.base_url, other.base_url, concurrency=3, circuit_failures=3)
+        assert len(found) == 30 == len(other.answered)
+
+
+def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
+    gone = RudeServer()
+    gone._server.server_close()
+    began = time.monotonic()
+    with pytest.raises(ServerError, match="is gone: .*start it and run the same command again"):
+        _ask(_requests(500), gone.base_url, concurrency=8)
+    assert time.monotonic() - began < 5, "it does not try five hundred requests eight times each"
+
+
+def test_a_server_that_comes_back_is_waited_for() -> None:
+    server = RudeServer(reply=_question)
+
+    def start_later() -> None:
+        time.sleep(1.0)
+        server.__enter__()
+
+    # The port is bound and nothing serves yet: requests time out until it does.
+    threading.Thread(target=start_later).start()
+    try:
+        found, _ = _ask(
+            _requests(10), server.base_url, timeout_seconds=0.3, circuit_failures=3, patience_seconds=20, attempts=50
+        )
+        assert found == {n: f"Q{n}?" for n in range(10)}
+    finally:
+        server.__exit__()
+
+
+def test_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    request = ChatRequest(PROMPT, {"question": "Q?"}, 8, sample=3, choices=("Yes", "No"))
+    options = ModelOptions("rude", template_options={"enable_thinking": False}, extra={"user": "quit"})
+    with RudeServer() as server:
+        _ask([request], server.base_url, options=options)
+        _ask([request], server.base_url, options=options, flavour="openai")
+    vllm, openai = (each.payload for each in server.requests)
+    assert vllm["messages"] == request.messages()
+    assert (vllm["max_tokens"], vllm["temperature"], vllm["top_p"], vllm["seed"]) == (8, 0.0, 1, 3)
+    assert vllm["chat_template_kwargs"] == {"enable_thinking": False} and vllm["user"] == "quit"
+    # Explicit, as the server would apply the model's own generation_config.json otherwise.
+    assert (vllm["top_k"], vllm["min_p"], vllm["repetition_penalty"]) == (0, 0, 1)
+    assert vllm["structured_outputs"] == {"choice": ["Yes", "No"]}
+    assert not {"top_k", "min_p", "repetition_penalty", "structured_outputs"} & set(openai)
+
+
+def test_a_budget_of_requests_a_minute_is_kept() -> None:
+    with RudeServer() as server:
+        _ask(_requests(12), server.base_url, requests_per_minute=600)
+        times = [request.arrived for request in server.requests]
+    assert times[-1] - times[0] >= 0.15, "ten a second after a burst of one second"
+
+
+def test_an_address_that_is_none_is_refused() -> None:
+    with pytest.raises(SettingsError, match="http://127"):
+        _ask(_requests(1), "localhost:8000")

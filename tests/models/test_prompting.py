@@ -1,0 +1,58 @@
+"""Prompt files against the paper's figures, and what makes a bad one."""
+
+from pathlib import Path
+
+import pytest
+
+from quit.errors import SettingsError
+from quit.models.prompting import load_prompt
+
+
+def test_the_reader_prompt_is_figure_8() -> None:
+    messages = load_prompt("reader").messages({"context": "A hint. Another.", "question": "Which?"})
+    assert [message["role"] for message in messages] == ["system"] + ["user", "assistant"] * 5 + ["user"]
+    assert messages[-1]["content"] == "Context: A hint. Another.\nQuestion: Which?"
+    answers = [message["content"] for message in messages if message["role"] == "assistant"]
+    assert answers == ["Barack Obama", "France", "Winter", "AMERICAN FOOTBALL", "Adolf Hitler"]
+    for condition in ("1. Answer should not be sentences.", "2. Do not generate", "3. Do not", '"NO ANSWER".'):
+        assert condition in messages[1]["content"]
+
+
+def test_the_judge_prompt_is_figure_3() -> None:
+    (message,) = load_prompt("judge").messages({"question": "Q?", "answer": "G", "candidate": "C"})
+    assert message["content"] == (
+        'Question: Q?\nAnswer: G\nCandidate: C\nIs candidate correct? Choose between "Yes" or "No"'
+    )
+
+
+def test_braces_in_a_value_stay_as_they_are() -> None:
+    fields = {"context": "{question} {answer}", "question": "{context}"}
+    assert load_prompt("reader").messages(fields)[-1]["content"] == "Context: {question} {answer}\nQuestion: {context}"
+
+
+def test_the_hash_follows_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text("### user\n{question}\n")
+    before = load_prompt(str(path), frozenset({"question"}))
+    path.write_text("### user\n{question}!\n")
+    assert load_prompt(str(path), frozenset({"question"})).sha != before.sha
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("no turns at all", "needs turns"),
+        ("### user\n{question}\n### assistant\nx", "end with the user's"),
+        ("### user\n{q}", "{question}"),
+    ],
+)
+def test_a_bad_prompt_file_is_explained(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=says):
+        load_prompt(str(path), frozenset({"question"}))
+
+
+def test_an_unknown_prompt_names_the_nearest() -> None:
+    with pytest.raises(SettingsError, match="Did you mean 'reader'"):
+        load_prompt("raeder")
