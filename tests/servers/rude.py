@@ -43,6 +43,10 @@ class Request:
     """Whether a whole completion was sent."""
 
 
+def _error(message: str, code: int) -> bytes:
+    return json.dumps({"error": {"message": message, "type": "error", "code": code}}).encode()
+
+
 def too_many(retry_after: float | None = None, *, as_date: bool = False) -> Fault:
     """429; Retry-After in seconds, as an HTTP date ``retry_after`` seconds from now, or absent."""
     if retry_after is None:
@@ -204,7 +208,3 @@ class RudeServer:
                 pass
 
         return Handler
-
-
-def _error(message: str, code: int) -> bytes:
-    return json.dumps({"error": {"message": message, "type": "error", "code": code}}).encode()
