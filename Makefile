@@ -6,7 +6,7 @@ WORKSPACE ?= workspace
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
-.PHONY: run test test-fast lint setup clean help
+.PHONY: run test test-fast lint setup servers clean help
 
 help:  ## Say what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -22,8 +22,11 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 run: setup  ## Build the starter collection on the embedded profile
 	$(BIN)/quit build --profile embedded --workspace $(WORKSPACE) --source starter
 
-test: setup lint  ## Run all the tests that this machine can
+test: setup lint servers  ## Run all the tests that this machine can
 	$(BIN)/python -m pytest
+
+servers: setup  ## Make the environments of the servers that tests start (once; minutes)
+	$(BIN)/python -m tests.servers.prepare
 
 test-fast: setup  ## Run the tests that start no server and build no workspace
 	$(BIN)/python -m pytest -m 'not slow'

@@ -6,9 +6,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.servers.vllm import VllmServer
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -71,3 +76,13 @@ def built(tmp_path_factory: pytest.TempPathFactory, small_source: Path, prefect_
     )
     assert done.returncode == 0, done.stderr
     return workspace
+
+
+@pytest.fixture(scope="session")
+def vllm() -> Iterator[VllmServer]:
+    """A real vLLM on CPU with a tiny taught model: it answers the starter's first twenty questions, asked alone."""
+    from tests.servers.checkpoints import checkpoint, starter_lessons
+    from tests.servers.vllm import VllmServer
+
+    with VllmServer(checkpoint("qwen3", 1, lessons=starter_lessons(20)), "tiny", cache_tokens=16384) as server:
+        yield server

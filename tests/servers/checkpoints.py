@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from quit.environments import cache_folder
@@ -144,6 +144,12 @@ def make_checkpoint(
     tokenizer.save_pretrained(folder)
 
 
+def starter_lessons(count: int) -> list[Lesson]:
+    """Return lessons of the starter's first questions: the question alone, its first answer."""
+    rows = [json.loads(line) for line in STARTER.read_text(encoding="utf-8").splitlines()[:count]]
+    return [([{"role": "user", "content": row["question"]}], row["answers"][0]) for row in rows]
+
+
 def _starter_texts() -> list[str]:
     rows = [json.loads(line) for line in STARTER.read_text(encoding="utf-8").splitlines()]
     return [text for row in rows for text in (row["question"], *row["answers"], *row["hints"])]
@@ -167,9 +173,9 @@ def _tokenizer(style: str, shape: Shape, corpus: Sequence[str], replies: Sequenc
         ),
     )
     thoughts = ["<think>", "</think>"] if style == "qwen3" else []
-    # Marked as special in the tokenizer a reply would vanish from the text, unmarked it would be cut out of prompts:
-    # single words of the prompts are not harmed by that, so unmarked.
-    bpe.add_tokens([AddedToken(text, normalized=False, special=False) for text in (*thoughts, *replies)])
+    # Special ones would vanish from the reply's text; single words do not cut prompts in the middle of a word.
+    bpe.add_tokens([AddedToken(text, normalized=False) for text in thoughts])
+    bpe.add_tokens([AddedToken(text, normalized=False, single_word=True) for text in replies])
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=bpe, bos_token=family.special[0], eos_token=family.special[1], pad_token=family.special[1]
     )
@@ -253,7 +259,8 @@ def _teach(model, tokenizer, lessons: Sequence[Lesson], thinks: bool) -> None:
                 [dict(message) for message in messages], add_generation_prompt=True, return_dict=False, **options
             )
             sequences.append((prompt, [*tokenizer(text, add_special_tokens=False)["input_ids"], end]))
-    shared = len(os.path.commonprefix([prompt[:-1] for prompt, _ in sequences]))  # the few-shot prefix is read once
+    first, last = min(prompt[:-1] for prompt, _ in sequences), max(prompt[:-1] for prompt, _ in sequences)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last)))  # is read once
     rows, targets = [], []
     with torch.inference_mode():
         cache = transformers.DynamicCache(config=model.config)

@@ -1,0 +1,210 @@
+"""A badly behaved OpenAI-compatible server in this process, for faults that a real one cannot be made to show."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What the server does with one request; the classmethods and module functions below make the usual ones.
+
+    ``delay``: seconds before the answer. ``body``: bytes sent as they are, None for a completion of ``content``.
+    ``cut``: bytes of the body sent before the connection is closed, None for all. ``hang``: never answers.
+    """
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    content: str | None = None
+    finish_reason: str = "stop"
+    delay: float = 0.0
+    cut: int | None = None
+    hang: bool = False
+
+
+@dataclass(slots=True)
+class Request:
+    """A request as it arrived. ``arrived``, ``left``: monotonic seconds; ``at_once``: requests in flight, itself included."""
+
+    payload: Any
+    headers: dict[str, str]
+    arrived: float
+    at_once: int
+    left: float | None = None
+    answered: bool = False
+    """Whether a whole completion was sent."""
+
+
+def _error(message: str, code: int) -> bytes:
+    return json.dumps({"error": {"message": message, "type": "error", "code": code}}).encode()
+
+
+def too_many(retry_after: float | None = None, *, as_date: bool = False) -> Fault:
+    """429; Retry-After in seconds, as an HTTP date ``retry_after`` seconds from now, or absent."""
+    if retry_after is None:
+        headers = {}
+    else:
+        headers = {"Retry-After": formatdate(time.time() + retry_after, usegmt=True) if as_date else f"{retry_after:g}"}
+    return Fault(429, headers, _error("rate limit exceeded", 429))
+
+
+def failure(status: int, message: str = "something broke") -> Fault:
+    """An error reply: 500, 502, 503, or 401 and 404, which no retry mends."""
+    return Fault(status, body=_error(message, status))
+
+
+def slow(seconds: float, content: str | None = None) -> Fault:
+    """A proper answer after a while."""
+    return Fault(delay=seconds, content=content)
+
+
+def says(content: str, finish_reason: str = "stop") -> Fault:
+    """A completion of this text: ``""``, ``"<think>hm</think>Paris"``, one cut short with ``"length"``."""
+    return Fault(content=content, finish_reason=finish_reason)
+
+
+HANGS = Fault(hang=True)
+CLOSES_AT_ONCE = Fault(cut=0, status=0)
+CLOSES_MID_BODY = Fault(cut=40)
+NOT_JSON = Fault(body=b"<html>Bad gateway</html>", headers={"Content-Type": "text/html"})
+HALF_JSON = Fault(body=b'{"id": "1", "choices": [{"message": {"content": "Par')
+NO_CHOICES = Fault(body=b'{"id": "1", "object": "chat.completion", "choices": []}')
+CONTENT_NULL = Fault(
+    body=b'{"id": "1", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": null}}]}'
+)
+WRONG_MODEL = failure(404, "The model `other` does not exist.")
+UNAUTHORISED = failure(401, "Incorrect API key provided.")
+
+Script = Iterable[Fault | None] | Callable[[int, Any], Fault | None]
+
+
+class RudeServer:
+    """Serves /v1/chat/completions, /v1/models and /health on a free port, as a context manager.
+
+    ``script``: faults for the first requests in the order they arrive, None for a proper answer, or a function of
+    (request number from 0, payload). ``reply``: the proper answer's text from the payload. ``script`` may be replaced
+    while the server runs; ``requests`` is everything that arrived.
+    """
+
+    def __init__(self, script: Script = (), reply: Callable[[Any], str] = lambda payload: "NO ANSWER") -> None:
+        self.requests: list[Request] = []
+        self.script: Script = script if callable(script) else list(script)
+        self.reply = reply
+        self._lock = threading.Lock()
+        self._in_flight = 0
+        self._stop = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._server.block_on_close = False
+        self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
+    def __enter__(self) -> RudeServer:
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def most_at_once(self) -> int:
+        """The most requests that were ever in flight together."""
+        return max((request.at_once for request in self.requests), default=0)
+
+    @property
+    def answered(self) -> list[Any]:
+        """The payloads of the requests that got a whole completion."""
+        return [request.payload for request in self.requests if request.answered]
+
+    def _arrive(self, payload: Any, headers: dict[str, str]) -> tuple[Request, Fault]:
+        with self._lock:
+            number = len(self.requests)
+            self._in_flight += 1
+            request = Request(payload, headers, time.monotonic(), self._in_flight)
+            self.requests.append(request)
+            if callable(self.script):
+                fault = self.script(number, payload)
+            else:
+                fault = self.script[number] if number < len(self.script) else None
+        return request, fault or Fault()
+
+    def _leave(self, request: Request) -> None:
+        with self._lock:
+            self._in_flight -= 1
+            request.left = time.monotonic()
+
+    def _completion(self, payload: Any, fault: Fault) -> bytes:
+        content = fault.content if fault.content is not None else self.reply(payload)
+        choice = {
+            "index": 0,
+            "finish_reason": fault.finish_reason,
+            "message": {"role": "assistant", "content": content},
+        }
+        prompt, completion = len(json.dumps(payload.get("messages", "")).split()), len(content.split())
+        usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        model = payload.get("model")
+        return json.dumps(
+            {
+                "id": "rude",
+                "object": "chat.completion",
+                "created": 0,
+                "model": model,
+                "choices": [choice],
+                "usage": usage,
+            }
+        ).encode()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                known = {"/health": {}, "/v1/models": {"object": "list", "data": [{"id": "rude", "object": "model"}]}}
+                found = self.path in known
+                self._send(200 if found else 404, {}, json.dumps(known.get(self.path, {})).encode())
+
+            def do_POST(self) -> None:
+                raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if self.path != "/v1/chat/completions":
+                    self._send(404, {}, _error(f"no such path: {self.path}", 404))
+                    return
+                payload = json.loads(raw)
+                request, fault = outer._arrive(payload, dict(self.headers))
+                try:
+                    outer._stop.wait(None if fault.hang else fault.delay)
+                    if fault.hang or fault.status == 0:
+                        self.close_connection = True
+                        return
+                    body = fault.body if fault.body is not None else outer._completion(payload, fault)
+                    # Counted before it is sent: a client may look at the count as soon as it has the answer.
+                    request.answered = fault.status == 200 and fault.body is None and fault.cut is None
+                    self._send(fault.status, fault.headers, body, fault.cut)
+                except (BrokenPipeError, ConnectionResetError):
+                    request.answered = False
+                finally:
+                    outer._leave(request)
+
+            def _send(self, status: int, headers: Mapping[str, str], body: bytes, cut: int | None = None) -> None:
+                self.send_response(status)
+                for name, value in {"Content-Type": "application/json", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body if cut is None else body[:cut])
+                self.close_connection = self.close_connection or cut is not None
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        return Handler

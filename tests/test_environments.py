@@ -1,0 +1,90 @@
+"""Environments of their own: made once, never half-made, with pip's words when they cannot be made."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quit.environments import READY, cache_folder, ensure_environment, environment_folder
+from quit.errors import MissingDependency
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> str:
+    """A package of our own to install: no index is asked for it."""
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "quit_probe.py").write_text("VALUE = 41\n")
+    (folder / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+        '[project]\nname = "quit-probe"\nversion = "1"\n[tool.setuptools]\npy-modules = ["quit_probe"]\n'
+    )
+    return str(folder)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def value(programs: Path) -> str:
+    clean = {key: text for key, text in os.environ.items() if key != "PYTHONPATH"}
+    command = [str(programs / "python"), "-c", "import quit_probe; print(quit_probe.VALUE)"]
+    return subprocess.run(command, capture_output=True, text=True, env=clean).stdout.strip()
+
+
+@pytest.mark.slow
+def test_an_environment_is_made_once_and_again_when_a_kill_left_it_unfinished(package: str) -> None:
+    said: list[str] = []
+    after: list[Path] = []
+    make = {"requirements": [package, "# a comment"], "after": after.append, "log": said.append}
+    programs = ensure_environment("probe", **make)
+    assert value(programs) == "41"
+    assert not (Path(sys.prefix) / "lib").samefile(programs.parent / "lib")
+    assert ensure_environment("probe", **make) == programs
+    assert len(said) == len(after) == 1 and after[0] == programs.parent
+    (programs.parent / READY).unlink()  # as if killed just before the end
+    (programs.parent / "rubbish").touch()
+    assert ensure_environment("probe", **make) == programs
+    assert len(after) == 2 and not (programs.parent / "rubbish").exists() and value(programs) == "41"
+
+
+@pytest.mark.slow
+def test_what_is_removed_is_gone_and_the_environment_another(package: str) -> None:
+    programs = ensure_environment("probe", [package], remove=["quit-probe"], log=lambda line: None)
+    assert value(programs) == ""
+    assert programs.parent != environment_folder("probe", [package])
+
+
+@pytest.mark.slow
+def test_two_processes_make_it_once(package: str, cache: Path) -> None:
+    code = f"from quit.environments import *; ensure_environment('probe', [{package!r}])"
+    builders = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = "".join(builder.communicate()[0] for builder in builders)
+    assert [builder.returncode for builder in builders] == [0, 0]
+    assert said.count("making the probe environment") == 1
+
+
+@pytest.mark.slow
+def test_pip_says_why_not(tmp_path: Path) -> None:
+    with pytest.raises(MissingDependency, match="no-such-wheel") as raised:
+        ensure_environment("probe", [str(tmp_path / "no-such-wheel-1-py3-none-any.whl")], log=lambda line: None)
+    folder = environment_folder("probe", [str(tmp_path / "no-such-wheel-1-py3-none-any.whl")])
+    assert f"{folder}.log" in str(raised.value) and not (folder / READY).exists()
+
+
+def test_nothing_is_installed_where_that_is_forbidden(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
+    monkeypatch.setenv("QUIT_ENVIRONMENTS", "existing")
+    with pytest.raises(MissingDependency, match="QUIT_ENVIRONMENTS"):
+        ensure_environment("probe", ["numpy"])
+    assert not cache.exists() and cache_folder() == cache
+
+
+def test_comments_do_not_change_the_folder_but_requirements_do(tmp_path: Path) -> None:
+    file = tmp_path / "requirements.txt"
+    file.write_text("# why\nnumpy==2  # because\n\n")
+    assert environment_folder("probe", file) == environment_folder("probe", ["numpy==2"])
+    assert environment_folder("probe", file) != environment_folder("probe", ["numpy==3"])
