@@ -13,16 +13,16 @@ from quit.models.prompting import load_prompt
 from tests.servers.checkpoints import checkpoint
 
 PROMPT = load_prompt("reader")
-HINTS = ["It is a large city.", "It has an iron tower.", "It lies on a river.", "It was besieged once."]
+HINTS = ["It is a large city.", "It has an iron tower.", "It lies on a river."]
 
 
 def _requests(temperature: float = 0.0, sample: int = 0) -> list[ChatRequest]:
-    paths = [path for size in range(1, 4) for path in itertools.permutations(range(4), size)]
+    paths = [path for size in range(1, 4) for path in itertools.permutations(range(3), size)]
     return [
         ChatRequest(
             PROMPT,
             {"context": " ".join(HINTS[place] for place in path), "question": "Which city?"},
-            6,
+            3,
             temperature,
             sample,
             group="q1",
@@ -43,7 +43,7 @@ def model(request: pytest.FixtureRequest) -> Path:
     return checkpoint(request.param, 3)
 
 
-def test_replies_are_those_of_a_model_without_any_cache(model: Path) -> None:
+def test_replies_are_those_of_a_model_asked_for_each_prompt_alone(model: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -59,12 +59,12 @@ def test_replies_are_those_of_a_model_without_any_cache(model: Path) -> None:
             request.messages(), add_generation_prompt=True, return_dict=True, return_tensors="pt", **options
         )
         with torch.inference_mode():
-            made = plain.generate(**ids, do_sample=False, max_new_tokens=6, use_cache=False)
+            made = plain.generate(**ids, do_sample=False, max_new_tokens=3)
         new = made[0, ids["input_ids"].shape[1] :]
         assert reply.text == tokenizer.decode(new, skip_special_tokens=True)
         assert (reply.prompt_tokens, reply.completion_tokens) == (ids["input_ids"].shape[1], len(new))
         whole += reply.prompt_tokens
-    assert generator.computed_tokens < whole / 10, "depth first, all but the last hint and the question is reused"
+    assert generator.computed_tokens < whole / 5, "depth first, all but the last hint and the question is reused"
 
 
 def test_a_reply_does_not_depend_on_what_was_asked_before(model: Path) -> None:
