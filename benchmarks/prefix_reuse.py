@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--orders", nargs="+", choices=ORDERS, default=list(ORDERS))
     parser.add_argument("--caches", nargs="+", type=int, default=[8192, 16384, 65536, 0], help="tokens; 0: no caching")
     parser.add_argument("--concurrency", type=int, default=32)
-    parser.add_argument("--examples", type=int, default=6, help="worked examples in the prefix")
+    parser.add_argument("--examples", type=int, default=5, help="worked examples in the prefix")
     parser.add_argument("--block", type=int, default=32)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--hidden", type=int, default=256)
@@ -158,13 +158,13 @@ def main() -> None:
         with VllmServer(
             folder, NAME, cache_tokens=cache or None, caching=cache > 0, block=options.block, max_len=4096
         ) as server:
-            for order in options.orders:
+            for order in options.orders if cache else options.orders[:1]:  # without a cache the order changes nothing
                 todo = prompts(options.file, options.questions, order, options.examples, options.seed)
                 tokens = [
                     tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
                     for messages in todo
                 ]
-                if order != options.orders[0] and cache:
+                if order != options.orders[0]:
                     server.restart()
                 before = server.metrics()["prompt_tokens_computed"]
                 times = measure(server.base_url, todo, options.concurrency)

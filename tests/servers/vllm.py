@@ -78,7 +78,7 @@ class VllmServer:
         dtype: str = "float32",
         more: Sequence[str] = (),
         log: Path | None = None,
-        timeout: float = 240.0,
+        timeout: float = 300.0,
     ) -> None:
         self.name = name
         self.port = free_port()
