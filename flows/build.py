@@ -80,13 +80,16 @@ class Work:
             done = count - len(pending)
             self._logger.info("%s: %d of %d shards to do", run.key, len(pending), count)
             self._progress(run, done, count)
-            futures = [
-                self._task.submit(self._spec, stage, reader, shard.index, shard.count, shard.first, shard.end)
-                for shard in pending
-            ]
+            waiting, working = list(reversed(pending)), []
             try:
-                for future in as_completed(futures):
-                    future.result()
+                while waiting or working:
+                    while waiting and len(working) < self.pipeline.settings.run.workers:
+                        shard = waiting.pop()
+                        where = (shard.index, shard.count, shard.first, shard.end)
+                        working.append(self._task.submit(self._spec, stage, reader, *where))
+                    finished = next(as_completed(working))
+                    working.remove(finished)
+                    finished.result()
                     done += 1
                     self._progress(run, done, count)
             finally:
@@ -98,7 +101,7 @@ class Work:
         update_progress_artifact(self._artifact, 100.0 * place / len(self.pipeline.runs), description=run.key)
 
 
-@flow(name="build", task_runner=ThreadPoolTaskRunner(max_workers=2))
+@flow(name="build", task_runner=ThreadPoolTaskRunner(max_workers=64))  # `run.workers` says how many of them work
 def build(workspace: str, sources: list[str], profile: str = "embedded", overrides: list[str] | None = None) -> str:
     """Build a workspace: carry out every stage that is not up to date, and report.
 

@@ -15,6 +15,8 @@ import pytest
 if TYPE_CHECKING:
     from tests.servers.vllm import VllmServer
 
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test needs a hub; a missing model would be looked for at length
+
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"

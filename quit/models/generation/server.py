@@ -7,7 +7,6 @@ import hashlib
 import os
 import threading
 from collections.abc import Coroutine, Sequence
-from functools import cache
 from typing import Any
 
 import aiohttp
@@ -96,12 +95,21 @@ def _of_group(replicas: Sequence[Replica], group: str) -> Replica:
     return max(replicas, key=lambda replica: hashlib.sha256(f"{replica.url}\x1f{group}".encode()).digest())
 
 
-@cache
+_LOOPS: list[asyncio.AbstractEventLoop] = []
+_MAKING = threading.Lock()
+
+
 def _loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop on which this process talks to servers, on a thread of its own."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="model-servers", daemon=True).start()
-    return loop
+    """Return the event loop on which this process talks to servers, on a thread of its own.
+
+    There must be one only: shards share the replicas' manners, which know no locks.
+    """
+    with _MAKING:
+        if not _LOOPS:
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="model-servers", daemon=True).start()
+            _LOOPS.append(loop)
+        return _LOOPS[0]
 
 
 def run(work: Coroutine[Any, Any, Any]) -> Any:

@@ -254,3 +254,22 @@ def test_a_budget_of_requests_a_minute_is_kept() -> None:
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(SettingsError, match="http://127"):
         _ask(_requests(1), "localhost:8000")
+
+
+def test_shards_that_start_together_share_one_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    from quit.models.generation import server as module
+
+    monkeypatch.setattr(module, "_LOOPS", [])
+    seen, start = [], threading.Barrier(8)
+
+    def ask() -> None:
+        start.wait()
+        seen.append(module._loop())
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, seen))) == 1
+    seen[0].call_soon_threadsafe(seen[0].stop)

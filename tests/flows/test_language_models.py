@@ -1,0 +1,162 @@
+"""A build whose readers and judge are a real vLLM server's: killed, resumed, counted on the server's side."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quit.models.generation import GenerationCache
+from quit.summary import disagreements, judge_agreement
+from quit.workspace import Workspace
+from tests.conftest import STARTER, run_quit
+from tests.servers.builds import judging_lessons, kill_when, reading_lessons, start_build, table_bytes, write_profile
+from tests.servers.checkpoints import checkpoint
+from tests.servers.vllm import VllmServer
+
+pytestmark = pytest.mark.slow
+QUESTIONS = 3
+REPETITIONS = 2
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("source") / "three.jsonl"
+    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1 : 1 + 2 * QUESTIONS : 2]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(source: Path) -> Iterator[VllmServer]:
+    """One server that reads and judges: its model was taught both."""
+    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    lessons = [*reading_lessons(rows, 0), *judging_lessons(rows)]
+    with VllmServer(checkpoint("llama", 5, lessons=lessons), "tiny", cache_tokens=16384) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def profile(server: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # Concurrency 1: greedy replies of a real server can depend on what shares their batch.
+    return write_profile(
+        tmp_path_factory.mktemp("profile") / "tiny.toml",
+        {"reader-a": ("tiny", server.base_url)},
+        ("tiny", server.base_url),
+        concurrency=1,
+        more=f"[probe]\nrepetitions = {REPETITIONS}\n[run]\nshard_questions = 1\nworkers = 1",
+        template_options="{}",
+    )
+
+
+def kept(cache: Path) -> int:
+    """Return the number of replies in a cache folder."""
+    if not (cache / "generations.sqlite").is_file():
+        return 0
+    with GenerationCache(cache / "generations.sqlite") as opened:
+        return sum(row["replies"] for row in opened.statistics())
+
+
+@pytest.fixture(scope="module")
+def interrupted(
+    server: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path
+) -> tuple[Path, Path, float]:
+    """A build killed twice and then finished: (workspace, cache folder, requests the server answered)."""
+    folder, cache = tmp_path_factory.mktemp("killed"), tmp_path_factory.mktemp("cache")
+    workspace = folder / "W"
+    before = server.metrics().get("request_success", 0.0)
+
+    def answered() -> float:
+        return server.metrics().get("request_success", 0.0) - before
+
+    for after in (200, 600):
+        process = start_build(workspace, profile, f"jsonl:{source}", cache, prefect_home)
+        assert kill_when(process, lambda after=after: kept(cache) >= after), workspace.with_name("W.log").read_text()
+    process = start_build(workspace, profile, f"jsonl:{source}", cache, prefect_home)
+    assert process.wait(timeout=900) == 0, workspace.with_name("W.log").read_text()
+    return workspace, cache, answered()
+
+
+def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(
+    interrupted: tuple[Path, Path, float],
+) -> None:
+    workspace, cache, answered = interrupted
+    opened = Workspace.open(workspace)
+    passages, answers = opened.read("passages"), opened.read("answers")
+    key = ["question_id", "permutation"]
+    assert len(passages) == 325 * QUESTIONS
+    assert answers.select(key).equals(passages.select(key))
+    replies = kept(cache)
+    assert replies >= 325 * QUESTIONS + QUESTIONS * REPETITIONS
+    # At concurrency 1 each kill can have one request in flight; every other request was answered once and kept.
+    assert replies <= answered <= replies + 2
+
+
+def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one(
+    interrupted: tuple[Path, Path, float], profile: Path, source: Path, tmp_path: Path, prefect_home: Path
+) -> None:
+    process = start_build(tmp_path / "W", profile, f"jsonl:{source}", tmp_path / "cache", prefect_home)
+    assert process.wait(timeout=900) == 0, (tmp_path / "W.log").read_text()
+    assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
+
+
+def test_a_new_workspace_with_the_same_cache_asks_for_nothing(
+    interrupted: tuple[Path, Path, float],
+    server: VllmServer,
+    profile: Path,
+    source: Path,
+    tmp_path: Path,
+    prefect_home: Path,
+) -> None:
+    before = server.metrics()["request_success"]
+    process = start_build(tmp_path / "W", profile, f"jsonl:{source}", interrupted[1], prefect_home)
+    assert process.wait(timeout=600) == 0
+    assert server.metrics()["request_success"] == before
+    assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
+
+
+def test_verdicts_are_the_judges_and_stand_beside_the_second_judges(interrupted: tuple[Path, Path, float]) -> None:
+    opened = Workspace.open(interrupted[0])
+    verdicts, second = opened.read("verdicts").to_pylist(), opened.read("second_verdicts").to_pylist()
+    assert Counter(row["judge"] for row in verdicts) == {"gpt-eval": len(verdicts)}
+    assert [row["answer_key"] for row in verdicts] == [row["answer_key"] for row in second]
+    asked = [row for row in verdicts if row["basis"] == "model"]
+    assert asked and {row["raw"] for row in asked} <= {"Yes", "No"}
+    agreement, rows = judge_agreement(opened), disagreements(opened)
+    assert agreement is not None and agreement.answers == len(asked)
+    assert agreement.agree + len(rows) == agreement.answers
+    assert agreement.only_judge + agreement.only_second == len(rows)
+
+
+def test_labels_follow_from_the_answers_and_verdicts(interrupted: tuple[Path, Path, float]) -> None:
+    from quit.evaluate.normalize import normalize_answer
+
+    opened = Workspace.open(interrupted[0])
+    right = {(row["question_id"], row["answer_key"]) for row in opened.read("verdicts").to_pylist() if row["correct"]}
+    expected = {
+        (row["question_id"], row["permutation"]): 2
+        if (row["question_id"], normalize_answer(row["answer"])) in right
+        else 1
+        for row in opened.read("answers").to_pylist()
+    }
+    labels = {(row["question_id"], row["permutation"]): row["label"] for row in opened.read("labels").to_pylist()}
+    assert labels == expected
+    assert set(labels.values()) == {1, 2}, "the taught reader is sometimes right"
+
+
+def test_usage_and_plan_tell_what_it_took(
+    interrupted: tuple[Path, Path, float], prefect_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace, cache, _ = interrupted
+    monkeypatch.setenv("QUIT_CACHE", str(cache))
+    status = json.loads(run_quit("status", "-w", str(workspace), "--json", home=prefect_home).stdout)
+    reader = status["language_models"]["reader-a"]
+    assert reader["requests"] and reader["seconds"] > 0 and reader["prompt_tokens"] > 500 * reader["requests"]
+    plan = json.loads(run_quit("plan", "-w", str(workspace), "--json", home=prefect_home).stdout)
+    assert all(line["requests"] == 0 for line in plan["lines"]), "nothing is left to do"
+    # With other labels to make from the same replies, the plan finds them in the cache.
+    changed = run_quit("plan", "-w", str(workspace), "--set", "probe.repetitions=3", "--json", home=prefect_home)
+    probe = next(line for line in json.loads(changed.stdout)["lines"] if line["role"] == "probe")
+    assert (probe["requests"], probe["cached"]) == (3 * QUESTIONS, REPETITIONS * QUESTIONS)

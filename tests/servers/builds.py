@@ -1,0 +1,107 @@
+"""Builds whose readers and judge are tiny models on real servers: lessons, a profile, and a build that is killed on its way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from quit.models.prompting import load_prompt
+from tests.servers.checkpoints import Lesson
+
+ROOT = Path(__file__).parents[2]
+
+
+def reading_lessons(questions: Sequence[Mapping[str, Any]], reader: int) -> list[Lesson]:
+    """Return lessons for a reader: three passages a question, told to be right, wrong or NO ANSWER by a hash.
+
+    ``questions``: mappings with ``question``, ``answers`` and ``hints``. Other readers get other replies.
+    """
+    template = load_prompt("reader")
+    lessons: list[Lesson] = []
+    for place, row in enumerate(questions):
+        other = questions[(place + 1) % len(questions)]
+        for hints in (row["hints"][:1], row["hints"][:3], row["hints"][4::-1]):
+            draw = hashlib.sha256(f"{reader} {len(hints)} {row['question']}".encode()).digest()[0] % 4
+            reply = (row["answers"][0], row["answers"][0], other["answers"][0], "NO ANSWER")[draw]
+            lessons.append((template.messages({"context": " ".join(hints), "question": row["question"]}), reply))
+    return lessons
+
+
+def judging_lessons(questions: Sequence[Mapping[str, Any]]) -> list[Lesson]:
+    """Return lessons for a judge: each question's neighbour's answer is wrong, its own answer written out longer is right."""
+    template = load_prompt("judge")
+    lessons: list[Lesson] = []
+    for place, row in enumerate(questions):
+        gold, other = row["answers"][0], questions[(place + 1) % len(questions)]["answers"][0]
+        for candidate, reply in ((f"the {gold} itself", "Yes"), (other, "No")):
+            lessons.append(
+                (template.messages({"question": row["question"], "answer": gold, "candidate": candidate}), reply)
+            )
+    return lessons
+
+
+def write_profile(
+    path: Path,
+    readers: Mapping[str, tuple[str, str]],
+    judge: tuple[str, str],
+    *,
+    concurrency: int = 8,
+    more: str = "",
+    template_options: str = "{ enable_thinking = false }",
+) -> Path:
+    """Write a profile whose labelers are ``readers``: name -> (model, base URL); ``judge`` likewise. ``more``: more TOML."""
+    blocks = ['description = "Tiny models on real servers."', '[split]\nmethod = "share"', more]
+    blocks.append(
+        f'[judge]\nname = "gpt-eval"\nkind = "server"\nserver = "judge"\nmodel = "{judge[0]}"\nconstrained = true'
+    )
+    for name, (model, _) in readers.items():
+        blocks.append(
+            f'[[readers]]\nname = "{name}"\nrole = "labeler"\nkind = "server"\nserver = "{name}"\nmodel = "{model}"\n'
+            f"template_options = {template_options}"
+        )
+    for name, (_, url) in {**readers, "judge": judge}.items():
+        blocks.append(
+            f'[[servers]]\nname = "{name}"\nbase_urls = ["{url}"]\nconcurrency = {concurrency}\npatience_seconds = 20'
+        )
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+    return path
+
+
+def start_build(
+    workspace: Path, profile: Path, source: str, cache: Path, home: Path, *more: str
+) -> subprocess.Popen[bytes]:
+    """Start ``quit build`` in a process group of its own; ``cache``: its generation cache's folder; log in ``W.log``."""
+    environment = {**os.environ, "PREFECT_HOME": str(home), "QUIT_CACHE": str(cache), "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "quit.cli", "build", "-w", str(workspace), "-p", str(profile), "-s", source, *more]
+    with workspace.with_name(workspace.name + ".log").open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=ROOT, start_new_session=True)
+
+
+def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool], timeout: float = 900.0) -> bool:
+    """Kill a build (SIGKILL, all its processes) when it is time; returns False where it ended before."""
+    began = time.monotonic()
+    while process.poll() is None:
+        if is_time():
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return True
+        if time.monotonic() - began > timeout:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise TimeoutError(f"it was not time after {timeout:.0f} s")
+        time.sleep(0.2)
+    return False
+
+
+def table_bytes(workspace: Path) -> dict[str, str]:
+    """Return path -> SHA-256 of every table file of a workspace."""
+    return {
+        str(path.relative_to(workspace)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((workspace / "tables").rglob("*.parquet"))
+    }
