@@ -12,6 +12,7 @@ import typer
 from quit import __version__
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
+from quit.override_commands import override
 
 app = typer.Typer(
     name="quit",
@@ -208,6 +209,8 @@ def doctor(
     if not all(check.ok for check in checks):
         raise typer.Exit(1)
 
+
+app.add_typer(override, name="override")
 
 evaluate = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
 app.add_typer(evaluate, name="evaluate")

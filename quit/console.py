@@ -149,6 +149,18 @@ def print_exports(out: Path, manifests: Sequence[Any]) -> None:
         _OUT.print(f"{out / manifest.format}: {len(manifest.files)} files, {size / 1e6:,.1f} MB")
 
 
+def describe_override(row: dict[str, Any]) -> str:
+    """Return one override as a line: what, which, who, when, why."""
+    which = "".join(f" {row[key]!r}" for key in ("span", "answer") if row[key])
+    return f"{row['decision']} {row['hint_id'] or ''}{which}, by {row['by']} at {row['created_at']} ({row['reason']})"
+
+
+def print_override(row: dict[str, Any]) -> None:
+    """Print one override as a line; one that was replaced or withdrawn says so."""
+    mark = "" if row["in_force"] else " (no more)"
+    _OUT.print(f"Override {row['override_id']}{mark}: {escape(describe_override(row))}", soft_wrap=True)
+
+
 def print_question(told: dict[str, Any], passages: int) -> None:
     """Print one question's story; ``passages`` limits how many passages are listed (0: all)."""
     question = told["question"]
@@ -172,9 +184,13 @@ def print_question(told: dict[str, Any], passages: int) -> None:
         table.add_row(str(hint["rank"]) if hint["selected"] else "", value, escape(hint["hint"]), escape(hint["file"]))
     _OUT.print(table)
     for leak in told["leak_findings"]:
+        said = "; overridden: no leak" if leak["overridden"] else ""
         _OUT.print(
-            f"Leak in {leak['hint_id']}: {escape(leak['span'])!r} for {escape(leak['answer'])!r} ({leak['method']}, {leak['probability']:.2f})"
+            f"Leak in {leak['hint_id']}: {escape(leak['span'])!r} for {escape(leak['answer'])!r} "
+            f"({leak['method']}, {leak['probability']:.2f}{said})"
         )
+    for row in told["overrides"]:
+        print_override(row)
     if told["description"]:
         described = told["description"]
         _OUT.print(

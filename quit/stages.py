@@ -42,8 +42,9 @@ class Stage:
 
     ``inputs``: tables it gets shard by shard; ``whole``: tables it gets whole. ``sections``: settings in its fingerprint.
     ``models``: models in its fingerprint (``reader``: its own, ``readers``: all). ``scope``: ``shard`` or ``collection``
-    (one task). ``per_reader``: it runs once a reader, so a new reader leaves the others' answers alone. ``version`` rises
-    whenever the same inputs would give other rows.
+    (one task). ``per_reader``: it runs once a reader, so a new reader leaves the others' answers alone. ``overrides``: the kind
+    of overrides it heeds; it gets those in force as the whole table ``overrides``. ``version`` rises whenever the same inputs
+    would give other rows.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Stage:
     models: tuple[str, ...] = ()
     scope: Literal["shard", "collection"] = "shard"
     per_reader: bool = False
+    overrides: str | None = None
     version: int = 1
     doc: str = ""
 
@@ -69,6 +71,7 @@ def _filter(tables: Tables, context: Context) -> dict[str, pa.Table]:
         models.encoder,
         settings.leakage,
         settings.convergence.hints,
+        context.whole["overrides"],
     )
 
 
@@ -168,6 +171,8 @@ STAGES: tuple[Stage, ...] = (
         outputs=("leak_findings", "usable_hints", "rejects"),
         sections=("leakage", "convergence.hints"),
         models=("leak_rules", "equivalence", "encoder"),
+        overrides="leak",
+        version=2,
         doc="Discard questions whose hints give the answer away.",
     ),
     Stage(
