@@ -22,7 +22,7 @@ from quit.errors import InputError, SettingsError
 from quit.ids import content_hash
 from quit.models.factory import Models, identities, reader_identity
 from quit.overrides import decisions, in_force
-from quit.settings import Settings, load, parse
+from quit.settings import PLACES, Settings, load, parse
 from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
 from quit.stages import STAGES, Context, Stage
 from quit.workspace import WHOLE, Range, Workspace, ranges
@@ -224,6 +224,8 @@ class Pipeline:
             value: Any = whole
             for step in section.split("."):
                 value = value[step]
+            if isinstance(value, dict):
+                value = {key: one for key, one in value.items() if f"{section}.{key}" not in PLACES}
             found[section] = value
         return found
 

@@ -91,7 +91,7 @@ def _rank(tables: Tables, context: Context) -> dict[str, pa.Table]:
 
 def _describe(tables: Tables, context: Context) -> dict[str, pa.Table]:
     models, settings = context.models, context.settings
-    made = describe(
+    return describe(
         tables["questions"],
         tables["ranked_hints"],
         models.question_types,
@@ -99,7 +99,6 @@ def _describe(tables: Tables, context: Context) -> dict[str, pa.Table]:
         settings.question_type,
         settings.difficulty,
     )
-    return {"descriptions": made}
 
 
 def _reader(name: str, context: Context):
@@ -191,7 +190,7 @@ STAGES: tuple[Stage, ...] = (
         4,
         _describe,
         inputs=("questions", "ranked_hints"),
-        outputs=("descriptions",),
+        outputs=("descriptions", "rejects"),
         sections=("question_type", "difficulty"),
         models=("question_types", "difficulty", "encoder"),
         scope="collection",

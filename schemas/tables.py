@@ -333,7 +333,7 @@ TABLES: dict[str, Table] = {
             "What was left out, by which stage and why. Nothing is dropped silently.",
             (
                 Column("stage", TEXT, "The stage that rejected it."),
-                Column("kind", TEXT, "`record`, `question` or `hint`."),
+                Column("kind", TEXT, "`record`, `question`, `hint` or `document` (of a corpus)."),
                 Column("reason", TEXT, "A short code, such as `too_few_hints`."),
                 Column("detail", TEXT, "What was wrong, in words."),
                 Column("source", TEXT, "Source kind, where known.", nullable=True),

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 import schemas
-from quit.construct.leak_rules import VERSION, lexical_leaks, stem
-from quit.evaluate.normalize import STOP_WORDS, normalize_answer, word_spans
+from quit.construct.leak_rules import VERSION, lexical_leaks
+from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 from quit.evaluate.normalize import words as words_of
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
