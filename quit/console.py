@@ -22,7 +22,7 @@ from rich.table import Table
 
 from quit.pipeline import Pipeline, StageRun
 from quit.settings import Loaded
-from quit.summary import funnel, labels_by_hints, readers_table, status
+from quit.summary import funnel, labels_by_hints, readers_table, status, type_agreement
 from quit.workspace import Workspace
 
 _OUT = Console(highlight=False)
@@ -115,6 +115,12 @@ def print_summary(workspace: Workspace) -> None:
     for name, passages, none, right in readers_table(workspace):
         table.add_row(name, f"{passages:,}", f"{none / passages:.1%}", f"{right / passages:.1%}")
     _OUT.print(table)
+    typed, coarse, fine = type_agreement(workspace)
+    if typed:
+        _OUT.print(
+            f"\nQuestion types: of {typed:,} that a source names, the classifier agrees on {coarse / typed:.1%} (coarse) "
+            f"and {fine / typed:.1%} (fine)."
+        )
     path = escape(str(workspace.path))
     _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:")
     with workspace.connect() as connection:

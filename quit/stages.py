@@ -194,6 +194,7 @@ STAGES: tuple[Stage, ...] = (
         sections=("question_type", "difficulty"),
         models=("question_types", "difficulty", "encoder"),
         scope="collection",
+        version=2,
         doc="Question type and difficulty.",
     ),
     Stage(

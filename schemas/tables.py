@@ -196,6 +196,8 @@ TABLES: dict[str, Table] = {
                 Column("fine", TEXT, "Fine type, such as `country:Country`."),
                 Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
                 Column("type_producer", TEXT, "`source` or the identity of the classifier."),
+                Column("classifier_coarse", TEXT, "What the classifier says, whoever is believed.", nullable=True),
+                Column("classifier_fine", TEXT, "What the classifier says, whoever is believed.", nullable=True),
                 Column(
                     "answerability", REAL, "max s_i: best score of a retrieved passage for holding the answer, 0 to 1."
                 ),

@@ -56,6 +56,8 @@ def describe(
                 "fine": typed.fine,
                 "type_confidence": typed.confidence,
                 "type_producer": typed.producer,
+                "classifier_coarse": typed.classifier_coarse,
+                "classifier_fine": typed.classifier_fine,
                 **asdict(made),
                 "difficulty_producer": complexity.identity,
             }

@@ -14,6 +14,7 @@ from quit.construct.difficulty import RetrievalComplexity
 from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
 from quit.models.factory import difficulty_identity
+from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Difficulty, QuestionType, Settings
 
 PASSAGES = [
@@ -76,7 +77,7 @@ def _tables():
 
 
 def _describe(encoder, settings: Difficulty):
-    return describe(*_tables(), None, encoder, QuestionType(), settings)
+    return describe(*_tables(), QuestionTypeClassifier(encoder), encoder, QuestionType(), settings)
 
 
 @pytest.fixture
