@@ -12,6 +12,7 @@ import typer
 from quit import __version__
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
+from quit.commands.overrides import override
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
 
@@ -258,6 +259,8 @@ def plan(
         print_plan(made)
 
 
+app.add_typer(override, name="override")
+
 evaluate = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
 app.add_typer(evaluate, name="evaluate")
 
@@ -287,14 +290,25 @@ def evaluate_leakage(
 
 @evaluate.command("question-type")
 def evaluate_question_type(
-    labels: Annotated[Path, typer.Argument(help="File in the TREC format: LOC:city Which city ...")],
+    labels: Annotated[
+        Path | None, typer.Argument(help="File in the TREC format: LOC:city Which city ...", show_default=False)
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", "-s", help="Or KIND:PATH of a source that names question types.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accuracy of the question types, coarse and fine."""
+    """Accuracy of the question types on labelled questions, or their agreement with a source's own types."""
     from quit.evaluate import instruments
+    from quit.sources import parse_source
 
+    if (labels is None) == (source is None):
+        raise SettingsError("Name either a file in the TREC format or a source: --source wikihint:FILE.")
     models, _ = _instruments()
-    _print_figures(instruments.question_type(labels, models), as_json)
+    if labels is not None:
+        _print_figures(instruments.question_type(labels, models), as_json)
+    else:
+        _print_figures(instruments.question_type_agreement(parse_source(source), models), as_json)
 
 
 @evaluate.command("convergence")

@@ -24,7 +24,7 @@ from rich.table import Table
 from quit.pipeline import Pipeline, StageRun
 from quit.plan import Plan
 from quit.settings import Loaded
-from quit.summary import JudgeAgreement, funnel, judge_agreement, labels_by_hints, readers_table, status
+from quit.summary import JudgeAgreement, funnel, judge_agreement, labels_by_hints, readers_table, status, type_agreement
 from quit.usage import totals
 from quit.workspace import Workspace
 
@@ -157,6 +157,12 @@ def print_summary(workspace: Workspace) -> None:
     agreement = judge_agreement(workspace)
     if agreement:
         _OUT.print(f"\n{agreement.sentence()}")
+    typed, coarse, fine = type_agreement(workspace)
+    if typed:
+        _OUT.print(
+            f"\nQuestion types: of {typed:,} that a source names, the classifier agrees on {coarse / typed:.1%} (coarse) "
+            f"and {fine / typed:.1%} (fine)."
+        )
     path = escape(str(workspace.path))
     _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:")
     with workspace.connect() as connection:
@@ -233,6 +239,18 @@ def print_exports(out: Path, manifests: Sequence[Any]) -> None:
         _OUT.print(f"{out / manifest.format}: {len(manifest.files)} files, {size / 1e6:,.1f} MB")
 
 
+def describe_override(row: dict[str, Any]) -> str:
+    """Return one override as a line: what, which, who, when, why."""
+    which = "".join(f" {row[key]!r}" for key in ("span", "answer") if row[key])
+    return f"{row['decision']} {row['hint_id'] or ''}{which}, by {row['by']} at {row['created_at']} ({row['reason']})"
+
+
+def print_override(row: dict[str, Any]) -> None:
+    """Print one override as a line; one that was replaced or withdrawn says so."""
+    mark = "" if row["in_force"] else " (no more)"
+    _OUT.print(f"Override {row['override_id']}{mark}: {escape(describe_override(row))}", soft_wrap=True)
+
+
 def print_question(told: dict[str, Any], passages: int) -> None:
     """Print one question's story; ``passages`` limits how many passages are listed (0: all)."""
     question = told["question"]
@@ -256,9 +274,13 @@ def print_question(told: dict[str, Any], passages: int) -> None:
         table.add_row(str(hint["rank"]) if hint["selected"] else "", value, escape(hint["hint"]), escape(hint["file"]))
     _OUT.print(table)
     for leak in told["leak_findings"]:
+        said = "; overridden: no leak" if leak["overridden"] else ""
         _OUT.print(
-            f"Leak in {leak['hint_id']}: {escape(leak['span'])!r} for {escape(leak['answer'])!r} ({leak['method']}, {leak['probability']:.2f})"
+            f"Leak in {leak['hint_id']}: {escape(leak['span'])!r} for {escape(leak['answer'])!r} "
+            f"({leak['method']}, {leak['probability']:.2f}{said})"
         )
+    for row in told["overrides"]:
+        print_override(row)
     if told["description"]:
         described = told["description"]
         _OUT.print(

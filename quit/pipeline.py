@@ -21,7 +21,8 @@ from quit.construct.collect import collect
 from quit.errors import InputError, SettingsError
 from quit.ids import content_hash
 from quit.models.factory import Models, identities, reader_identity
-from quit.settings import Settings, load, parse
+from quit.overrides import decisions, in_force
+from quit.settings import PLACES, Settings, load, parse
 from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
 from quit.stages import STAGES, Context, Stage
 from quit.usage import record
@@ -45,24 +46,29 @@ class StageRun:
 class BuildSpec:
     """Everything a worker needs to carry out a part of a build; hashable and serialisable.
 
-    ``settings`` is the JSON of the effective settings, ``sources`` are ``kind:path`` with absolute paths.
+    ``settings`` is the JSON of the effective settings, ``sources`` are ``kind:path`` with absolute paths, ``decided`` is how many
+    parts of the log of overrides count: what people add later is for the next build.
     """
 
     workspace: str
     settings: str
     sources: tuple[str, ...]
+    decided: int
 
 
 class Pipeline:
     """One build of one workspace."""
 
-    def __init__(self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef]) -> None:
+    def __init__(
+        self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef], decided: int | None = None
+    ) -> None:
         if not settings.labelers:
             raise SettingsError("The profile names no reader with role 'labeler'; labels need at least one.")
         self.workspace = workspace
         self.settings = settings
         self.sources = tuple(sources)
         self.models = Models(settings)
+        self.decided = len(workspace.log_files("overrides")) if decided is None else decided
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
 
@@ -95,6 +101,8 @@ class Pipeline:
                 ]
             else:
                 inputs = [[name, [made[key] for key in makers[name]]] for name in (*stage.inputs, *stage.whole)]
+            if stage.overrides:
+                inputs.append(["overrides", decisions(self.overrides_of(stage))])
             made[run.key] = content_hash(
                 inputs, stage.name, stage.version, self._settings_of(stage), self._models_of(run), size=8
             )
@@ -102,6 +110,14 @@ class Pipeline:
                 if name != "rejects":
                     makers.setdefault(name, []).append(run.key)
         return made
+
+    def overrides_of(self, stage: Stage) -> pa.Table:
+        """Return the overrides in force that a stage heeds, as they were when this build was planned."""
+        return in_force(self._overrides, stage.overrides)
+
+    @cached_property
+    def _overrides(self) -> pa.Table:
+        return self.workspace.read_log("overrides", self.decided)
 
     def folder(self, run: StageRun) -> Path:
         """Return the folder of a stage run's tables."""
@@ -139,6 +155,8 @@ class Pipeline:
         else:
             tables = {name: self.workspace.read(name, shard) for name in stage.inputs}
             whole = {name: self._read_whole(name) for name in stage.whole}
+            if stage.overrides:
+                whole["overrides"] = self.overrides_of(stage)
             made = stage.run(tables, Context(whole, self.settings, self.models, run.reader))
         self.workspace.write_part(self.folder(run), shard, {name: made[name] for name in stage.outputs})
         return len(made[stage.outputs[0]])
@@ -185,6 +203,7 @@ class Pipeline:
             str(self.workspace.path.resolve()),
             self.settings.model_dump_json(),
             tuple(f"{source.kind}:{source.path.resolve()}" for source in self.sources),
+            self.decided,
         )
 
     def _collect(self) -> dict[str, pa.Table]:
@@ -210,6 +229,8 @@ class Pipeline:
             value: Any = whole
             for step in section.split("."):
                 value = value[step]
+            if isinstance(value, dict):
+                value = {key: one for key, one in value.items() if f"{section}.{key}" not in PLACES}
             found[section] = value
         return found
 
@@ -262,4 +283,4 @@ def pipeline_of(spec: BuildSpec) -> Pipeline:
     if spec in _PIPELINES:
         return _PIPELINES[spec]
     sources = [parse_source(text) for text in spec.sources]
-    return _remember(Pipeline(Workspace.open(spec.workspace), parse(json.loads(spec.settings)), sources))
+    return _remember(Pipeline(Workspace.open(spec.workspace), parse(json.loads(spec.settings)), sources, spec.decided))

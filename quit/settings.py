@@ -74,7 +74,16 @@ class QuestionType(Section):
 class Difficulty(Section):
     """Difficulty by reference-based retrieval complexity (3.1.3; Gabburo et al. 2024)."""
 
+    corpus: str = Field(
+        "",
+        description="Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the collection's "
+        "own hints. Its content, not its path, is part of the fingerprint.",
+    )
     top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
+    depth: int = Field(100, ge=1, description="Passages that BM25 and the encoder each give to the fusion.")
+    fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
+    bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long passages are held back.")
     answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: score from which a passage holds the answer.")
     unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of passage and answer up to which s_i is 0.")
     telling: float = Field(
@@ -82,6 +91,10 @@ class Difficulty(Section):
     )
     medium_from: float = Field(0.55, ge=0, le=1, description="Difficulty from which the bin is `medium`.")
     hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
+
+
+PLACES = ("difficulty.corpus",)
+"""Settings that say where something lies: it may be moved, so its content is part of a fingerprint, not its path."""
 
 
 class Probe(Section):
@@ -177,7 +190,19 @@ class Models(Section):
     """Which model stands behind each protocol."""
 
     encoder: Literal["minilm"] = Field("minilm", description="Texts to vectors.")
-    equivalence: Literal["embedded"] = Field("embedded", description="Answer equivalence.")
+    equivalence: Literal["embedded", "bem"] = Field(
+        "embedded",
+        description="Answer equivalence of leakage, judge and probe: `embedded` ships with the program, `bem` is the paper's.",
+    )
+    bem_checkpoint: str = Field(
+        "kortukov/answer-equivalence-bem",
+        min_length=1,
+        description="BEM: a name on the Hugging Face hub, or a local folder.",
+    )
+    bem_revision: str = Field(
+        "main", min_length=1, description="BEM: the hub's revision; name a commit, for a branch may move on."
+    )
+    bem_device: Literal["auto", "cpu", "cuda"] = Field("auto", description="BEM: `auto` is a GPU where there is one.")
 
 
 class ReaderSettings(LanguageModel):

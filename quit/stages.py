@@ -42,9 +42,11 @@ class Stage:
     """One stage.
 
     ``inputs``: tables it gets shard by shard; ``whole``: tables it gets whole. ``sections``: settings in its fingerprint.
-    ``models``: models in its fingerprint (``reader``: its own, ``readers``: all, ``labelers``: the labelers' names). ``scope``: ``shard`` or ``collection``
-    (one task). ``per_reader``: it runs once a reader, so a new reader leaves the others' answers alone. ``version`` rises
-    whenever the same inputs would give other rows.
+    ``models``: models in its fingerprint (``reader``: its own, ``readers``: all, ``labelers``: the
+    labelers' names). ``scope``: ``shard`` or ``collection``
+    (one task). ``per_reader``: it runs once a reader, so a new reader leaves the others' answers alone. ``overrides``: the kind
+    of overrides it heeds; it gets those in force as the whole table ``overrides``. ``version`` rises whenever the same inputs
+    would give other rows.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Stage:
     models: tuple[str, ...] = ()
     scope: Literal["shard", "collection"] = "shard"
     per_reader: bool = False
+    overrides: str | None = None
     version: int = 1
     doc: str = ""
 
@@ -70,6 +73,7 @@ def _filter(tables: Tables, context: Context) -> dict[str, pa.Table]:
         models.encoder,
         settings.leakage,
         settings.convergence.hints,
+        context.whole["overrides"],
     )
 
 
@@ -89,7 +93,7 @@ def _rank(tables: Tables, context: Context) -> dict[str, pa.Table]:
 
 def _describe(tables: Tables, context: Context) -> dict[str, pa.Table]:
     models, settings = context.models, context.settings
-    made = describe(
+    return describe(
         tables["questions"],
         tables["ranked_hints"],
         models.question_types,
@@ -97,7 +101,6 @@ def _describe(tables: Tables, context: Context) -> dict[str, pa.Table]:
         settings.question_type,
         settings.difficulty,
     )
-    return {"descriptions": made}
 
 
 def _reader(name: str, context: Context):
@@ -174,6 +177,8 @@ STAGES: tuple[Stage, ...] = (
         outputs=("leak_findings", "usable_hints", "rejects"),
         sections=("leakage", "convergence.hints"),
         models=("leak_rules", "equivalence", "encoder"),
+        overrides="leak",
+        version=2,
         doc="Discard questions whose hints give the answer away.",
     ),
     Stage(
@@ -192,10 +197,11 @@ STAGES: tuple[Stage, ...] = (
         4,
         _describe,
         inputs=("questions", "ranked_hints"),
-        outputs=("descriptions",),
+        outputs=("descriptions", "rejects"),
         sections=("question_type", "difficulty"),
         models=("question_types", "difficulty", "encoder"),
         scope="collection",
+        version=2,
         doc="Question type and difficulty.",
     ),
     Stage(

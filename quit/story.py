@@ -6,6 +6,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.ids import passage_id
+from quit.overrides import listed
 from quit.workspace import Workspace
 
 
@@ -68,6 +69,7 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
             "leak_findings": rows(
                 f"SELECT * EXCLUDE (question_id) {mine.format('leak_findings')} ORDER BY hint_id", identity
             ),
+            "overrides": listed(workspace, identity),
             "description": (rows(f"SELECT * EXCLUDE (question_id) {mine.format('descriptions')}", identity) or [None])[
                 0
             ],

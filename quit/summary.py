@@ -99,6 +99,18 @@ def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
         ).fetchall()
 
 
+def type_agreement(workspace: Workspace) -> tuple[int, int, int]:
+    """Return (questions whose source names their type, classifier agrees on the coarse type, on the fine type)."""
+    with workspace.connect() as connection:
+        return connection.execute(
+            """
+            SELECT count(*), count(*) FILTER (q.coarse = d.classifier_coarse), count(*) FILTER (q.fine = d.classifier_fine)
+            FROM questions q JOIN descriptions d USING (question_id)
+            WHERE q.coarse IS NOT NULL AND q.fine IS NOT NULL AND d.classifier_fine IS NOT NULL
+            """
+        ).fetchone()
+
+
 def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int]]:
     """Return (reader, passages, NO ANSWER, correct) for each reader of the current answers."""
     with workspace.connect() as connection:
@@ -185,6 +197,9 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         "workspace": str(workspace.path),
         "stages": [asdict(row) for row in status(workspace, pipeline)],
         "funnel": dict(funnel(workspace)),
+        "question_types": dict(
+            zip(("typed_by_source", "coarse_agrees", "fine_agrees"), type_agreement(workspace), strict=True)
+        ),
         "labels_by_hints": [
             {"hints": hints, "passages": passages, "label_2": right}
             for hints, passages, right in labels_by_hints(workspace)
@@ -229,4 +244,11 @@ def markdown_summary(workspace: Workspace) -> str:
     agreement = judge_agreement(workspace)
     if agreement:
         lines += ["", agreement.sentence()]
+    typed, coarse, fine = type_agreement(workspace)
+    if typed:
+        lines += [
+            "",
+            f"Question types: the classifier agrees with the sources' own on {coarse / typed:.1%} (coarse) and "
+            f"{fine / typed:.1%} (fine) of {typed:,} questions.",
+        ]
     return "\n".join(lines) + "\n"

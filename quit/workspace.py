@@ -7,6 +7,7 @@
     W/state.json                                       stage run -> fingerprint of its current tables
     W/tables/03_rank/<fingerprint>/ranked_hints/part-00000-of-00002.parquet
     W/tables/03_rank/<fingerprint>/manifest.json       written last: its presence marks the stage as complete
+    W/overrides/part-00001.parquet                     what people decided: one part an entry, never changed
 
 Every file is written under a temporary name, flushed to disk and moved into place, so a run killed anywhere leaves whole files
 or none. Tables of older fingerprints stay until someone removes them: going back to old settings costs nothing.
@@ -194,6 +195,35 @@ class Workspace:
             tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
         write_json(folder / "manifest.json", {**facts, "tables": tables})
 
+    # Logs: tables that people append to
+
+    def log_files(self, name: str, parts: int | None = None) -> list[Path]:
+        """Return the parts of a log, oldest first; ``parts``: only the first so many (a log as it was)."""
+        files = sorted((self.path / name).glob("part-*.parquet"))
+        return files if parts is None else files[:parts]
+
+    def read_log(self, name: str, parts: int | None = None) -> pa.Table:
+        """Return the rows of a log, oldest first (empty if there are none)."""
+        return _concat(name, [_read_parquet(path) for path in self.log_files(name, parts)])
+
+    def append(self, name: str, make: Callable[[pa.Table], pa.Table]) -> pa.Table:
+        """Append rows to a log as one part and return them.
+
+        ``make`` is given the log and returns the new rows (none: nothing is written). Nobody else can append meanwhile; a
+        running build goes on with the log as it was when it began.
+        """
+        folder = self.path / name
+        with writing(folder):
+            folder.mkdir(exist_ok=True)
+            with FileLock(folder / "lock"):
+                rows = make(self.read_log(name)).cast(schemas.table(name).schema)
+                if len(rows):
+                    target = folder / f"part-{len(self.log_files(name)) + 1:05d}.parquet"
+                    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+                    pq.write_table(rows, temporary, compression="zstd")
+                    _move(temporary, target)
+        return rows
+
     # Reading
 
     def current(self) -> dict[str, tuple[Path, dict[str, Any]]]:
@@ -208,6 +238,8 @@ class Workspace:
 
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it."""
+        if schemas.table(name).log:
+            return [(path, shard == WHOLE) for path in self.log_files(name)]
         files: list[tuple[Path, bool]] = []
         for run, (folder, manifest) in self.current().items():
             if name in manifest["tables"] and (runs is None or run in runs):
@@ -230,8 +262,7 @@ class Workspace:
                     keep = pc.and_(keep, pc.less(ids, shard.end))
                 rows = rows.filter(keep)
             pieces.append(rows)
-        schema = schemas.table(name).schema
-        return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()
+        return _concat(name, pieces)
 
     def damaged(self) -> list[Path]:
         """Return the current part files that are missing or do not have the checksum of their manifest."""
@@ -313,6 +344,11 @@ def _read_parquet(path: Path) -> pa.Table:
         raise WorkspaceError(
             f"{path} cannot be read: {error}. Delete its folder and build again to make it anew."
         ) from error
+
+
+def _concat(name: str, pieces: Sequence[pa.Table]) -> pa.Table:
+    schema = schemas.table(name).schema
+    return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()
 
 
 def _read_json(path: Path, **default: Any) -> Any:

@@ -31,13 +31,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table: the stage that makes it, its key and its columns."""
+    """One table: the stage that makes it, its key and its columns.
+
+    ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing.
+    """
 
     name: str
     stage: str
     key: tuple[str, ...]
     doc: str
     columns: tuple[Column, ...]
+    log: bool = False
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -162,8 +166,13 @@ TABLES: dict[str, Table] = {
                 Column("span", TEXT, "The words of the hint that leak."),
                 Column("answer", TEXT, "The answer they give away."),
                 Column("probability", REAL, "Probability of equivalence; 1 for a lexical match."),
-                Column("method", TEXT, "How it was found: `exact`, `inflection`, ... or `equivalence`."),
-                Column("producer", TEXT, "Identity of the model or rule."),
+                Column("method", TEXT, "How it was found: `exact`, `inflection`, ..., `equivalence` or `person`."),
+                Column("producer", TEXT, "Identity of the model or rule; `person` (who: see `overrides`)."),
+                Column(
+                    "overridden",
+                    FLAG,
+                    "Whether a person said that this is no leak (who and why: `overrides`); it then discards nothing.",
+                ),
             ),
         ),
         Table(
@@ -199,6 +208,8 @@ TABLES: dict[str, Table] = {
                 Column("fine", TEXT, "Fine type, such as `country:Country`."),
                 Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
                 Column("type_producer", TEXT, "`source` or the identity of the classifier."),
+                Column("classifier_coarse", TEXT, "What the classifier says, whoever is believed.", nullable=True),
+                Column("classifier_fine", TEXT, "What the classifier says, whoever is believed.", nullable=True),
                 Column(
                     "answerability", REAL, "max s_i: best score of a retrieved passage for holding the answer, 0 to 1."
                 ),
@@ -304,13 +315,33 @@ TABLES: dict[str, Table] = {
             ),
         ),
         Table(
+            "overrides",
+            "people",
+            ("override_id",),
+            "What people decided against an instrument, oldest first, never changed. Of the rows with the same kind, question, hint, "
+            "span and answer the last one counts.",
+            (
+                Column("override_id", TEXT, "Id of the row: `ov-` and ten hexadecimal digits."),
+                Column("kind", TEXT, "What is overridden: `leak`."),
+                _QUESTION,
+                Column("hint_id", TEXT, "The hint, where one is meant.", nullable=True),
+                Column("span", TEXT, "The words of the hint that are meant; null: any.", nullable=True),
+                Column("answer", TEXT, "The answer that is meant; null: any.", nullable=True),
+                Column("decision", TEXT, "`leak`, `no_leak`, or `withdrawn`: the instrument decides again."),
+                Column("by", TEXT, "Who decided."),
+                Column("reason", TEXT, "Why, in words."),
+                Column("created_at", TEXT, "When, ISO 8601, UTC."),
+            ),
+            log=True,
+        ),
+        Table(
             "rejects",
             "every stage",
             (),
             "What was left out, by which stage and why. Nothing is dropped silently.",
             (
                 Column("stage", TEXT, "The stage that rejected it."),
-                Column("kind", TEXT, "`record`, `question` or `hint`."),
+                Column("kind", TEXT, "`record`, `question`, `hint` or `document` (of a corpus)."),
                 Column("reason", TEXT, "A short code, such as `too_few_hints`."),
                 Column("detail", TEXT, "What was wrong, in words."),
                 Column("source", TEXT, "Source kind, where known.", nullable=True),

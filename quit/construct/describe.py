@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import schemas
+from quit.cache import cache_folder
 from quit.construct.difficulty import RetrievalComplexity
 from quit.construct.question_type import question_types
+from quit.corpora.corpus import Corpus, corpus_checksum
 from quit.models.protocols import Encoder
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Difficulty, QuestionType
@@ -22,13 +25,30 @@ def describe(
     encoder: Encoder,
     type_settings: QuestionType,
     difficulty_settings: Difficulty,
-) -> pa.Table:
-    """Return the table ``descriptions`` for the questions that have ranked hints; the corpus is all selected hints given."""
+) -> dict[str, pa.Table]:
+    """Return the tables ``descriptions``, for the questions that have ranked hints, and ``rejects``.
+
+    Difficulty is measured over the corpus that the settings name (its unusable documents are the rejects), else over all
+    selected hints given. Raises :class:`quit.errors.InputError` when the corpus cannot be read.
+    """
     asked = questions.filter(pc.is_in(questions.column("question_id"), ranked_hints.column("question_id").unique()))
-    corpus = ranked_hints.filter(ranked_hints.column("selected")).column("hint").to_pylist()
-    complexity = RetrievalComplexity(corpus, encoder, difficulty_settings)
+    rejects = []
+    if difficulty_settings.corpus:
+        path = Path(difficulty_settings.corpus)
+        corpus = Corpus(path)
+        rejects = [asdict(reject) for reject in corpus.rejects]
+        complexity = RetrievalComplexity(
+            corpus, encoder, difficulty_settings, f"corpus@{corpus_checksum(path)}", cache_folder("encodings")
+        )
+    else:
+        hints = ranked_hints.filter(ranked_hints.column("selected")).column("hint").to_pylist()
+        complexity = RetrievalComplexity.over_hints(hints, encoder, difficulty_settings)
+    records = asked.to_pylist()
+    complexities = complexity.of([one["question"] for one in records], [one["answers"] for one in records])
     rows = []
-    for question, typed in zip(asked.to_pylist(), question_types(asked, classifier, type_settings), strict=True):
+    for question, typed, made in zip(
+        records, question_types(asked, classifier, type_settings), complexities, strict=True
+    ):
         rows.append(
             {
                 "question_id": question["question_id"],
@@ -36,8 +56,13 @@ def describe(
                 "fine": typed.fine,
                 "type_confidence": typed.confidence,
                 "type_producer": typed.producer,
-                **asdict(complexity.of(question["question"], question["answers"])),
+                "classifier_coarse": typed.classifier_coarse,
+                "classifier_fine": typed.classifier_fine,
+                **asdict(made),
                 "difficulty_producer": complexity.identity,
             }
         )
-    return schemas.table("descriptions").from_rows(rows)
+    return {
+        "descriptions": schemas.table("descriptions").from_rows(rows),
+        "rejects": schemas.table("rejects").from_rows(rejects),
+    }

@@ -13,17 +13,14 @@ from functools import lru_cache
 from itertools import pairwise
 from os.path import commonprefix
 
-import snowballstemmer
-
 from quit.construct.demonyms import DEMONYMS
 from quit.construct.given_names import GIVEN_NAMES
 from quit.construct.number_words import is_ordinal_word, numbers_in
 from quit.construct.other_names import OTHER_NAMES, regular
-from quit.evaluate.normalize import STOP_WORDS, normalize_answer, strip_accents, word_spans
+from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, strip_accents, word_spans
 
 VERSION = 2
 
-_STEMMER = snowballstemmer.stemmer("english")
 _URL = re.compile(r"(?:https?://|www\.)\S+|\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
 _TITLES = frozenset(
     """mount mountain lake river sea ocean island islands city town county state republic kingdom house palace castle church
@@ -65,12 +62,6 @@ def _read(text: str) -> tuple[_Word, ...]:
         plain = strip_accents(word).casefold().replace("’", "'")
         found.append(_Word(word, plain.removesuffix("'s"), start, end))
     return tuple(found)
-
-
-@lru_cache(maxsize=65536)
-def stem(word: str) -> str:
-    """Return the Snowball stem of a lower-case English word."""
-    return _STEMMER.stemWord(word)
 
 
 def lexical_leaks(hint: str, answer: str, question: str) -> list[Hit]:

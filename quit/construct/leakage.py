@@ -1,54 +1,85 @@
 """Filter: questions whose hints give an answer away leave the collection (paper, section 3.1.2).
 
 Lexical rules find what needs no model; the equivalence model (BEM in the paper) is asked about words and spans that are near an
-answer. Every finding is kept with its span, answer, probability and rule, so that a person can see why.
+answer. Every finding is kept with its span, answer, probability and rule, so that a person can see why, and say otherwise: an
+override is a row of another table that the filter heeds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 import schemas
-from quit.construct.leak_rules import VERSION, lexical_leaks, stem
-from quit.evaluate.normalize import STOP_WORDS, word_spans
+from quit.construct.leak_rules import VERSION, lexical_leaks
+from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 from quit.evaluate.normalize import words as words_of
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 
 RULES_IDENTITY = f"lexical-rules/{VERSION}"
+PERSON = "person"
+"""Method and producer of a finding that a person added; who and why stands in ``overrides``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One span of one hint that leaks one answer."""
+    """One span of one hint that leaks one answer; ``overridden``: a person said that it does not."""
 
     span: str
     answer: str
     probability: float
     method: str
     producer: str
+    overridden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What a person said of one hint; ``span`` and ``answer`` None: any. ``leaks`` is the decision."""
+
+    leaks: bool
+    span: str | None = None
+    answer: str | None = None
+
+    def meets(self, span: str, answer: str) -> bool:
+        """Whether it speaks of this span and answer, as they are compared everywhere (case and articles do not count)."""
+        pairs = ((self.span, span), (self.answer, answer))
+        return all(mine is None or normalize_answer(mine) == normalize_answer(other) for mine, other in pairs)
 
 
 def filter_leaks(
-    questions: pa.Table, hints: pa.Table, equivalence: Equivalence, encoder: Encoder, settings: Leakage, keep: int
+    questions: pa.Table,
+    hints: pa.Table,
+    equivalence: Equivalence,
+    encoder: Encoder,
+    settings: Leakage,
+    keep: int,
+    overrides: pa.Table | None = None,
 ) -> dict[str, pa.Table]:
     """Return the tables ``leak_findings``, ``usable_hints`` and ``rejects``.
 
+    ``overrides``: the rows of that table that are in force and of kind ``leak``. What they call no leak stays among the findings
+    but discards nothing; what they call a leak is found by ``person``.
     ``keep`` is the number of hints a question must keep. With ``mode = "question"`` one leaking hint discards the question;
     with ``"hint"`` leaking hints go, and the question only when fewer than ``keep`` remain.
     """
     by_question: dict[str, list[dict]] = {}
     for hint in hints.to_pylist():
         by_question.setdefault(hint["question_id"], []).append(hint)
+    said_of: dict[str, list[Override]] = {}
+    for row in overrides.to_pylist() if overrides is not None else ():
+        override = Override(row["decision"] == "leak", row["span"], row["answer"])
+        said_of.setdefault(row["hint_id"], []).append(override)
     found, usable, rejects = [], [], []
     for question in questions.to_pylist():
         mine = by_question.get(question["question_id"], [])
         texts = [hint["hint"] for hint in mine]
-        findings = find_leaks(question["question"], question["answers"], texts, equivalence, encoder, settings)
+        said = [said_of.get(hint["hint_id"], []) for hint in mine]
+        findings = find_leaks(question["question"], question["answers"], texts, equivalence, encoder, settings, said)
         for hint, leaks in zip(mine, findings, strict=True):
             for leak in leaks:
                 found.append(
@@ -60,10 +91,12 @@ def filter_leaks(
                         "probability": leak.probability,
                         "method": leak.method,
                         "producer": leak.producer,
+                        "overridden": leak.overridden,
                     }
                 )
-        leaking = [(hint, leaks[0]) for hint, leaks in zip(mine, findings, strict=True) if leaks]
-        kept = [hint for hint, leaks in zip(mine, findings, strict=True) if not leaks]
+        standing = [[leak for leak in leaks if not leak.overridden] for leaks in findings]
+        leaking = [(hint, leaks[0]) for hint, leaks in zip(mine, standing, strict=True) if leaks]
+        kept = [hint for hint, leaks in zip(mine, standing, strict=True) if not leaks]
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
         if settings.mode == "hint":
             rejects += [
@@ -91,22 +124,49 @@ def find_leaks(
     equivalence: Equivalence,
     encoder: Encoder,
     settings: Leakage,
+    overrides: Sequence[Sequence[Override]] | None = None,
 ) -> list[list[Finding]]:
-    """Return the findings of each hint, most certain first; answers are all valid answers of the question."""
-    found: list[list[Finding]] = [[] for _ in hints]
-    for row, hint in enumerate(hints):
+    """Return the findings of each hint, most certain first, overridden ones last.
+
+    ``answers``: all valid answers of the question. ``overrides``: what people said of each hint.
+    """
+    said = overrides or [()] * len(hints)
+    found: list[list[Finding]] = []
+    for hint, mine in zip(hints, said, strict=True):
+        hits = _said_by_people(hint, answers, mine)
         for answer in answers:
-            found[row] += [
+            known = {(finding.span, finding.answer) for finding in hits}
+            hits += [
                 Finding(hit.span, answer, 1.0, hit.rule, RULES_IDENTITY)
                 for hit in lexical_leaks(hint, answer, question)
+                if (hit.span, answer) not in known
             ]
+        found.append([_judged(finding, mine) for finding in hits])
     asked = _ask(question, answers, hints, found, encoder, settings)
     if asked:
         pairs = [Pair(question, answer, span) for _, span, answer in asked]
         for (row, span, answer), probability in zip(asked, equivalence.probability(pairs), strict=True):
-            if probability >= settings.threshold:
-                found[row].append(Finding(span, answer, float(probability), "equivalence", equivalence.identity))
-    return [sorted(leaks, key=lambda leak: -leak.probability) for leaks in found]
+            if probability >= settings.threshold and not any(
+                (leak.span, leak.answer) == (span, answer) for leak in found[row]
+            ):
+                finding = Finding(span, answer, float(probability), "equivalence", equivalence.identity)
+                found[row].append(_judged(finding, said[row]))
+    return [sorted(leaks, key=lambda leak: (leak.overridden, -leak.probability)) for leaks in found]
+
+
+def _said_by_people(hint: str, answers: Sequence[str], overrides: Sequence[Override]) -> list[Finding]:
+    """Return what people call leaks; where they name no span or answer, the whole hint or the first answer stands for it."""
+    named = {(one.span or hint, one.answer or answers[0]) for one in overrides if one.leaks}
+    return [Finding(span, answer, 1.0, PERSON, PERSON) for span, answer in sorted(named)]
+
+
+def _judged(finding: Finding, overrides: Sequence[Override]) -> Finding:
+    """Return the finding as people see it: the override that names most of it counts, of two equal ones the one that calls it a leak."""
+    about = [one for one in overrides if one.meets(finding.span, finding.answer)]
+    if finding.method == PERSON or not about:
+        return finding
+    ruling = max(about, key=lambda one: ((one.span is not None) + (one.answer is not None), one.leaks))
+    return finding if ruling.leaks else replace(finding, overridden=True)
 
 
 def _ask(
@@ -117,12 +177,12 @@ def _ask(
     encoder: Encoder,
     settings: Leakage,
 ) -> list[tuple[int, str, str]]:
-    """Return (hint, span, answer) for the equivalence model: spans near an answer, in hints that no rule caught.
+    """Return (hint, span, answer) for the equivalence model: spans near an answer, in hints in which no finding stands.
 
     Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name gives it away
     is for the lexical rules to say ("canal" does not give away Panama Canal).
     """
-    open_rows = [row for row in range(len(hints)) if not found[row]]
+    open_rows = [row for row in range(len(hints)) if all(leak.overridden for leak in found[row])]
     asked_words = _stems(question)
     near = _Nearness(encoder, settings.screen)
     near.learn([*answers, *(word for row in open_rows for word in candidate_spans(hints[row], 1))])

@@ -12,25 +12,28 @@ from quit.settings import QuestionType
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A question's type, and who says so (``source`` or the classifier's identity)."""
+    """A question's type, who says so (``source`` or the classifier's identity), and what the classifier says of it."""
 
     coarse: str
     fine: str
     confidence: float
     producer: str
+    classifier_coarse: str
+    classifier_fine: str
 
 
 def question_types(questions: pa.Table, classifier: QuestionTypeClassifier, settings: QuestionType) -> list[Typed]:
-    """Return the type of each question: the source's own where it names both levels, else the classifier's."""
+    """Return the type of each question: the source's own where it names both levels, else the classifier's.
+
+    The classifier is asked about all of them, so that a build can say how often it agrees with the sources.
+    """
     rows = questions.select(["question", "coarse", "fine"]).to_pylist()
-    named = [settings.prefer_source and row["coarse"] and row["fine"] for row in rows]
-    open_ones = [row["question"] for row, has in zip(rows, named, strict=True) if not has]
-    guesses = iter(classifier.classify(open_ones) if open_ones else ())
+    guesses = classifier.classify([row["question"] for row in rows]) if rows else []
     types = []
-    for row, has in zip(rows, named, strict=True):
-        if has:
-            types.append(Typed(row["coarse"], row["fine"], 1.0, "source"))
+    for row, guess in zip(rows, guesses, strict=True):
+        own = (guess.coarse, guess.fine)
+        if settings.prefer_source and row["coarse"] and row["fine"]:
+            types.append(Typed(row["coarse"], row["fine"], 1.0, "source", *own))
         else:
-            guess = next(guesses)
-            types.append(Typed(guess.coarse, guess.fine, float(guess.confidence), classifier.identity))
+            types.append(Typed(*own, float(guess.confidence), classifier.identity, *own))
     return types

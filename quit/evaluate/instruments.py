@@ -28,10 +28,12 @@ Figures = dict[str, Any]
 def equivalence(path: Path, models: Models) -> Figures:
     """Agreement of the equivalence model with human verdicts.
 
-    ``path``: JSONL of {question, answers, candidate, label}. Returns n, accuracy, precision, recall, f1 (of "equivalent") and
-    calibration_error (expected calibration error over ten bins of equal width).
+    ``path``: JSONL of {question, answers, candidate, label}. Returns n, accuracy, precision, recall, f1 (of "equivalent"),
+    calibration_error (expected calibration error over ten bins of equal width), and what two rules without a model reach on the
+    same pairs: exact_match_accuracy and containment_accuracy (an answer stands in the candidate as whole words), normalised.
     """
     labels, sizes, pairs = [], [], []
+    exact, contained = [], []
     for number, row in _json_lines(path, ("question", "answers", "candidate", "label")):
         answers = [row["answers"]] if isinstance(row["answers"], str) else row["answers"]
         if (
@@ -42,10 +44,19 @@ def equivalence(path: Path, models: Models) -> Figures:
             raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
         labels.append(_truth(row["label"], path, number))
         sizes.append(len(answers))
+        said, golds = normalize_answer(row["candidate"]), {normalize_answer(answer) for answer in answers}
+        exact.append(said in golds)
+        contained.append(any(gold and f" {gold} " in f" {said} " for gold in golds))
         pairs += [Pair(str(row["question"]), answer, row["candidate"]) for answer in answers]
     values = models.equivalence.probability(pairs)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
-    return {"n": len(labels), **_binary(np.maximum.reduceat(values, starts), np.array(labels))}
+    truth = np.array(labels)
+    return {
+        "n": len(labels),
+        **_binary(np.maximum.reduceat(values, starts), truth),
+        "exact_match_accuracy": float((np.array(exact) == truth).mean()),
+        "containment_accuracy": float((np.array(contained) == truth).mean()),
+    }
 
 
 def leakage(path: Path, models: Models, settings: Settings) -> Figures:
@@ -104,6 +115,41 @@ def question_type(path: Path, models: Models) -> Figures:
     coarse = [guess.coarse == label[0] for guess, label in zip(guesses, labels, strict=True)]
     fine = [(guess.coarse, guess.fine) == label for guess, label in zip(guesses, labels, strict=True)]
     return {"n": len(labels), "coarse_accuracy": float(np.mean(coarse)), "fine_accuracy": float(np.mean(fine))}
+
+
+def question_type_agreement(source: SourceRef, models: Models, most: int = 10) -> Figures:
+    """How often the classifier agrees with a source's own question types.
+
+    Returns n (questions whose source names both levels), coarse_agreement, fine_agreement, outside_taxonomy (questions whose coarse
+    type is none of TREC's, such as OTH:OTHER: no agreement is possible), coarse_agreement_in_taxonomy (of the others) and confusion: the ``most`` frequent disagreements, each
+    {source, classifier, n, example}.
+    """
+    from quit.models.question_type import COARSE
+
+    typed = [question for question in _questions(source) if question.coarse and question.fine]
+    if not typed:
+        raise InputError(f"{source} names no question types to compare with.")
+    guesses = models.question_types.classify([question.question for question in typed])
+    coarse = [guess.coarse == one.coarse for guess, one in zip(guesses, typed, strict=True)]
+    fine = [guess.fine == one.fine for guess, one in zip(guesses, typed, strict=True)]
+    kept = [same for same, one in zip(coarse, typed, strict=True) if one.coarse in COARSE.values()]
+    apart: dict[tuple[str, str], list[str]] = {}
+    for guess, one in zip(guesses, typed, strict=True):
+        if (guess.coarse, guess.fine) != (one.coarse, one.fine):
+            key = (f"{one.coarse} / {one.fine}", f"{guess.coarse} / {guess.fine}")
+            apart.setdefault(key, []).append(one.question)
+    ranked = sorted(apart.items(), key=lambda item: (-len(item[1]), item[0]))
+    return {
+        "n": len(typed),
+        "coarse_agreement": float(np.mean(coarse)),
+        "fine_agreement": float(np.mean(fine)),
+        "coarse_agreement_in_taxonomy": float(np.mean(kept)) if kept else None,
+        "outside_taxonomy": len(typed) - len(kept),
+        "confusion": [
+            {"source": theirs, "classifier": ours, "n": len(questions), "example": questions[0]}
+            for (theirs, ours), questions in ranked[:most]
+        ],
+    }
 
 
 def convergence_agreement(source: SourceRef, models: Models, settings: Settings) -> Figures:

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
+import snowballstemmer
+
+_STEMMER = snowballstemmer.stemmer("english")
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -60,3 +64,9 @@ def words(text: str) -> list[str]:
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Return the (start, end) character offsets of the words of ``text``; offsets are into ``text`` itself."""
     return [match.span() for match in _WORD.finditer(text)]
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Return the Snowball stem of a lower-case English word."""
+    return _STEMMER.stemWord(word)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.cache import cache_folder
 from quit.errors import SettingsError, did_you_mean
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.language import (
@@ -55,12 +56,24 @@ class Models:
 
     @property
     def equivalence(self) -> Equivalence:
-        """Answer equivalence."""
+        """Answer equivalence, remembering on disk what it was asked."""
 
         def make() -> Equivalence:
-            from quit.models.equivalence import EmbeddedEquivalence
+            from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
 
-            return EmbeddedEquivalence()
+            settings = self._settings.models
+            if settings.equivalence == "bem":
+                equivalence_identity(self._settings)  # a wrong folder or name is told apart from a missing download
+                device = None if settings.bem_device == "auto" else settings.bem_device
+                local = Path(settings.bem_checkpoint).expanduser()
+                made: Equivalence = BemEquivalence(
+                    str(local) if local.is_dir() else settings.bem_checkpoint,
+                    revision=settings.bem_revision,
+                    device=device,
+                )
+            else:
+                made = EmbeddedEquivalence()
+            return CachedEquivalence(made, cache_folder("equivalence") / "probabilities.sqlite")
 
         return self._once("equivalence", make)
 
@@ -198,7 +211,11 @@ def encoder_identity(settings: Settings) -> str:
 
 
 def equivalence_identity(settings: Settings) -> str:
-    """Return what the equivalence model's probabilities depend on."""
+    """Return what the equivalence model's probabilities depend on; raises ``InputError`` for a folder without a checkpoint."""
+    if settings.models.equivalence == "bem":
+        from quit.models.equivalence.bem import checkpoint_identity
+
+        return checkpoint_identity(settings.models.bem_checkpoint, settings.models.bem_revision)
     from quit.models.equivalence.embedded import VERSION
 
     return f"{settings.models.equivalence}-{VERSION}@{_weights('equivalence')}"
@@ -227,10 +244,18 @@ def convergence_identity(settings: Settings) -> str:
 
 
 def difficulty_identity(settings: Settings) -> str:
-    """Return the version of the difficulty instrument."""
-    from quit.construct.difficulty import VERSION
+    """Return what difficulty depends on beside the encoder: its version, the version of BM25, the corpus if one is named.
 
-    return f"retrieval-complexity/{VERSION}"
+    Reads the corpus once, to hash it; raises :class:`quit.errors.InputError` when there is none.
+    """
+    import bm25s
+
+    from quit.construct.difficulty import VERSION
+    from quit.corpora.corpus import corpus_checksum
+
+    named = settings.difficulty.corpus
+    corpus = f"corpus@{corpus_checksum(Path(named))}" if named else "hints"
+    return f"retrieval-complexity/{VERSION}/{corpus}+bm25s-{bm25s.__version__}"
 
 
 def question_type_identity(settings: Settings) -> str:

@@ -2,9 +2,11 @@
 
 Two implementations stand behind :class:`quit.models.protocols.Equivalence`: :class:`EmbeddedEquivalence`, which ships with
 the project and needs no download, and :class:`BemEquivalence`, the published BERT classifier from a Hugging Face checkpoint.
+:class:`CachedEquivalence` keeps what either of them said on disk.
 """
 
 from quit.models.equivalence.bem import BemEquivalence
+from quit.models.equivalence.cache import CachedEquivalence
 from quit.models.equivalence.embedded import EmbeddedEquivalence
 
-__all__ = ["BemEquivalence", "EmbeddedEquivalence"]
+__all__ = ["BemEquivalence", "CachedEquivalence", "EmbeddedEquivalence"]

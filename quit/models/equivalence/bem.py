@@ -7,15 +7,22 @@ The converted checkpoint ``kortukov/answer-equivalence-bem`` reads ``[CLS] candi
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 
-from quit.errors import MissingDependency
+from quit.errors import InputError, MissingDependency
 from quit.models.protocols import Pair
 
 CHECKPOINT = "kortukov/answer-equivalence-bem"
+VERSION = 1
+"""Rises whenever the same checkpoint would give other probabilities."""
+
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 
 
 class BemEquivalence:
@@ -37,15 +44,21 @@ class BemEquivalence:
             self._model = AutoModelForSequenceClassification.from_pretrained(checkpoint, revision=revision).eval()
         except (OSError, ValueError) as error:
             raise MissingDependency(
-                f"The BEM checkpoint {checkpoint!r} cannot be loaded ({str(error).splitlines()[0]}). "
-                f"Give a local folder, or download it on a connected machine: hf download {CHECKPOINT}"
+                f"The BEM checkpoint {checkpoint!r} cannot be loaded ({str(error).splitlines()[0]}). Download it on a connected "
+                f"machine (hf download {CHECKPOINT} --local-dir FOLDER) and set models.bem_checkpoint=FOLDER, or set "
+                "models.equivalence=embedded."
             ) from error
+        if self._labels() != 2:
+            raise InputError(f"The checkpoint {checkpoint!r} tells {self._labels()} classes apart; BEM has two.")
         self._torch = torch
         self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self._model.to(self._device)
         self._batch = batch
         # Of the cased form of a checkpoint only its own bytes speak: a folder may change under its name.
         self.identity = f"bem:{Path(checkpoint).name}@{_digest(self._model)}"
+
+    def _labels(self) -> int:
+        return int(self._model.config.num_labels)
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability of class 1 for each pair, shape (len(pairs),), float64 in [0, 1]."""
@@ -74,6 +87,30 @@ class BemEquivalence:
             value.update((distinct[row], float(p)) for row, p in zip(rows, chance, strict=True))
         result[:] = [value[pair] for pair in pairs]
         return result
+
+
+def checkpoint_identity(checkpoint: str, revision: str) -> str:
+    """Return what a checkpoint's probabilities depend on, without loading it: a folder's content, or a hub name and revision.
+
+    Raises :class:`InputError` for a folder that holds no checkpoint, or a name that is neither a folder nor one of the hub's.
+    """
+    folder = Path(checkpoint).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise InputError(f"The folder {checkpoint} holds no checkpoint: config.json is missing.")
+        digest = hashlib.sha256()
+        for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
+            digest.update(path.name.encode() + b"\0" + _file_digest(path, path.stat().st_mtime_ns, path.stat().st_size))
+        return f"bem-{VERSION}@{digest.hexdigest()[:12]}"
+    if not _HUB_NAME.fullmatch(checkpoint):
+        raise InputError(f"There is no folder {checkpoint!r}, nor is it a name on the hub, such as {CHECKPOINT}.")
+    return f"bem-{VERSION}:{checkpoint}@{revision}"
+
+
+@cache
+def _file_digest(path: Path, changed: int, size: int) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _digest(model) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quit.errors import MissingDependency
-from quit.models.equivalence.bem import BemEquivalence
-from quit.models.protocols import Equivalence, Pair
+from quit.errors import InputError, MissingDependency
+from quit.models.equivalence.bem import BemEquivalence, checkpoint_identity
+from quit.models.factory import Models, equivalence_identity, judge_identity
+from quit.models.protocols import Equivalence, JudgeItem, Pair
+from quit.settings import Settings, parse
 
 torch = pytest.importorskip("torch")
 
@@ -105,3 +107,81 @@ def test_identity_follows_the_weights_and_not_the_folder(checkpoint, tmp_path):
 def test_a_missing_checkpoint_says_what_to_do(tmp_path):
     with pytest.raises(MissingDependency, match="hf download"):
         BemEquivalence(str(tmp_path / "nowhere"))
+
+
+def _settings(checkpoint, **more) -> Settings:
+    return parse({"models": {"equivalence": "bem", "bem_checkpoint": str(checkpoint), "bem_device": "cpu", **more}})
+
+
+def test_the_settings_choose_it_for_leakage_judge_and_probe(checkpoint, tmp_path, monkeypatch):
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path))
+    models = Models(_settings(checkpoint))
+    np.testing.assert_allclose(
+        models.equivalence.probability(PAIRS), [_by_hand(checkpoint, pair) for pair in PAIRS], atol=1e-5
+    )
+    item = JudgeItem("q", "who wrote it ?", ("paul anka", "pauline"), "paul")
+    best = max(_by_hand(checkpoint, Pair(item.question, gold, item.candidate)) for gold in item.gold_answers)
+    [verdict] = models.judge.verdicts([item])
+    assert verdict.probability == pytest.approx(best, abs=1e-5) and verdict.correct == (best >= 0.5)
+    assert "bem" in models.judge.identity and (tmp_path / "equivalence" / "probabilities.sqlite").is_file()
+
+
+def test_the_leakage_check_asks_it(checkpoint, encoder):
+    from quit.construct.leakage import find_leaks
+    from quit.settings import Leakage
+
+    bem = BemEquivalence(str(checkpoint), device="cpu")
+    every = Leakage(screen=-1, threshold=0.0)
+    [found] = find_leaks("who wrote it ?", ["paul anka"], ["john lennon of the band"], bem, encoder, every)
+    assert {leak.span for leak in found} >= {"john", "lennon", "band", "john lennon"}
+    for leak in found:
+        expected = _by_hand(checkpoint, Pair("who wrote it ?", "paul anka", leak.span))
+        assert leak.probability == pytest.approx(expected, abs=1e-5) and leak.producer == bem.identity
+
+
+def test_the_identity_of_a_folder_is_its_content(checkpoint, tmp_path):
+    import shutil
+
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(checkpoint, copy)
+    first = equivalence_identity(_settings(checkpoint))
+    assert equivalence_identity(_settings(copy)) == first == equivalence_identity(_settings(copy, bem_device="auto"))
+    assert first != equivalence_identity(Settings()) and first in judge_identity(_settings(checkpoint))
+    (copy / "vocab.txt").write_text("\n".join(WORDS[::-1]))
+    assert equivalence_identity(_settings(copy)) != first
+
+
+def test_the_identity_of_a_hub_name_is_name_and_revision():
+    default = Settings().models
+    assert (default.equivalence, default.bem_checkpoint) == ("embedded", "kortukov/answer-equivalence-bem")
+    named = checkpoint_identity(default.bem_checkpoint, "0123abc")
+    assert "kortukov/answer-equivalence-bem@0123abc" in named
+    assert named != checkpoint_identity(default.bem_checkpoint, "main")
+
+
+def test_without_a_hub_it_says_what_to_do(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    models = Models(parse({"models": {"equivalence": "bem", "bem_checkpoint": "nobody/no-such-checkpoint"}}))
+    with pytest.raises(MissingDependency, match="models.bem_checkpoint=FOLDER, or set models.equivalence=embedded"):
+        models.equivalence  # noqa: B018
+
+
+@pytest.mark.parametrize("wrong", ["no/such/folder", "./nowhere", "a b"])
+def test_what_is_neither_folder_nor_hub_name_is_refused(wrong):
+    with pytest.raises(InputError, match="no folder"):
+        equivalence_identity(_settings(wrong))
+
+
+def test_a_folder_without_a_checkpoint_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"config\.json is missing"):
+        equivalence_identity(_settings(tmp_path))
+
+
+def test_a_classifier_of_three_classes_is_no_bem(checkpoint, tmp_path):
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    config = BertConfig.from_pretrained(checkpoint, num_labels=3)
+    BertForSequenceClassification(config).save_pretrained(tmp_path)
+    BertTokenizerFast.from_pretrained(checkpoint).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="3 classes"):
+        BemEquivalence(str(tmp_path), device="cpu")

@@ -1,0 +1,105 @@
+"""``quit override``: what a person decides against an instrument, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+override = typer.Typer(help="Decide against an instrument: rows that the next build heeds.", no_args_is_help=True)
+
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ByOption = Annotated[str, typer.Option("--by", help="Who decides.")]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why, in words.")]
+
+
+@override.command("leak")
+def override_leak(
+    hint: Annotated[str, typer.Option("--hint", help="Id of the hint.")],
+    decision: Annotated[str, typer.Option("--decision", help="`leak` or `no_leak`.")],
+    by: ByOption,
+    reason: ReasonOption,
+    workspace: WorkspaceOption = Path("workspace"),
+    span: Annotated[str | None, typer.Option("--span", help="Words of the hint that are meant; else any.")] = None,
+    answer: Annotated[str | None, typer.Option("--answer", help="Answer that is meant; else any.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say whether a hint gives an answer away, whatever the leakage filter found.
+
+    The most specific decision counts: one with span and answer over one with either, over one with neither. The next
+    `quit build` heeds it.
+
+    Example: `quit override leak -w W --hint jsonl-geo-003-h02 --decision no_leak --by ada --reason "A river's name."`
+    """
+    from quit.overrides import Decision, add
+    from quit.workspace import Workspace
+
+    rows = add(Workspace.open(workspace), [Decision(hint, decision, by, reason, span, answer)])
+    _print(rows, as_json, "That is in force already: nothing was written.", workspace)
+
+
+@override.command("import")
+def override_import(
+    file: Annotated[Path, typer.Argument(help="JSONL of {hint_id, decision, by, reason, span?, answer?, kind?}.")],
+    workspace: WorkspaceOption = Path("workspace"),
+    as_json: JsonOption = False,
+) -> None:
+    """Take overrides from a file: all of its lines or, when one is wrong, none. What is in force already is not taken twice."""
+    from quit.overrides import add, read_decisions
+    from quit.workspace import Workspace
+
+    rows = add(Workspace.open(workspace), read_decisions(file))
+    _print(rows, as_json, "All of these are in force already: nothing was written.", workspace)
+
+
+@override.command("list")
+def override_list(
+    workspace: WorkspaceOption = Path("workspace"),
+    question: Annotated[str | None, typer.Option("--question", help="Only those of this question id.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List all overrides, oldest first, those replaced or withdrawn too."""
+    from quit.console import print_override
+    from quit.overrides import listed
+    from quit.workspace import Workspace
+
+    rows = listed(Workspace.open(workspace), question)
+    if as_json:
+        _json(rows)
+    for row in () if as_json else rows:
+        print_override(row)
+    if not rows and not as_json:
+        typer.echo("There are no overrides.")
+
+
+@override.command("withdraw")
+def override_withdraw(
+    override_id: Annotated[str, typer.Argument(help="Id of an override that is in force.")],
+    by: ByOption,
+    reason: ReasonOption = "withdrawn",
+    workspace: WorkspaceOption = Path("workspace"),
+    as_json: JsonOption = False,
+) -> None:
+    """End an override (by one more row): the instrument decides again, and its old tables are current again."""
+    from quit.overrides import withdraw
+    from quit.workspace import Workspace
+
+    _print([withdraw(Workspace.open(workspace), override_id, by, reason)], as_json, "", workspace)
+
+
+def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str, workspace: Path) -> None:
+    from quit.console import describe_override
+
+    if as_json:
+        _json(rows)
+        return
+    for row in rows:
+        typer.echo(f"{row['override_id']}: {describe_override(row)}")
+    typer.echo(f"Heeded by the next: quit build -w {workspace}" if rows else nothing)
+
+
+def _json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

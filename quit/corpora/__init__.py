@@ -1,0 +1,1 @@
+"""Corpora: documents read from files, and a hybrid first stage over them."""

@@ -1,0 +1,224 @@
+"""Overrides: a person decides against an instrument. A row of an append-only log, never an edit.
+
+The next build heeds the rows in force. Their content, without ids, names and times, is part of the fingerprint of the stage that heeds
+them: a decision that is withdrawn gives the old fingerprint, and with it the old tables, again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import schemas
+from quit.errors import InputError, did_you_mean
+from quit.ids import content_hash
+from quit.workspace import Workspace
+
+KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
+"""Kind of override to the decisions that a person can take. A new kind is a line here and a stage that heeds it."""
+WITHDRAWN = "withdrawn"
+
+_KEY = ("kind", "question_id", "hint_id", "span", "answer")
+_GIVEN = ("kind", "hint_id", "span", "answer", "decision", "by", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person decided. ``span`` and ``answer`` None: any of the hint's."""
+
+    hint_id: str
+    decision: str
+    by: str
+    reason: str
+    span: str | None = None
+    answer: str | None = None
+    kind: str = "leak"
+
+
+def in_force(log: pa.Table, kind: str | None = None) -> pa.Table:
+    """Return the rows of a log that count (of one kind): the last of each key, unless that is a withdrawal. Columns as given."""
+    last: dict[tuple, int] = {}
+    for place, row in enumerate(log.select([*_KEY, "decision"]).to_pylist()):
+        key = tuple(row[name] for name in _KEY)
+        if row["decision"] == WITHDRAWN:
+            last.pop(key, None)
+        elif kind in (None, row["kind"]):
+            last[key] = place
+    return log.take(pa.array(sorted(last.values()), pa.int64()))
+
+
+def decisions(rows: pa.Table) -> list[list[str | None]]:
+    """Return what overrides say, sorted, without ids, names, reasons and times: what a fingerprint has to know."""
+    said = [[row[name] for name in (*_KEY, "decision")] for row in rows.select([*_KEY, "decision"]).to_pylist()]
+    return sorted(said, key=lambda row: [text or "" for text in row])
+
+
+def add(workspace: Workspace, wanted: Sequence[Decision]) -> list[dict[str, Any]]:
+    """Append decisions to the workspace's log and return the rows written; what is in force already is not written again.
+
+    Raises :class:`InputError` for an unknown kind, decision, hint, span or answer, naming the nearest right one; then nothing is
+    written.
+    """
+    hints = _hints(workspace, [each.hint_id for each in wanted])
+    rows = [_checked(workspace, each, hints[each.hint_id]) for each in wanted]
+    now = _now()
+
+    def make(log: pa.Table) -> pa.Table:
+        same = (*_KEY, "decision", "by", "reason")
+        known = {tuple(row[name] for name in same) for row in in_force(log).to_pylist()}
+        fresh = [row for row in rows if tuple(row[name] for name in same) not in known]
+        return _numbered(fresh, len(log), now)
+
+    return workspace.append("overrides", make).to_pylist()
+
+
+def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> dict[str, Any]:
+    """Append a row that ends an override and return it: from then on the instrument decides again.
+
+    Raises :class:`InputError` for an id that is none, or whose override is not in force (any more).
+    """
+    made: list[dict[str, Any]] = []
+
+    def make(log: pa.Table) -> pa.Table:
+        rows = {row["override_id"]: row for row in log.to_pylist()}
+        if override_id not in rows:
+            near = did_you_mean(override_id, list(rows)) if rows else " The workspace has none."
+            raise InputError(f"There is no override {override_id!r}.{near}")
+        row = rows[override_id]
+        current = {tuple(one[name] for name in _KEY): one["override_id"] for one in in_force(log).to_pylist()}
+        ruling = current.get(tuple(row[name] for name in _KEY))
+        if ruling != override_id:
+            now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint, span and answer now"
+            raise InputError(f"The override {override_id} is not in force: {now}.")
+        ended = {**row, "decision": WITHDRAWN, "by": _text(by, "by"), "reason": _text(reason, "reason")}
+        table = _numbered([ended], len(log), _now())
+        made.extend(table.to_pylist())
+        return table
+
+    workspace.append("overrides", make)
+    return made[0]
+
+
+def read_decisions(path: Path) -> list[Decision]:
+    """Return the decisions of a JSONL file of {hint_id, decision, by, reason, span?, answer?, kind?}.
+
+    Raises :class:`InputError` that names the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"Cannot read {path}: {error}.") from error
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{where}: no JSON ({error}).") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: expected an object.")
+        for key, value in row.items():
+            if key not in _GIVEN:
+                raise InputError(f"{where}: {key!r} is no key of an override.{did_you_mean(key, list(_GIVEN))}")
+            if not isinstance(value, str) and not (value is None and key in ("span", "answer")):
+                raise InputError(f"{where}: {key!r} must be a text, found {value!r}.")
+        for key in ("hint_id", "decision", "by", "reason"):
+            if key not in row:
+                raise InputError(f"{where}: {key!r} is missing.")
+        found.append(Decision(**row))
+    if not found:
+        raise InputError(f"{path} holds no override.")
+    return found
+
+
+def listed(workspace: Workspace, question_id: str | None = None) -> list[dict[str, Any]]:
+    """Return the log, oldest first (of one question), each row with ``in_force``."""
+    log = workspace.read_log("overrides")
+    ruling = set(in_force(log).column("override_id").to_pylist())
+    rows = [{**row, "in_force": row["override_id"] in ruling} for row in log.to_pylist()]
+    return [row for row in rows if question_id in (None, row["question_id"])]
+
+
+def _hints(workspace: Workspace, wanted: Iterable[str]) -> dict[str, dict[str, Any]]:
+    wanted = list(dict.fromkeys(wanted))
+    table = workspace.read("hints")
+    if not len(table):
+        raise InputError(f"{workspace.path} has no hints yet. Run: quit build -w {workspace.path} --source KIND:PATH")
+    rows = table.filter(pc.is_in(table.column("hint_id"), pa.array(wanted, pa.string()))).to_pylist()
+    found = {row["hint_id"]: row for row in rows}
+    for hint in wanted:
+        if hint not in found:
+            near = get_close_matches(hint, table.column("hint_id").to_pylist(), n=3, cutoff=0.5)
+            said = f" The nearest: {', '.join(near)}." if near else ""
+            raise InputError(f"There is no hint {hint!r} in {workspace.path}.{said} quit show QUESTION lists hints.")
+    return found
+
+
+def _checked(workspace: Workspace, wanted: Decision, hint: Mapping[str, Any]) -> dict[str, Any]:
+    if wanted.kind not in KINDS:
+        raise InputError(f"There is no kind of override {wanted.kind!r}.{did_you_mean(wanted.kind, list(KINDS))}")
+    if wanted.decision not in KINDS[wanted.kind]:
+        allowed = did_you_mean(wanted.decision, KINDS[wanted.kind])
+        raise InputError(f"{wanted.decision!r} is no decision on a {wanted.kind}.{allowed}")
+    if wanted.span is not None and (not wanted.span.strip() or wanted.span not in hint["hint"]):
+        near = get_close_matches(wanted.span, hint["hint"].split(), n=1, cutoff=0.5)
+        said = f" Did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"The hint {wanted.hint_id} does not hold {wanted.span!r}.{said} It says: {hint['hint']}")
+    question = hint["question_id"]
+    if wanted.answer is not None:
+        known = _answers(workspace, question)
+        if wanted.answer not in known:
+            raise InputError(f"{question} has no answer {wanted.answer!r}.{did_you_mean(wanted.answer, known)}")
+    return {
+        "kind": wanted.kind,
+        "question_id": question,
+        "hint_id": wanted.hint_id,
+        "span": wanted.span,
+        "answer": wanted.answer,
+        "decision": wanted.decision,
+        "by": _text(wanted.by, "by"),
+        "reason": _text(wanted.reason, "reason"),
+    }
+
+
+def _answers(workspace: Workspace, question_id: str) -> list[str]:
+    """Gold answers, and what the question's findings and labels know as answers."""
+    with workspace.connect() as connection:
+        rows = connection.execute(
+            """
+            SELECT unnest(answers) FROM questions WHERE question_id = $1
+            UNION SELECT answer FROM leak_findings WHERE question_id = $1
+            UNION SELECT answer FROM valid_answers WHERE question_id = $1 ORDER BY 1
+            """,
+            [question_id],
+        ).fetchall()
+    return [answer for (answer,) in rows]
+
+
+def _numbered(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Table:
+    made = []
+    for place, row in enumerate(rows, start=before):
+        said = {**row, "created_at": now}
+        said.pop("override_id", None)
+        made.append({"override_id": f"ov-{content_hash(said, place, size=5)}", **said})
+    return schemas.table("overrides").from_rows(made)
+
+
+def _text(value: str, name: str) -> str:
+    if not value.strip():
+        raise InputError(f"An override needs {name!r}: {'who decided' if name == 'by' else 'why, in words'}.")
+    return value.strip()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,67 @@
+"""How people's decisions and the rules' findings meet in one hint. The model is a stub: it must not decide these cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from quit.construct.leakage import Override, find_leaks
+from quit.settings import Leakage
+
+HINT = "The Nile crocodile and the White Nile are named after it."
+QUESTION = "Which river flows through Khartoum?"
+
+
+class Says:
+    """An equivalence model that calls the given spans equivalent to anything."""
+
+    identity = "says"
+
+    def __init__(self, *spans: str) -> None:
+        self.spans = spans
+        self.asked: list[str] = []
+
+    def probability(self, pairs):
+        self.asked += [pair.candidate for pair in pairs]
+        return np.array([float(pair.candidate in self.spans) for pair in pairs])
+
+
+def _find(model: Says, *overrides: Override, answers: tuple[str, ...] = ("Nile",)):
+    settings = Leakage(screen=-1)  # every span is asked about: no encoder
+    [found] = find_leaks(QUESTION, answers, [HINT], model, None, settings, [overrides])
+    return [(leak.span, leak.method, leak.overridden) for leak in found]
+
+
+def test_without_a_person_the_rule_stands_and_the_model_is_not_asked() -> None:
+    model = Says()
+    assert _find(model) == [("Nile", "exact", False)] and model.asked == []
+
+
+def test_no_leak_silences_the_rule_and_opens_the_hint_to_the_model() -> None:
+    model = Says("crocodile")
+    assert _find(model, Override(False, span="Nile")) == [("crocodile", "equivalence", False), ("Nile", "exact", True)]
+
+
+def test_no_leak_without_span_silences_the_model_too() -> None:
+    assert _find(Says("crocodile"), Override(False)) == [("Nile", "exact", True), ("crocodile", "equivalence", True)]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "overridden"),
+    [
+        ([Override(False), Override(True, span="Nile")], False),  # the more specific one counts
+        ([Override(True), Override(False, span="Nile")], True),
+        ([Override(False, span="Nile"), Override(True, answer="Nile")], False),  # equally specific: the leak
+        ([Override(False, span="nile"), Override(True, answer="Congo")], True),  # case does not count; another answer
+        ([Override(False, answer="Congo")], False),
+    ],
+)
+def test_which_of_several_overrides_counts(overrides: list[Override], overridden: bool) -> None:
+    found = _find(Says(), *overrides, answers=("Nile", "Congo"))
+    assert [flag for span, method, flag in found if (span, method) == ("Nile", "exact")] == [overridden]
+
+
+def test_a_person_finds_what_no_rule_does() -> None:
+    said = [("White Nile", "person", False), ("Nile", "exact", False)]
+    assert sorted(_find(Says(), Override(True, span="White Nile"))) == sorted(said)
+    assert (HINT, "person", False) in _find(Says(), Override(True))  # the whole hint

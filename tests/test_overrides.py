@@ -1,0 +1,246 @@
+"""A person decides against the leakage filter: rows in, rows out, and what a build makes of them. No scheduler needed."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError
+from quit.overrides import Decision, add, decisions, in_force, listed, read_decisions, withdraw
+from quit.pipeline import Pipeline, pipeline_of, plan_build
+from quit.story import story
+from quit.workspace import Workspace
+
+RECORDS = [
+    {
+        "id": "leaky",
+        "question": "Which country lies inside South Africa and was once called Basutoland?",
+        "answers": ["Lesotho"],
+        "hints": [
+            "Its lowest point is higher than that of any other state.",
+            "Lesotho blankets are worn by its people.",
+            "Its flag shows a hat with a knot.",
+            "Its capital lies close to its western border.",
+            "It sells water to its only neighbour.",
+            "A king reigns there, and has no power.",
+        ],
+    },
+    {
+        "id": "clean",
+        "question": "Which planet was the first to be found with a telescope?",
+        "answers": ["Uranus"],
+        "hints": [
+            "William Herschel saw it from his garden in Bath.",
+            "It rolls around the Sun on its side.",
+            "Its moons are named after persons of Shakespeare and Pope.",
+            "It is one of two ice giants.",
+            "A year there lasts eighty-four of ours.",
+        ],
+    },
+]
+LEAKY, CLEAN = "jsonl-leaky-h01", "jsonl-clean-h00"
+
+
+def _run(folder: Path, source: Path, stages: tuple[str, ...] = ("collect", "filter")) -> Pipeline:
+    """Carry out the first stages as a build does, skipping what is done."""
+    pipeline = plan_build(folder, [f"jsonl:{source}"], "embedded", ["leakage.mode=question"])
+    pipeline.begin("embedded", [])
+    for name in stages:
+        run = pipeline.run(name)
+        for shard in pipeline.pending(run):
+            pipeline.work(run, shard)
+        pipeline.finish(run)
+    return pipeline
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "two.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, source: Path) -> Workspace:
+    return _run(tmp_path / "W", source).workspace
+
+
+def _usable(workspace: Workspace) -> set[str]:
+    return set(workspace.read("usable_hints").column("question_id").to_pylist())
+
+
+def test_no_leak_keeps_the_finding_and_the_question(workspace: Workspace, source: Path) -> None:
+    assert _usable(workspace) == {"jsonl-clean"}
+    before = workspace.state["filter"]
+    [row] = add(workspace, [Decision(LEAKY, "no_leak", "ada", "The blanket is meant.", "Lesotho", "Lesotho")])
+    assert (row["question_id"], row["decision"], row["by"]) == ("jsonl-leaky", "no_leak", "ada")
+    pipeline = _run(workspace.path, source)
+    assert _usable(workspace) == {"jsonl-clean", "jsonl-leaky"}
+    findings = workspace.read("leak_findings").to_pylist()
+    assert findings and all(one["overridden"] for one in findings if one["hint_id"] == LEAKY)
+    assert pipeline.fingerprints["filter"] != before
+    told = story(workspace, "jsonl-leaky")
+    assert told["overrides"] == [{**row, "in_force": True}] and told["leak_findings"][0]["overridden"]
+
+
+def test_withdrawn_gives_the_old_fingerprint_and_tables_again(workspace: Workspace, source: Path) -> None:
+    before = workspace.state["filter"]
+    [row] = add(workspace, [Decision(LEAKY, "no_leak", "ada", "Too harsh.")])
+    _run(workspace.path, source)
+    withdraw(workspace, row["override_id"], "ben", "It does leak.")
+    pipeline = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", [])
+    assert pipeline.fingerprints["filter"] == before
+    assert pipeline.pending(pipeline.run("filter")) == []  # the old tables are still there: nothing runs
+    _run(workspace.path, source)
+    assert workspace.state["filter"] == before and _usable(workspace) == {"jsonl-clean"}
+    assert [one["decision"] for one in listed(workspace)] == ["no_leak", "withdrawn"]
+    assert not any(one["in_force"] for one in listed(workspace))
+
+
+def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -> None:
+    add(workspace, [Decision(CLEAN, "leak", "ada", "Everybody knows what Herschel saw.", span="William Herschel")])
+    _run(workspace.path, source)
+    assert _usable(workspace) == set()
+    [found] = [one for one in workspace.read("leak_findings").to_pylist() if one["hint_id"] == CLEAN]
+    assert (found["span"], found["answer"], found["method"], found["probability"], found["overridden"]) == (
+        "William Herschel",
+        "Uranus",
+        "person",
+        1.0,
+        False,
+    )
+    reasons = {one["question_id"]: one["detail"] for one in workspace.read("rejects").to_pylist()}
+    assert "person" in reasons["jsonl-clean"]
+
+
+def test_an_override_reruns_the_filter_and_what_follows_but_not_collect(workspace: Workspace, source: Path) -> None:
+    before = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", []).fingerprints
+    add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine.")])
+    after = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", []).fingerprints
+    assert {name for name in before if before[name] == after[name]} == {"collect"}
+
+
+def test_who_and_when_are_no_part_of_the_fingerprint(workspace: Workspace, source: Path) -> None:
+    add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine.")])
+    first = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", []).fingerprints
+    add(workspace, [Decision(LEAKY, "no_leak", "ben", "I agree.")])
+    assert len(listed(workspace)) == 2
+    assert plan_build(workspace.path, [f"jsonl:{source}"], "embedded", []).fingerprints == first
+
+
+def test_a_running_build_keeps_the_overrides_it_was_planned_with(workspace: Workspace, source: Path) -> None:
+    running = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", [])
+    spec, before = running.spec(), running.fingerprints["filter"]
+    add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine.")])
+    from quit import pipeline as module
+
+    module._PIPELINES.clear()  # as a worker process that has not seen this build
+    assert pipeline_of(spec).fingerprints["filter"] == before
+    assert len(pipeline_of(spec).overrides_of(running.run("filter").stage)) == 0
+
+
+def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:
+    for decision in ("no_leak", "leak", "no_leak"):
+        add(workspace, [Decision(LEAKY, decision, "ada", "Changed my mind.")])
+    add(workspace, [Decision(LEAKY, "leak", "ada", "This span only.", span="blankets")])
+    rows = in_force(workspace.read_log("overrides"), "leak")
+    assert [row[2:] for row in decisions(rows)] == [
+        [LEAKY, None, None, "no_leak"],
+        [LEAKY, "blankets", None, "leak"],
+    ]
+    assert len(in_force(workspace.read_log("overrides"), "label")) == 0
+    first = listed(workspace)[0]["override_id"]
+    with pytest.raises(InputError, match="not in force: ov-[0-9a-f]{10} has taken its place"):
+        withdraw(workspace, first, "ada", "Sorry.")
+
+
+def test_the_same_decision_is_not_written_twice(workspace: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "more.jsonl"
+    rows = [
+        {"hint_id": LEAKY, "decision": "no_leak", "by": "ada", "reason": "Fine."},
+        {"hint_id": CLEAN, "decision": "leak", "by": "ada", "reason": "Known.", "span": "Bath", "answer": "Uranus"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(add(workspace, read_decisions(path))) == 2
+    assert add(workspace, read_decisions(path)) == []
+    assert len(listed(workspace)) == 2
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (Decision("jsonl-leaky-h1", "leak", "ada", "x"), "The nearest: jsonl-leaky-h01"),
+        (Decision(LEAKY, "noleak", "ada", "x"), "Did you mean 'no_leak'"),
+        (Decision(LEAKY, "leak", "ada", "x", kind="leek"), "Did you mean 'leak'"),
+        (Decision(LEAKY, "leak", "ada", "x", span="blanketts"), "Did you mean 'blankets'"),
+        (Decision(LEAKY, "leak", "ada", "x", answer="Lesoto"), "Did you mean 'Lesotho'"),
+        (Decision(LEAKY, "leak", " ", "x"), "who decided"),
+        (Decision(LEAKY, "leak", "ada", ""), "why, in words"),
+    ],
+)
+def test_bad_decisions_name_the_nearest_right_one_and_write_nothing(
+    workspace: Workspace, wanted: Decision, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        add(workspace, [Decision(LEAKY, "leak", "ada", "good"), wanted])
+    assert listed(workspace) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 2: no JSON"),
+        ('{"hint": "x"}', "'hint' is no key of an override. Did you mean 'hint_id'"),
+        ('{"hint_id": "x", "decision": "leak", "by": "a"}', "'reason' is missing"),
+        ('{"hint_id": 3}', "'hint_id' must be a text"),
+        ("[]", "expected an object"),
+    ],
+)
+def test_bad_lines_of_a_file_are_named(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(json.dumps({"hint_id": "x", "decision": "leak", "by": "a", "reason": "b"}) + f"\n{line}\n")
+    with pytest.raises(InputError, match=said):
+        read_decisions(path)
+
+
+def test_an_unknown_id_cannot_be_withdrawn(workspace: Workspace) -> None:
+    with pytest.raises(InputError, match="The workspace has none"):
+        withdraw(workspace, "ov-1", "ada", "x")
+    [row] = add(workspace, [Decision(LEAKY, "leak", "ada", "x")])
+    with pytest.raises(InputError, match=f"Did you mean '{row['override_id']}'"):
+        withdraw(workspace, row["override_id"][:-1], "ada", "x")
+
+
+def test_many_people_at_once_lose_no_row(workspace: Workspace) -> None:
+    def decide(number: int) -> None:
+        add(Workspace.open(workspace.path), [Decision(LEAKY, "leak", f"person {number}", "x")])
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(decide, range(24)))
+    rows = listed(workspace)
+    assert {row["by"] for row in rows} == {f"person {number}" for number in range(24)}
+    assert len({row["override_id"] for row in rows}) == 24
+    assert [row["in_force"] for row in rows] == [False] * 23 + [True]
+
+
+def test_on_the_command_line(workspace: Workspace, capsys: pytest.CaptureFixture[str]) -> None:
+    from quit.cli import main
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(["override", *arguments, "-w", str(workspace.path)])
+        said = capsys.readouterr()
+        return int(ended.value.code or 0), said.out, said.err
+
+    given = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
+    code, out, _ = run(*given)
+    [row] = json.loads(out)
+    assert code == 0 and row["hint_id"] == LEAKY
+    assert json.loads(run("list", "--json")[1]) == [{**row, "in_force": True}]
+    code, _, err = run("withdraw", "ov-0", "--by", "ada")
+    assert code == 3 and err.count("\n") == 1 and row["override_id"] in err
+    assert run("withdraw", row["override_id"], "--by", "ada")[0] == 0
+    assert "withdrawn" in run("list")[1]
