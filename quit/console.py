@@ -268,6 +268,9 @@ def print_question(told: dict[str, Any], passages: int) -> None:
         )
     if told["candidates"]:
         _OUT.print(f"Candidates: {escape(', '.join(told['candidates']))}")
+    if told["drawn_candidates"]:
+        drawn = ", ".join(one["candidate"] for one in told["drawn_candidates"])
+        _OUT.print(f"Candidates drawn from the collection: {escape(drawn)}")
     table = _table("", "convergence", "hint<", "from<", title="\nHints")
     for hint in told["hints"]:
         value = "" if hint["convergence"] is None else f"{hint['convergence']:.2f}"

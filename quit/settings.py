@@ -58,10 +58,20 @@ class Convergence(Section):
     hints: int = Field(5, ge=1, le=7, description="Hints kept a question; 5 give 325 passages.")
     candidate_cap: int = Field(11, ge=2, description="Candidates that count: ten distractors and the gold answer.")
     prefer_source: bool = Field(True, description="Use the source's own convergence where it has one.")
+    method: Literal["learned", "similarity"] = Field(
+        "learned",
+        description="What scores hints whose source has neither convergence nor scores: the shipped model, or plain similarity.",
+    )
     margin: float = Field(
         0.02,
         ge=0,
-        description="Embedded scoring: a hint may refer to candidates within this of the gold answer's similarity.",
+        description="With `similarity`: a hint may refer to candidates within this of the gold answer's similarity.",
+    )
+    candidate_equivalence: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Probability of equivalence to a gold answer from which an answer is not drawn as a candidate.",
     )
 
 

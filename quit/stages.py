@@ -20,6 +20,7 @@ from quit.construct.label import judge_answers, label_passages, read_passages
 from quit.construct.leakage import filter_leaks
 from quit.construct.passages import enumerate_passages
 from quit.construct.probe import parametric, probe
+from quit.construct.question_type import question_types
 from quit.construct.split import split_questions
 from quit.models.factory import Models
 from quit.settings import Settings
@@ -78,16 +79,17 @@ def _filter(tables: Tables, context: Context) -> dict[str, pa.Table]:
 
 
 def _rank(tables: Tables, context: Context) -> dict[str, pa.Table]:
-    every_answer = pc.list_flatten(context.whole["questions"].column("answers")).to_pylist()
+    models, settings = context.models, context.settings
     return rank_hints(
         tables["questions"],
         tables["hints"],
         tables["usable_hints"],
         tables["candidates"],
         tables["scores"],
-        every_answer,
-        context.models.encoder,
-        context.settings.convergence,
+        models.convergence,
+        lambda questions: question_types(questions, models.question_types, settings.question_type),
+        lambda: models.candidate_pool(context.whole["questions"]),
+        settings.convergence,
     )
 
 
@@ -187,9 +189,10 @@ STAGES: tuple[Stage, ...] = (
         _rank,
         inputs=("questions", "hints", "usable_hints", "candidates", "scores"),
         whole=("questions",),
-        outputs=("ranked_hints", "rejects"),
-        sections=("convergence",),
-        models=("convergence", "encoder"),
+        outputs=("ranked_hints", "drawn_candidates", "rejects"),
+        sections=("convergence", "question_type"),
+        models=("convergence", "candidates", "question_types", "equivalence", "encoder"),
+        version=2,
         doc="Order hints by convergence and keep five.",
     ),
     Stage(

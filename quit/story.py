@@ -65,6 +65,10 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
                 row["candidate"]
                 for row in rows(f"SELECT candidate {mine.format('candidates')} ORDER BY position", identity)
             ],
+            "drawn_candidates": rows(
+                f"SELECT candidate, fine, similarity, producer {mine.format('drawn_candidates')} ORDER BY position",
+                identity,
+            ),
             "hints": hints,
             "leak_findings": rows(
                 f"SELECT * EXCLUDE (question_id) {mine.format('leak_findings')} ORDER BY hint_id", identity

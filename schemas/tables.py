@@ -198,6 +198,20 @@ TABLES: dict[str, Table] = {
             ),
         ),
         Table(
+            "drawn_candidates",
+            "rank",
+            ("question_id", "position"),
+            "Candidate answers drawn from the collection, for questions that needed some and whose source has none.",
+            (
+                _QUESTION,
+                Column("position", SMALL, "Place by similarity, from 0."),
+                Column("candidate", TEXT, "A gold answer of another question."),
+                Column("fine", TEXT, "The fine type that both questions have."),
+                Column("similarity", REAL, "Cosine to the nearest gold answer of this question, -1 to 1."),
+                Column("producer", TEXT, "Identity of the method and its models."),
+            ),
+        ),
+        Table(
             "descriptions",
             "describe",
             ("question_id",),

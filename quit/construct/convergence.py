@@ -1,22 +1,23 @@
 """Rank: hints by convergence, and the five that make the passages (paper, section 3.1.2; Mozafari et al. 2024, TriviaHG).
 
 Convergence says how far a hint narrows the candidate answers. A source's own value is used where it has one; else it follows from
-the source's 0/1 scores; else an instrument scores each (hint, candidate) pair.
+the source's 0/1 scores; else a model values the hints of the question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 import schemas
-from quit.evaluate.normalize import normalize_answer
-from quit.models.protocols import Encoder
+from quit.construct.candidates import CandidatePool
+from quit.construct.question_type import Typed
+from quit.models.protocols import ConvergenceModel, Encoder, HintPair, HintScorer, HintSet
 from quit.settings import Convergence
 
-VERSION = 1
+VERSION = 2
 
 
 def convergence(distractor_scores: Sequence[int], gold_score: int, candidate_cap: int = 11) -> float:
@@ -38,14 +39,16 @@ def rank_hints(
     usable_hints: pa.Table,
     candidates: pa.Table,
     scores: pa.Table,
-    every_answer: Sequence[str],
-    encoder: Encoder,
+    model: ConvergenceModel,
+    types: Callable[[pa.Table], Sequence[Typed]],
+    pool: Callable[[], CandidatePool],
     settings: Convergence,
 ) -> dict[str, pa.Table]:
-    """Return the tables ``ranked_hints`` and ``rejects``.
+    """Return the tables ``ranked_hints``, ``drawn_candidates`` and ``rejects``.
 
-    ``every_answer``: the gold answers of the whole collection, from which distractors are taken for a question whose source
-    has none. Ties are broken by the shorter hint, then by source order.
+    ``model`` values the hints whose source says nothing. ``types`` gives the types of a table of questions, and ``pool`` the
+    candidates of the whole collection; each is called only where it is needed. Ties are broken by the shorter hint, then by
+    source order.
     """
     usable = set(usable_hints.column("hint_id").to_pylist())
     by_question = _group(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
@@ -53,9 +56,8 @@ def rank_hints(
     scores_of: dict[str, list[dict]] = {}
     for score in scores.to_pylist():
         scores_of.setdefault(score["hint_id"], []).append(score)
-    scorer = SimilarityScorer(encoder, every_answer, settings)
-    rows, rejects = [], []
-    for question in questions.to_pylist():
+    rows, rejects, all_drawn = [], [], []
+    for place, question in enumerate(questions.to_pylist()):
         mine = by_question.get(question["question_id"], [])
         if not mine:
             continue  # the leakage filter has rejected it and says so
@@ -66,21 +68,26 @@ def rank_hints(
                 {"stage": "rank", "kind": "question", "reason": "too_few_hints", "detail": detail, **identity}
             )
             continue
-        valued: dict[str, tuple[float, str]] = {}
-        unknown = []
-        for hint in mine:
-            known = _from_source(hint, scores_of.get(hint["hint_id"], []), settings)
-            if known is None:
-                unknown.append(hint)
-            else:
-                valued[hint["hint_id"]] = known
-        if unknown:
-            distractors = [
-                one["candidate"] for one in candidates_of.get(question["question_id"], []) if not one["is_gold"]
+        known = [_from_source(hint, scores_of.get(hint["hint_id"], []), settings) for hint in mine]
+        if None in known:
+            rivals = [one["candidate"] for one in candidates_of.get(question["question_id"], []) if not one["is_gold"]]
+            if not rivals:
+                drawn = drawn_rows(question, pool())
+                rivals = [row["candidate"] for row in drawn]
+                all_drawn += drawn
+            (typed,) = types(questions.slice(place, 1))
+            item = HintSet(
+                question["question"],
+                tuple(hint["hint"] for hint in mine),  # all of them: a hint is also judged beside the others
+                question["answers"][0],
+                tuple(rivals[: settings.candidate_cap - 1]),
+                typed.coarse,
+            )
+            made = model.values(item)
+            known = [
+                said if said is not None else (value, model.identity) for said, value in zip(known, made, strict=True)
             ]
-            values = scorer.convergence([hint["hint"] for hint in unknown], question["answers"], distractors)
-            for hint, value in zip(unknown, values, strict=True):
-                valued[hint["hint_id"]] = (value, scorer.identity)
+        valued = {hint["hint_id"]: said for hint, said in zip(mine, known, strict=True)}
         mine.sort(key=lambda hint: (-valued[hint["hint_id"]][0], len(hint["hint"]), hint["position"]))
         for rank, hint in enumerate(mine):
             value, producer = valued[hint["hint_id"]]
@@ -97,8 +104,25 @@ def rank_hints(
             )
     return {
         "ranked_hints": schemas.table("ranked_hints").from_rows(rows),
+        "drawn_candidates": schemas.table("drawn_candidates").from_rows(all_drawn),
         "rejects": schemas.table("rejects").from_rows(rejects),
     }
+
+
+def drawn_rows(question: dict, pool: CandidatePool) -> list[dict]:
+    """Return the rows of ``drawn_candidates`` for one row of ``questions``."""
+    drawn = pool.draw(question["question_id"], question["question"], question["answers"])
+    return [
+        {
+            "question_id": question["question_id"],
+            "position": position,
+            "candidate": one.candidate,
+            "fine": one.fine,
+            "similarity": one.similarity,
+            "producer": pool.identity,
+        }
+        for position, one in enumerate(drawn)
+    ]
 
 
 def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple[float, str] | None:
@@ -114,41 +138,47 @@ def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple
     return None
 
 
-class SimilarityScorer:
-    """Embedded scoring: a hint may refer to every candidate that is about as near to it as the gold answer.
+class Scored:
+    """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair."""
 
-    A stand-in for asking an LLM about each pair. A hint to which most candidates are nearer than the gold answer does not refer
-    to it at all: its convergence is 0.
+    def __init__(self, scorer: HintScorer, settings: Convergence, refers_from: float = 0.5) -> None:
+        self._scorer = scorer
+        self._settings = settings
+        self._refers_from = refers_from
+        self.identity = f"scored/{VERSION}/from={refers_from:g}+{scorer.identity}"
+
+    def values(self, item: HintSet) -> list[float]:
+        """Return the convergence of each hint, 0 to 1."""
+        answers = [*item.distractors, item.gold]
+        pairs = [HintPair(item.question, hint, answer) for hint in item.hints for answer in answers]
+        refers = (self._scorer.score(pairs) >= self._refers_from).astype(int).reshape(len(item.hints), len(answers))
+        return [convergence(row[:-1], row[-1], self._settings.candidate_cap) for row in refers.tolist()]
+
+
+class SimilarityConvergence:
+    """The plain stand-in: a hint may refer to every candidate that is about as near to it as the gold answer.
+
+    A hint to which most candidates are nearer than the gold answer does not refer to it at all: its convergence is 0.
     """
 
-    def __init__(self, encoder: Encoder, every_answer: Sequence[str], settings: Convergence) -> None:
+    def __init__(self, encoder: Encoder, settings: Convergence) -> None:
         self._encoder = encoder
         self._settings = settings
-        self._answers = sorted(set(every_answer))
         self.identity = f"similarity/{VERSION}/margin={settings.margin:g}+{encoder.identity}"
 
-    def convergence(self, hints: Sequence[str], gold: Sequence[str], distractors: Sequence[str]) -> list[float]:
-        """Return the convergence of each hint, 0 to 1."""
+    def values(self, item: HintSet) -> list[float]:
+        """Return the convergence of each hint, 0 to 1; 0 where there is no distractor to tell apart."""
         cap = self._settings.candidate_cap
-        others = list(distractors)[: cap - 1] or self.distractors(gold, cap - 1)
+        others = item.distractors[: cap - 1]
         if not others:
-            return [0.0] * len(hints)
-        near = self._encoder.encode(list(hints)) @ self._encoder.encode([*others, *gold]).T
-        rivals, own = near[:, : len(others)], near[:, len(others) :].max(axis=1, keepdims=True)
+            return [0.0] * len(item.hints)
+        near = self._encoder.encode(list(item.hints)) @ self._encoder.encode([*others, item.gold]).T
+        rivals, own = near[:, :-1], near[:, -1:]
         refers = (own[:, 0] >= np.median(rivals, axis=1)).astype(int)
         scores = (rivals >= own - self._settings.margin).astype(int)
         return [
             convergence(row.tolist(), gold_score, cap) for row, gold_score in zip(scores, refers.tolist(), strict=True)
         ]
-
-    def distractors(self, gold: Sequence[str], count: int) -> list[str]:
-        """Return the ``count`` gold answers of other questions that are nearest to this one's, nearest first."""
-        own = {normalize_answer(answer) for answer in gold}
-        others = [answer for answer in self._answers if normalize_answer(answer) not in own]
-        if not others:
-            return []
-        near = (self._encoder.encode(others) @ self._encoder.encode(list(gold)).T).max(axis=1)
-        return [others[index] for index in np.argsort(-near, kind="stable")[:count]]
 
 
 def _group(rows) -> dict[str, list[dict]]:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from quit.construct.convergence import SimilarityScorer, convergence
+from quit.construct.convergence import convergence
 from quit.construct.leakage import find_leaks
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
 from quit.models.factory import Models
-from quit.models.protocols import NO_ANSWER, Pair, Prompt
+from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
 from quit.records import RawQuestion
 from quit.settings import Settings
 from quit.sources import SourceRef, read_source
@@ -155,21 +156,29 @@ def question_type_agreement(source: SourceRef, models: Models, most: int = 10) -
 def convergence_agreement(source: SourceRef, models: Models, settings: Settings) -> Figures:
     """How well convergence is recomputed from a source's scores, and how the embedded one ranks with the published one.
 
-    Returns n (hints with a published convergence), scored (those with scores), exact_match (recomputed equals published) and spearman
-    (embedded against published, over all hints).
+    Returns n (hints with a published convergence), scored (those with scores), exact_match (recomputed equals published), spearman
+    (embedded against published, over all hints) and model (its identity). The shipped model was trained on published values, so
+    its figure on those very files is not one of unseen data: its card has those.
     """
-    questions = list(_questions(source))
-    scorer = SimilarityScorer(
-        models.encoder, [answer for one in questions for answer in one.answers], settings.convergence
-    )
+    questions = [one for one in _questions(source) if any(hint.convergence is not None for hint in one.hints)]
     published, embedded, exact = [], [], []
-    for question in questions:
+    collection = pa.table(
+        {
+            "question_id": [str(place) for place in range(len(questions))],
+            **{name: [getattr(one, name) for one in questions] for name in ("question", "coarse", "fine")},
+            "answers": [list(one.answers) for one in questions],
+        }
+    )
+    for place, (question, (coarse, _)) in enumerate(zip(questions, _types(questions, models), strict=True)):
         known = [hint for hint in question.hints if hint.convergence is not None]
-        if not known:
-            continue
         gold = {normalize_answer(answer) for answer in question.answers}
-        distractors = [one for one in question.candidates if normalize_answer(one) not in gold]
-        embedded += scorer.convergence([hint.text for hint in known], question.answers, distractors)
+        rivals = [one for one in question.candidates if normalize_answer(one) not in gold]
+        if not rivals:
+            pool = models.candidate_pool(collection)
+            rivals = [one.candidate for one in pool.draw(str(place), question.question, list(question.answers))]
+        counted = tuple(rivals[: settings.convergence.candidate_cap - 1])
+        texts = tuple(hint.text for hint in known)
+        embedded += models.convergence.values(HintSet(question.question, texts, question.answers[0], counted, coarse))
         published += [hint.convergence for hint in known]
         for hint in known:
             if hint.scores:
@@ -182,6 +191,7 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
         "scored": len(exact),
         "exact_match": float(np.mean(exact)) if exact else None,
         "spearman": spearman(published, embedded),
+        "model": models.convergence.identity,
     }
 
 

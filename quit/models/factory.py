@@ -22,7 +22,7 @@ from quit.models.language import (
     make_generator,
     reader_prompts,
 )
-from quit.models.protocols import Encoder, Equivalence, Judge, Reader
+from quit.models.protocols import ConvergenceModel, Encoder, Equivalence, Judge, Reader
 from quit.settings import Judge as JudgeSettings
 from quit.settings import ReaderSettings, Settings
 
@@ -122,6 +122,38 @@ class Models:
             return QuestionTypeClassifier(self.encoder)
 
         return self._once("question_types", make)
+
+    @property
+    def convergence(self) -> ConvergenceModel:
+        """The model that values hints whose source says nothing."""
+
+        def make() -> ConvergenceModel:
+            if self._settings.convergence.method == "similarity":
+                from quit.construct.convergence import SimilarityConvergence
+
+                return SimilarityConvergence(self.encoder, self._settings.convergence)
+            from quit.models.convergence import EmbeddedConvergence
+
+            return EmbeddedConvergence(self.encoder)
+
+        return self._once("convergence", make)
+
+    def candidate_pool(self, questions: pa.Table) -> Any:
+        """Return the candidates of the collection (see :mod:`quit.construct.candidates`), given the whole table questions."""
+
+        def make() -> Any:
+            from quit.construct.candidates import CandidatePool
+
+            return CandidatePool(
+                questions,
+                self.question_types,
+                self.encoder,
+                self.equivalence,
+                self._settings.question_type,
+                self._settings.convergence,
+            )
+
+        return self._once("candidate_pool", make)
 
     def reader(self, name: str, collection: Mapping[str, pa.Table]) -> Reader:
         """Return a reader by name.
@@ -237,10 +269,21 @@ def leak_rules_identity(settings: Settings) -> str:
 
 
 def convergence_identity(settings: Settings) -> str:
-    """Return the version of the embedded convergence scorer."""
+    """Return what the values of the convergence model depend on, beside the encoder."""
     from quit.construct.convergence import VERSION
 
-    return f"similarity/{VERSION}"
+    if settings.convergence.method == "similarity":
+        return f"similarity/{VERSION}"
+    from quit.models.convergence import VERSION as LEARNED
+
+    return f"learned/{VERSION}.{LEARNED}@{_weights('convergence')}"
+
+
+def candidates_identity(settings: Settings) -> str:
+    """Return the version of the drawing of candidates."""
+    from quit.construct.candidates import VERSION
+
+    return f"collection/{VERSION}"
 
 
 def difficulty_identity(settings: Settings) -> str:
@@ -289,6 +332,7 @@ def identities(settings: Settings, names: Sequence[str]) -> list[str]:
         "judge": judge_identity,
         "leak_rules": leak_rules_identity,
         "convergence": convergence_identity,
+        "candidates": candidates_identity,
         "difficulty": difficulty_identity,
         "question_types": question_type_identity,
     }

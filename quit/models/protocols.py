@@ -1,4 +1,4 @@
-"""The four protocols behind which every model stands.
+"""The protocols behind which every model stands.
 
 A profile names the implementations; the rest of the code never asks which one it has. ``identity`` is part of the
 fingerprint of whatever a model makes: it must change whenever the model's replies could change (weights, prompt, template,
@@ -122,4 +122,50 @@ class Judge(Protocol):
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict an item, in order. ``sample`` numbers repetitions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HintSet:
+    """The hints of one question, in order, and the answers that they have to tell apart.
+
+    ``gold``: the gold answer; ``distractors``: its rivals in the source's order, at most as many as count. ``coarse``: the
+    question's type, as the sources write it.
+    """
+
+    question: str
+    hints: tuple[str, ...]
+    gold: str
+    distractors: tuple[str, ...]
+    coarse: str | None = None
+
+
+@runtime_checkable
+class ConvergenceModel(Protocol):
+    """Says how far hints narrow the candidate answers (paper, section 3.1.2)."""
+
+    identity: str
+
+    def values(self, item: HintSet) -> list[float]:
+        """Return the convergence of each hint, in order, 0 to 1. Values must not depend on other questions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class HintPair:
+    """``Does the hint "..." refer to "..."?``, about one candidate answer to ``question``."""
+
+    question: str
+    hint: str
+    candidate: str
+
+
+@runtime_checkable
+class HintScorer(Protocol):
+    """Says whether a hint may refer to a candidate; :class:`quit.construct.convergence.Scored` makes convergence of it."""
+
+    identity: str
+
+    def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
+        """Return the probability that each hint refers to its candidate, shape (len(pairs),), float64 in [0, 1]."""
         ...

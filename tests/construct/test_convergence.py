@@ -1,12 +1,16 @@
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import schemas
-from quit.construct.convergence import SimilarityScorer, convergence, rank_hints
+from quit.construct.candidates import CandidatePool, Drawn
+from quit.construct.convergence import Scored, SimilarityConvergence, convergence, rank_hints
+from quit.construct.question_type import Typed
+from quit.models.protocols import HintScorer, HintSet
 from quit.settings import Convergence
 
 
@@ -69,11 +73,45 @@ def _tables(hints: list[dict], scores: list[dict] | None = None) -> dict[str, pa
     }
 
 
-def _rank(tables: dict[str, pa.Table], encoder, **settings) -> dict[str, pa.Table]:
-    return rank_hints(**tables, every_answer=["Paris", "Oslo"], encoder=encoder, settings=Convergence(**settings))
+class Fixed:
+    """A model that values a hint by its text, and remembers what it was asked."""
+
+    identity = "fixed"
+
+    def __init__(self, values: dict[str, float] | None = None) -> None:
+        self.given = values or {}
+        self.asked: list[HintSet] = []
+
+    def values(self, item: HintSet) -> list[float]:
+        self.asked.append(item)
+        return [self.given.get(hint, 0.0) for hint in item.hints]
 
 
-def test_ties_go_to_the_shorter_hint_then_to_source_order(encoder) -> None:
+class Pool:
+    """Candidates without a collection."""
+
+    identity = "pool"
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def draw(self, question_id: str, question: str, answers: list[str]) -> list[Drawn]:
+        return [Drawn(name, "city:City", 0.5) for name in self.names]
+
+
+def _typed(questions: pa.Table) -> list[Typed]:
+    return [Typed("LOC:LOCATION", "city:City", 1.0, "source")] * len(questions)
+
+
+def _never() -> CandidatePool:
+    raise AssertionError("the source has candidates: none may be drawn")
+
+
+def _rank(tables: dict[str, pa.Table], model=None, pool=_never, **settings) -> dict[str, pa.Table]:
+    return rank_hints(**tables, model=model or Fixed(), types=_typed, pool=pool, settings=Convergence(**settings))
+
+
+def test_ties_go_to_the_shorter_hint_then_to_source_order() -> None:
     hints = [
         {"hint": "a longer hint of one half", "convergence": 0.5},
         {"hint": "ccc", "convergence": 0.5},
@@ -82,7 +120,7 @@ def test_ties_go_to_the_shorter_hint_then_to_source_order(encoder) -> None:
         {"hint": "the worst", "convergence": 0.0},
         {"hint": "second", "convergence": 0.8},
     ]
-    ranked = _rank(_tables(hints), encoder)["ranked_hints"].to_pylist()
+    ranked = _rank(_tables(hints))["ranked_hints"].to_pylist()
     assert [row["hint"] for row in ranked] == [
         "the best",
         "second",
@@ -95,7 +133,7 @@ def test_ties_go_to_the_shorter_hint_then_to_source_order(encoder) -> None:
     assert {row["producer"] for row in ranked} == {"source"}
 
 
-def test_a_sources_scores_are_used_where_it_has_no_convergence(encoder) -> None:
+def test_a_sources_scores_are_used_where_it_has_no_convergence() -> None:
     hints = [{"hint": f"hint {place}"} for place in range(5)]
     scores = [
         {
@@ -108,28 +146,87 @@ def test_a_sources_scores_are_used_where_it_has_no_convergence(encoder) -> None:
         for hint in range(5)
         for place, name in enumerate(["London", "Berlin", "Madrid", "Rome", "Paris"])
     ]
-    ranked = _rank(_tables(hints, scores), encoder)["ranked_hints"].to_pylist()
+    ranked = _rank(_tables(hints, scores))["ranked_hints"].to_pylist()
     assert [row["convergence"] for row in ranked] == [1.0, 0.8, 0.6, 0.4, 0.2]
     assert {row["producer"] for row in ranked} == {"source-scores"}
 
 
-def test_embedded_scoring_prefers_the_telling_hint(encoder) -> None:
-    scorer = SimilarityScorer(encoder, [], Convergence())
-    telling, vague, misleading = scorer.convergence(
-        [
+def test_only_hints_without_a_value_are_valued_but_all_are_shown() -> None:
+    hints = [{"hint": f"hint {place}", "convergence": 0.5} for place in range(4)] + [{"hint": "open"}]
+    model = Fixed({"open": 0.7, "hint 0": 0.9})
+    ranked = _rank(_tables(hints), model)["ranked_hints"].to_pylist()
+    assert [(row["hint"], row["convergence"], row["producer"]) for row in ranked[:2]] == [
+        ("open", 0.7, "fixed"),
+        ("hint 0", 0.5, "source"),
+    ]
+    (asked,) = model.asked
+    assert asked.hints == ("hint 0", "hint 1", "hint 2", "hint 3", "open")
+    assert (asked.gold, asked.coarse) == ("Paris", "LOC:LOCATION")
+    assert asked.distractors == ("London", "Berlin", "Madrid", "Rome", "Vienna")
+
+
+def test_a_sources_own_value_can_be_set_aside() -> None:
+    hints = [{"hint": f"hint {place}", "convergence": place / 10} for place in range(5)]
+    ranked = _rank(_tables(hints), Fixed({"hint 0": 1.0}), prefer_source=False)["ranked_hints"].to_pylist()
+    assert ranked[0]["hint"] == "hint 0" and {row["producer"] for row in ranked} == {"fixed"}
+
+
+def test_drawn_candidates_are_written_down_and_used() -> None:
+    tables = _tables([{"hint": f"hint {place}"} for place in range(5)])
+    tables["candidates"] = tables["candidates"].filter(tables["candidates"].column("is_gold"))
+    model = Fixed()
+    made = _rank(tables, model, lambda: Pool("Oslo", "Bern", "Kyiv"), candidate_cap=3)
+    assert model.asked[0].distractors == ("Oslo", "Bern")
+    assert [
+        (row["question_id"], row["position"], row["candidate"]) for row in made["drawn_candidates"].to_pylist()
+    ] == [
+        ("q", 0, "Oslo"),
+        ("q", 1, "Bern"),
+        ("q", 2, "Kyiv"),
+    ]
+
+
+def test_nothing_is_drawn_where_nothing_is_asked() -> None:
+    tables = _tables([{"hint": f"hint {place}", "convergence": 0.5} for place in range(5)])
+    tables["candidates"] = tables["candidates"].slice(0, 0)
+    model = Fixed()
+    assert len(_rank(tables, model)["drawn_candidates"]) == 0 and not model.asked
+
+
+def test_plain_similarity_prefers_the_telling_hint(encoder) -> None:
+    model = SimilarityConvergence(encoder, Convergence())
+    item = HintSet(
+        "Which city?",
+        (
             "The Eiffel Tower stands in this city on the Seine.",
             "People live in it.",
             "Big Ben and the Thames are its landmarks.",
-        ],
-        ["Paris"],
-        ["London", "Berlin", "Madrid", "Rome", "Vienna"],
+        ),
+        "Paris",
+        ("London", "Berlin", "Madrid", "Rome", "Vienna"),
     )
+    telling, vague, misleading = model.values(item)
     assert telling >= 0.8
     assert misleading < telling
     assert vague < telling
 
 
-def test_a_question_with_too_few_hints_is_rejected_not_dropped(encoder) -> None:
-    made = _rank(_tables([{"hint": f"hint {place}", "convergence": 0.1} for place in range(4)]), encoder)
+def test_pair_scores_become_convergence_by_the_formula() -> None:
+    class Letters:
+        """A hint refers to every candidate whose first letter it holds."""
+
+        identity = "letters"
+
+        def score(self, pairs):
+            return np.array([float(pair.candidate[0] in pair.hint) for pair in pairs])
+
+    item = HintSet("Which city?", ("p", "pl", "plb", "l"), "paris", ("london", "berlin", "madrid"))
+    assert isinstance(Letters(), HintScorer)
+    # n = 4 candidates: 1 - rivals / 4, and 0 for the hint that does not refer to the gold answer.
+    assert Scored(Letters(), Convergence()).values(item) == [1.0, 0.75, 0.5, 0.0]
+
+
+def test_a_question_with_too_few_hints_is_rejected_not_dropped() -> None:
+    made = _rank(_tables([{"hint": f"hint {place}", "convergence": 0.1} for place in range(4)]))
     assert len(made["ranked_hints"]) == 0
     assert made["rejects"].to_pylist()[0]["reason"] == "too_few_hints"

@@ -1,0 +1,100 @@
+"""The embedded convergence model: sense, independence of company, and the arithmetic against a hand calculation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from quit.models.convergence import WEIGHTS, EmbeddedConvergence, KernelRidge
+from quit.models.convergence_features import NAMES, features
+from quit.models.protocols import ConvergenceModel, HintSet
+
+ITEM = HintSet(
+    "Which city hosted the 1900 Summer Olympics?",
+    (
+        "The Eiffel Tower stands in this city on the Seine.",
+        "It is a city.",
+        "Big Ben and the Thames are its landmarks.",
+        "Its cathedral of Notre-Dame burnt in 2019.",
+        "It is a popular place with many visitors.",
+    ),
+    "Paris",
+    ("London", "Berlin", "Madrid", "Rome", "Vienna"),
+    "LOC:LOCATION",
+)
+
+
+@pytest.fixture(scope="module")
+def model(encoder) -> EmbeddedConvergence:
+    return EmbeddedConvergence(encoder)
+
+
+def test_telling_hints_come_before_vague_ones(model: EmbeddedConvergence) -> None:
+    tower, city, _, cathedral, popular = model.values(ITEM)
+    assert min(tower, cathedral) > max(city, popular)
+
+
+def test_values_are_shares_and_stand_behind_the_protocol(model: EmbeddedConvergence) -> None:
+    assert isinstance(model, ConvergenceModel)
+    values = model.values(ITEM)
+    assert len(values) == 5 and all(0 <= value <= 1 for value in values)
+    assert model.values(replace(ITEM, hints=())) == []
+
+
+def test_values_do_not_depend_on_what_was_asked_before(model: EmbeddedConvergence, encoder) -> None:
+    other = HintSet("Who wrote Faust?", ("He was born in Frankfurt.",), "Goethe", ("Schiller", "Heine"), "HUM:HUMAN")
+    fresh = EmbeddedConvergence(encoder)
+    assert fresh.values(other) == model.values(other)
+    assert fresh.values(ITEM) == model.values(ITEM)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        replace(ITEM, distractors=()),
+        replace(ITEM, hints=("",), coarse=None),
+        replace(ITEM, distractors=("Paris",)),
+        replace(ITEM, hints=("It is.",) * 3),
+        replace(ITEM, gold="1,234"),
+    ],
+    ids=["no distractor", "empty hint", "equal distractor", "repeated hint", "number"],
+)
+def test_odd_questions_get_values(model: EmbeddedConvergence, encoder, item: HintSet) -> None:
+    assert np.isfinite(features(item, encoder)).all()
+    assert all(0 <= value <= 1 for value in model.values(item))
+
+
+def test_features_by_hand(encoder) -> None:
+    row = dict(zip(NAMES, features(ITEM, encoder)[3], strict=True))
+    assert (row["hint_words"], row["hint_capitals"], row["hint_numbers"], row["hint_year"]) == (8, 1, 1, 1)
+    assert (row["question_hints"], row["question_rivals"], row["question_gold_words"]) == (5, 5, 1)
+    assert (row["question_is_LOC"], row["question_is_HUM"], row["hint_place"]) == (1, 0, 0.6)
+    cosines = encoder.encode([ITEM.hints[3]])[0] @ encoder.encode(["Paris", *ITEM.distractors]).T
+    assert row["name_gold"] == pytest.approx(cosines[0], abs=1e-6)
+    assert row["name_lead"] == pytest.approx(cosines[0] - cosines[1:].mean(), abs=1e-6)
+    assert row["name_above"] == pytest.approx((cosines[1:] >= cosines[0]).mean())
+
+
+def test_the_prediction_is_the_weighted_sum_of_likenesses() -> None:
+    arrays = {
+        "features": np.array([[1.0], [-1.0]]),
+        "hints": np.array([[1.0, 0.0], [0.0, 1.0]]),
+        "golds": np.array([[1.0, 1.0]]),
+        "gold": np.array([0, 0]),
+        "weights": np.array([0.5, -0.25]),
+        "mean": np.array([10.0]),
+        "scale": np.array([2.0]),
+        "widths": np.array([1.0, 2.0, 3.0]),
+        "base": np.array(0.4),
+    }
+    # x = 12 is 1 after standardising: distances 0 and 4; hint (1, 0): 0 and 2; product (1, 0): 0 and 2.
+    expected = 0.4 + 0.5 * 3 - 0.25 * (math.exp(-4) + math.exp(-4) + math.exp(-6))
+    got = KernelRidge(arrays).predict(np.array([[12.0]]), np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]]))
+    assert got[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_weights_are_small() -> None:
+    assert WEIGHTS.stat().st_size < 8_000_000

@@ -1,0 +1,211 @@
+"""Train ``quit/models/weights/convergence.safetensors`` on published convergence, and say how good it is on unseen questions.
+
+    OMP_NUM_THREADS=1 python training/convergence.py --data ../shared/data --out quit/models/weights/convergence.safetensors
+
+Reads ``triviahg/*.json`` and ``wikihint/*.json`` of the data folder. One thread: on one machine the same bytes come out each time.
+Takes some minutes of a free core. Prints Spearman's correlation with the published values, out of fold: ten folds by question
+(no question is in two folds, whatever file it is in), and one file at a time left out (other hints for the same questions).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+from scipy.linalg import cho_factor, cho_solve
+from threadpoolctl import threadpool_limits
+
+from quit.construct.convergence import SimilarityConvergence
+from quit.evaluate.instruments import spearman
+from quit.evaluate.normalize import normalize_answer
+from quit.models.convergence import KernelRidge, standardised
+from quit.models.convergence_features import NAMES, features, meanings
+from quit.models.encoders.cache import CachingEncoder
+from quit.models.encoders.minilm import MiniLM
+from quit.models.protocols import HintSet
+from quit.settings import Convergence
+from quit.sources import parse_source, read_source
+
+FOLDS = 10
+WIDTHS = (1.0, 0.7, 0.7)
+"""Of the likenesses (features, hint, hint times gold answer), in units of one over the mean squared distance."""
+RIDGE = 6.0
+CEILING = 0.9
+"""Cosine from which two hints about one question, of two files, count as saying the same."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Everything known of the hints with a published convergence, one row a hint."""
+
+    files: np.ndarray
+    questions: np.ndarray
+    features: np.ndarray
+    hints: np.ndarray
+    golds: np.ndarray
+    gold: np.ndarray
+    published: np.ndarray
+    plain: np.ndarray
+
+    @property
+    def products(self) -> np.ndarray:
+        """Hint vectors times the gold answer's."""
+        return self.hints * self.golds[self.gold]
+
+
+def read(data: Path) -> Rows:
+    """Read the sources and compute the model's inputs. Vectors are rounded to float16, as they are stored."""
+    settings, encoder = Convergence(), CachingEncoder(MiniLM())
+    plain = SimilarityConvergence(encoder, settings)
+    parts: list[tuple] = []
+    for kind in ("triviahg", "wikihint"):
+        for path in sorted((data / kind).glob("*.json")):
+            for record in read_source(parse_source(f"{kind}:{path}")):
+                one = record.question
+                known = [hint for hint in one.hints if hint.convergence is not None] if one else []
+                if not known:
+                    continue
+                own = {normalize_answer(answer) for answer in one.answers}
+                rivals = [name for name in one.candidates if normalize_answer(name) not in own]
+                counted = tuple(rivals[: settings.candidate_cap - 1])
+                item = HintSet(one.question, tuple(h.text for h in known), one.answers[0], counted, one.coarse)
+                hints, gold = meanings(item, encoder)
+                published = [hint.convergence for hint in known]
+                parts.append(
+                    (path.stem, one.question, features(item, encoder), hints, gold, published, plain.values(item))
+                )
+    sizes = [len(part[5]) for part in parts]
+    return Rows(
+        files=np.repeat([part[0] for part in parts], sizes),
+        questions=np.repeat([normalize_answer(part[1]) for part in parts], sizes),
+        features=np.concatenate([part[2] for part in parts]),
+        hints=_half(np.concatenate([part[3] for part in parts])),
+        golds=_half(np.stack([part[4] for part in parts])),
+        gold=np.repeat(np.arange(len(parts)), sizes).astype(np.int32),
+        published=np.concatenate([part[5] for part in parts]),
+        plain=np.concatenate([part[6] for part in parts]),
+    )
+
+
+def fit(rows: Rows, train: np.ndarray) -> dict[str, np.ndarray]:
+    """Fit on the rows of ``train`` (flags) and return the arrays of :class:`KernelRidge`."""
+    x = rows.features[train]
+    mean = x.mean(axis=0)
+    scale = np.where(x.std(axis=0) > 0, x.std(axis=0), 1.0)
+    ready = _half(standardised(x, mean, scale))
+    widths, kernel = [], np.zeros((len(x), len(x)))
+    for part, width in zip((ready, rows.hints[train], rows.products[train]), WIDTHS, strict=True):
+        squares = (part * part).sum(axis=1)
+        distance = np.maximum(squares[:, None] + squares[None, :] - 2.0 * (part @ part.T), 0.0)
+        widths.append(width / distance.mean())
+        kernel += np.exp(-widths[-1] * distance)
+    kernel[np.diag_indices_from(kernel)] += RIDGE
+    base = rows.published[train].mean()
+    used, gold = np.unique(rows.gold[train], return_inverse=True)
+    return {
+        "features": ready.astype(np.float16),
+        "hints": rows.hints[train].astype(np.float16),
+        "golds": rows.golds[used].astype(np.float16),
+        "gold": gold.astype(np.int32),
+        "weights": cho_solve(cho_factor(kernel), rows.published[train] - base),
+        "mean": mean,
+        "scale": scale,
+        "widths": np.array(widths),
+        "base": np.array(base),
+    }
+
+
+def out_of_fold(rows: Rows, fold: np.ndarray, log: Callable[[str], None]) -> np.ndarray:
+    """Return for each row the value by a model that was fitted on the other folds."""
+    values = np.full(len(fold), np.nan)
+    for one in np.unique(fold):
+        held = fold == one
+        model = KernelRidge(fit(rows, ~held))
+        values[held] = model.predict(rows.features[held], rows.hints[held], rows.products[held])
+        log(f"fold {one}: {held.sum()} rows held out")
+    return values
+
+
+def fold_of(question: str) -> int:
+    """Return a question's fold: a hash of its normalised text."""
+    return int(hashlib.sha256(question.encode()).hexdigest(), 16) % FOLDS
+
+
+def report(rows: Rows, columns: dict[str, np.ndarray]) -> None:
+    """Print Spearman's correlation with the published values, a file a line."""
+    print("| file | n | " + " | ".join(columns) + " |")
+    print("|---" * (2 + len(columns)) + "|")
+    parts = {name: rows.files == name for name in np.unique(rows.files)} | {"all": np.ones(len(rows.files), dtype=bool)}
+    for name, part in parts.items():
+        figures = [spearman(rows.published[part], values[part]) for values in columns.values()]
+        print(f"| {name} | {part.sum()} | " + " | ".join(f"{figure:.3f}" for figure in figures) + " |")
+
+
+def variance(rows: Rows) -> None:
+    """Print where the variance is, and how well published values of hints that say the same agree."""
+    first, second = [], []
+    for question in np.unique(rows.questions):
+        mine = np.flatnonzero(rows.questions == question)
+        alike = rows.hints[mine] @ rows.hints[mine].T
+        for i, j in zip(*np.triu_indices(len(mine), 1), strict=True):
+            if rows.files[mine[i]] != rows.files[mine[j]] and alike[i, j] >= CEILING:
+                first.append(rows.published[mine[i]])
+                second.append(rows.published[mine[j]])
+    both = spearman(first + second, second + first)
+    print(
+        f"ceiling: {len(first)} pairs of like hints (cosine {CEILING} or more) of two files agree at Spearman {both:.3f}"
+    )
+    for name in np.unique(rows.files):
+        part = rows.files == name
+        groups = np.unique(rows.questions[part], return_inverse=True)[1]
+        y = rows.published[part]
+        means = (np.bincount(groups, y) / np.bincount(groups))[groups]
+        share = means.var() / y.var()
+        print(
+            f"{name}: {share:.2f} of the variance lies between questions; knowing each mean gives {spearman(means, y):.3f}"
+        )
+
+
+def _half(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float16).astype(np.float64)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--no-cv", action="store_true", help="only fit and write")
+    options = parser.parse_args()
+    start = time.time()
+
+    def log(text: str) -> None:
+        print(f"[{time.time() - start:5.0f} s] {text}", flush=True)
+
+    import torch
+
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        rows = read(options.data)
+        log(f"{len(rows.published)} hints, {len(np.unique(rows.questions))} questions, {len(NAMES)} features")
+        arrays = fit(rows, np.ones(len(rows.published), dtype=bool))
+        temporary = options.out.with_suffix(".tmp")
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, temporary)
+        temporary.replace(options.out)
+        digest = hashlib.sha256(options.out.read_bytes()).hexdigest()
+        log(f"{options.out.name}: {options.out.stat().st_size:,} bytes, sha256 {digest[:12]}")
+        if not options.no_cv:
+            variance(rows)
+            by_question = out_of_fold(rows, np.array([fold_of(question) for question in rows.questions]), log)
+            by_file = out_of_fold(rows, rows.files, log)
+            report(rows, {"plain similarity": rows.plain, "unseen questions": by_question, "unseen file": by_file})
+    log("done")
+
+
+if __name__ == "__main__":
+    main()
