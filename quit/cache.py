@@ -11,4 +11,4 @@ VARIABLE = "QUIT_CACHE"
 def cache_folder(name: str) -> Path:
     """Return the cache folder of that name (not made yet): in ``$QUIT_CACHE``, else in ``~/.cache/quit``."""
     root = os.environ.get(VARIABLE)
-    return (Path(root) if root else Path.home() / ".cache" / "quit") / name
+    return (Path(root).expanduser().absolute() if root else Path.home() / ".cache" / "quit") / name

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from quit.cache import cache_folder
 from quit.errors import MissingDependency
 
 READY = ".ready"
@@ -26,19 +27,15 @@ LOG_LINES = 15
 """Lines at the end of pip's log that an error quotes."""
 
 
-def cache_folder() -> Path:
-    """Return the folder of what can be made again: the variable QUIT_CACHE, else ``~/.cache/quit``."""
-    return Path(os.environ.get("QUIT_CACHE") or Path.home() / ".cache" / "quit").expanduser().absolute()
-
-
 def environment_folder(name: str, requirements: Path | Sequence[str], *, remove: Sequence[str] = ()) -> Path:
-    """Return where the environment of these requirements is or will be: the cache's ``envs/<name>-<hash>``.
+    """Return where the environment of these requirements is or will be: ``<name>-<hash>`` in ``$QUIT_ENVS``, else the cache's ``envs``.
 
     The hash covers the requirements without comments, what is removed, and this Python's version and machine.
     """
     parts = [*_lines(requirements), "--", *sorted(remove), "--", sys.version, platform.machine()]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
-    return cache_folder() / "envs" / f"{name}-{digest}"
+    envs = os.environ.get("QUIT_ENVS")
+    return (Path(envs).expanduser().absolute() if envs else cache_folder("envs")) / f"{name}-{digest}"
 
 
 def ensure_environment(

@@ -58,9 +58,13 @@ class Convergence(Section):
     hints: int = Field(5, ge=1, le=7, description="Hints kept a question; 5 give 325 passages.")
     candidate_cap: int = Field(11, ge=2, description="Candidates that count: ten distractors and the gold answer.")
     prefer_source: bool = Field(True, description="Use the source's own convergence where it has one.")
-    method: Literal["learned", "similarity"] = Field(
+    method: Literal["learned", "similarity", "llm"] = Field(
         "learned",
-        description="What scores hints whose source has neither convergence nor scores: the shipped model, or plain similarity.",
+        description="What scores hints whose source has neither convergence nor scores: the shipped model, plain similarity, or "
+        "a language model, which writes missing candidates too.",
+    )
+    language_model: str | None = Field(
+        None, description="With `llm`: name of the reader or judge of this profile whose language model is asked."
     )
     margin: float = Field(
         0.02,
@@ -310,6 +314,13 @@ class Settings(Section):
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}s: every {what} needs a name of its own, got {', '.join(names)}")
+        if self.convergence.method == "llm":
+            asked = {one.name for one in (*self.readers, self.judge) if one.kind not in ("embedded", "equivalence")}
+            if self.convergence.language_model not in asked:
+                names = ", ".join(sorted(asked)) or "none in this profile"
+                raise ValueError(
+                    f"convergence.language_model must name a reader or judge that is a language model: {names}"
+                )
         known = [server.name for server in self.servers]
         for used in (*self.readers, self.judge):
             if used.kind in ("embedded", "equivalence"):
@@ -321,6 +332,10 @@ class Settings(Section):
                     f"{used.name}: server {used.server!r} is not among servers ({', '.join(known) or 'none'})"
                 )
         return self
+
+    def language_model(self, name: str) -> ReaderSettings | Judge:
+        """Return the reader or judge of that name."""
+        return next(one for one in (*self.readers, self.judge) if one.name == name)
 
     def server(self, name: str) -> ServerSettings:
         """Return a server by name."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from quit.cache import cache_folder
+
 if TYPE_CHECKING:
     from tests.servers.vllm import VllmServer
 
@@ -24,7 +26,9 @@ STARTER = ROOT / "quit" / "starter" / "questions.jsonl"
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The tests, and what they start, keep their caches to themselves."""
+    """The tests, and what they start, keep their caches to themselves; environments and checkpoints last."""
+    os.environ.setdefault("QUIT_ENVS", str(cache_folder("envs")))
+    os.environ.setdefault("QUIT_TEST_CACHE", str(cache_folder("tests")))
     os.environ["QUIT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 

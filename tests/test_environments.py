@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quit.environments import READY, cache_folder, ensure_environment, environment_folder
+from quit.cache import cache_folder
+from quit.environments import READY, ensure_environment, environment_folder
 from quit.errors import MissingDependency
 
 
@@ -27,6 +28,7 @@ def package(tmp_path: Path) -> str:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("QUIT_ENVS", raising=False)
     return tmp_path / "cache"
 
 
@@ -80,7 +82,7 @@ def test_nothing_is_installed_where_that_is_forbidden(monkeypatch: pytest.Monkey
     monkeypatch.setenv("QUIT_ENVIRONMENTS", "existing")
     with pytest.raises(MissingDependency, match="QUIT_ENVIRONMENTS"):
         ensure_environment("probe", ["numpy"])
-    assert not cache.exists() and cache_folder() == cache
+    assert not cache.exists() and cache_folder("envs") == cache / "envs"
 
 
 def test_comments_do_not_change_the_folder_but_requirements_do(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ class Typed:
     fine: str
     confidence: float
     producer: str
-    classifier_coarse: str
-    classifier_fine: str
+    classifier_coarse: str = ""
+    classifier_fine: str = ""
 
 
 def question_types(questions: pa.Table, classifier: QuestionTypeClassifier, settings: QuestionType) -> list[Typed]:

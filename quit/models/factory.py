@@ -16,12 +16,14 @@ from quit.cache import cache_folder
 from quit.errors import SettingsError, did_you_mean
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.language import (
+    generator_identity,
     judge_prompt,
     language_judge_identity,
     language_reader_identity,
     make_generator,
     reader_prompts,
 )
+from quit.models.prompting import load_prompt
 from quit.models.protocols import ConvergenceModel, Encoder, Equivalence, Judge, Reader
 from quit.settings import Judge as JudgeSettings
 from quit.settings import ReaderSettings, Settings
@@ -132,16 +134,35 @@ class Models:
                 from quit.construct.convergence import SimilarityConvergence
 
                 return SimilarityConvergence(self.encoder, self._settings.convergence)
+            if self._settings.convergence.method == "llm":
+                from quit.construct.convergence import Scored
+                from quit.models.convergence_llm import REFERS_FIELDS, LLMHintScorer
+
+                scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
+                return Scored(scorer, self._settings.convergence)
             from quit.models.convergence import EmbeddedConvergence
 
             return EmbeddedConvergence(self.encoder)
 
         return self._once("convergence", make)
 
+    def _convergence_generator(self) -> CachedGenerator:
+        return self.generator(self._settings.language_model(self._settings.convergence.language_model or ""))
+
     def candidate_pool(self, questions: pa.Table) -> Any:
         """Return the candidates of the collection (see :mod:`quit.construct.candidates`), given the whole table questions."""
 
         def make() -> Any:
+            if self._settings.convergence.method == "llm":
+                from quit.models.convergence_llm import CANDIDATES_FIELDS, LLMCandidates
+
+                return LLMCandidates(
+                    self._convergence_generator(),
+                    load_prompt("candidates", CANDIDATES_FIELDS),
+                    self.encoder,
+                    self.equivalence,
+                    self._settings.convergence,
+                )
             from quit.construct.candidates import CandidatePool
 
             return CandidatePool(
@@ -274,6 +295,12 @@ def convergence_identity(settings: Settings) -> str:
 
     if settings.convergence.method == "similarity":
         return f"similarity/{VERSION}"
+    if settings.convergence.method == "llm":
+        from quit.models.convergence_llm import VERSION as ASKED
+
+        asked = generator_identity(settings.language_model(settings.convergence.language_model or ""))
+        prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))
+        return f"llm/{VERSION}.{ASKED}/{asked}|{prompts}"
     from quit.models.convergence import VERSION as LEARNED
 
     return f"learned/{VERSION}.{LEARNED}@{_weights('convergence')}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from quit.environments import cache_folder
+from quit.cache import cache_folder
 
 STARTER = Path(__file__).parents[2] / "quit" / "starter" / "questions.jsonl"
 VERSION = 1
@@ -100,7 +101,8 @@ def checkpoint(
         list(corpus),
     ]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
-    folder = cache_folder() / "tests" / "checkpoints" / f"{style}-{seed}-{digest}"
+    kept = Path(os.environ.get("QUIT_TEST_CACHE") or cache_folder("tests"))
+    folder = kept / "checkpoints" / f"{style}-{seed}-{digest}"
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=folder.parent))

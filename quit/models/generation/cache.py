@@ -8,7 +8,6 @@ that commit is done, so a kill costs the requests in flight and nothing else.
 from __future__ import annotations
 
 import json
-import os
 import queue
 import sqlite3
 import threading
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from quit.cache import cache_folder
 from quit.errors import InputError, WorkspaceError
 from quit.models.generation.base import Completion
 
@@ -36,7 +36,7 @@ _VERSION = 1
 
 def default_path() -> Path:
     """Return ``$QUIT_CACHE/generations.sqlite``; the cache folder is ``~/.cache/quit`` where the variable is not set."""
-    return Path(os.environ.get("QUIT_CACHE") or Path.home() / ".cache" / "quit") / "generations.sqlite"
+    return cache_folder("generations.sqlite")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,126 @@
+"""A whole build through real vLLM servers, killed twice and resumed, with what it cost counted on the servers' side.
+
+``python -m benchmarks.vllm_build wikihint:FILE --out DIR``: three differently made tiny models label, a fourth judges. The models
+are taught (see ``tests/servers/checkpoints.py``), so that some answers are right; what is measured is the pipeline, not them.
+``--compare`` builds once more, undisturbed and with an empty generation cache, and compares every table's bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow.compute as pc
+
+from quit.models.generation import GenerationCache
+from quit.sources import parse_source, read_source
+from quit.workspace import Workspace
+from tests.servers.builds import judging_lessons, kill_when, reading_lessons, start_build, table_bytes, write_profile
+from tests.servers.checkpoints import Shape, checkpoint
+from tests.servers.vllm import VllmServer
+
+MODELS = {
+    "llama-small": ("llama", 11, Shape()),
+    "llama-wide": ("llama", 12, Shape(hidden=384, heads=6)),
+    "qwen-small": ("qwen3", 13, Shape()),
+}
+
+
+def main() -> None:
+    """Run it and print one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("source", help="KIND:FILE, such as wikihint:test.json")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--concurrency", type=int, default=1)
+    parser.add_argument(
+        "--kills", type=float, nargs="*", default=[0.15, 0.6], help="shares of the replies at which to kill"
+    )
+    parser.add_argument("--compare", action="store_true")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"question": record.question, "answers": list(record.answers), "hints": [hint.text for hint in record.hints]}
+        for record in read_source(parse_source(options.source))
+        if hasattr(record, "hints")
+    ]
+    with ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(
+                VllmServer(
+                    checkpoint(style, seed, shape=shape, lessons=reading_lessons(rows, seed)), name, cache_tokens=16384
+                )
+            )
+            for name, (style, seed, shape) in MODELS.items()
+        }
+        judge = VllmServer(checkpoint("llama", 14, lessons=judging_lessons(rows)), "judge", cache_tokens=8192)
+        stack.enter_context(judge)
+        profile = write_profile(
+            options.out / "profile.toml",
+            {name: (name, server.base_url) for name, server in servers.items()},
+            ("judge", judge.base_url),
+            concurrency=options.concurrency,
+            more="[run]\nshard_questions = 5\nworkers = 1",
+        )
+        every = [*servers.values(), judge]
+        found = _run(options, profile, every, rows)
+        if options.compare:
+            found |= _compare(options, profile, every)
+    print(json.dumps(found, indent=2))
+
+
+def _run(options: argparse.Namespace, profile: Path, servers: list[VllmServer], rows: list) -> dict:
+    workspace, cache = options.out / "killed", options.out / "cache"
+    expected = len(rows) * (325 + 3) * len(MODELS)
+    began = time.monotonic()
+    kills = []
+    for share in options.kills:
+        process = start_build(workspace, profile, options.source, cache, options.out / "prefect")
+        if kill_when(process, lambda share=share: _kept(cache) >= share * expected, timeout=7200):
+            kills.append(_kept(cache))
+    process = start_build(workspace, profile, options.source, cache, options.out / "prefect")
+    if process.wait() != 0:
+        raise SystemExit(workspace.with_name("killed.log").read_text()[-2000:])
+    opened = Workspace.open(workspace)
+    passages, answers = opened.read("passages"), opened.read("answers")
+    key = ["question_id", "permutation"]
+    once = all(
+        answers.filter(pc.equal(answers.column("reader"), name)).select(key).equals(passages.select(key))
+        for name in MODELS
+    )
+    metrics = [server.metrics() for server in servers]
+    return {
+        "questions": len(passages) // 325,
+        "passages": len(passages),
+        "answers": len(answers),
+        "every_passage_once": once,
+        "killed_after_replies": kills,
+        "replies_kept": _kept(cache),
+        "requests_answered_by_servers": sum(one.get("request_success", 0.0) for one in metrics),
+        "prompt_tokens": sum(one.get("prompt_tokens", 0.0) for one in metrics),
+        "prompt_tokens_computed": sum(one["prompt_tokens_computed"] for one in metrics),
+        "seconds": round(time.monotonic() - began, 1),
+    }
+
+
+def _compare(options: argparse.Namespace, profile: Path, servers: list[VllmServer]) -> dict:
+    began = time.monotonic()
+    workspace = options.out / "undisturbed"
+    process = start_build(workspace, profile, options.source, options.out / "cache-2", options.out / "prefect")
+    if process.wait() != 0:
+        raise SystemExit(workspace.with_name("undisturbed.log").read_text()[-2000:])
+    same = table_bytes(workspace) == table_bytes(options.out / "killed")
+    return {"same_bytes": same, "undisturbed_seconds": round(time.monotonic() - began, 1)}
+
+
+def _kept(cache: Path) -> int:
+    if not (cache / "generations.sqlite").is_file():
+        return 0
+    with GenerationCache(cache / "generations.sqlite") as opened:
+        return sum(row["replies"] for row in opened.statistics())
+
+
+if __name__ == "__main__":
+    main()

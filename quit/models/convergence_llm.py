@@ -1,0 +1,107 @@
+"""Convergence by a language model, as TriviaHG made it: it writes the candidates and says which of them a hint refers to."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from quit.construct.candidates import Drawn
+from quit.evaluate.normalize import normalize_answer
+from quit.models.generation.base import ChatRequest
+from quit.models.generation.cached import CachedGenerator
+from quit.models.judges.gpt_eval import parse_verdict
+from quit.models.prompting import PromptTemplate
+from quit.models.protocols import Encoder, Equivalence, HintPair, Pair
+from quit.settings import Convergence
+
+REFERS_FIELDS = frozenset({"hint", "candidate"})
+CANDIDATES_FIELDS = frozenset({"question", "answer", "count"})
+VERSION = 1
+
+_log = logging.getLogger(__name__)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s*")
+_REPLY_TOKENS = 8
+_TOKENS_A_CANDIDATE = 16
+
+
+class LLMHintScorer:
+    """Asks Yes or No about each (hint, candidate) pair; each distinct pair once.
+
+    An unreadable reply is asked for again, ``attempts`` times in all; then the pair counts as "does not refer" and is reported in
+    the log: a hint of which nothing can be read must not look convergent for its gold answer.
+    """
+
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, attempts: int = 3) -> None:
+        self.identity = f"refers-{VERSION}/{generator.identity}|{prompt.identity}|{attempts} attempts"
+        self._generator = generator
+        self._prompt = prompt
+        self._attempts = attempts
+
+    def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
+        """Return 1 where the hint refers to the candidate, else 0, shape (len(pairs),), float64."""
+        said: list[bool | None] = [None] * len(pairs)
+        for attempt in range(self._attempts):
+            left = [place for place, one in enumerate(said) if one is None]
+            if not left:
+                break
+            requests = [
+                ChatRequest(
+                    self._prompt,
+                    {"hint": pairs[place].hint, "candidate": pairs[place].candidate},
+                    _REPLY_TOKENS,
+                    sample=attempt,
+                    group=pairs[place].hint,
+                )
+                for place in left
+            ]
+            for place, reply in zip(left, self._generator.complete(requests), strict=True):
+                said[place] = parse_verdict(reply.text)
+        unread = said.count(None)
+        if unread:
+            _log.warning("%d of %d (hint, candidate) pairs got no readable Yes or No.", unread, len(pairs))
+        return np.array([float(bool(one)) for one in said])
+
+
+class LLMCandidates:
+    """Writes wrong answers of the right kind; what equals or is equivalent to a gold answer is left out."""
+
+    def __init__(
+        self,
+        generator: CachedGenerator,
+        prompt: PromptTemplate,
+        encoder: Encoder,
+        equivalence: Equivalence,
+        settings: Convergence,
+    ) -> None:
+        self.identity = f"written-{VERSION}/{generator.identity}|{prompt.identity}+{equivalence.identity}"
+        self._generator = generator
+        self._prompt = prompt
+        self._encoder = encoder
+        self._equivalence = equivalence
+        self._settings = settings
+
+    def draw(self, question_id: str, question: str, answers: list[str]) -> list[Drawn]:
+        """Return at most ``candidate_cap - 1`` candidates in the order written, with their cosine to the nearest gold answer."""
+        wanted = self._settings.candidate_cap - 1
+        fields = {"question": question, "answer": answers[0], "count": str(wanted)}
+        request = ChatRequest(self._prompt, fields, _TOKENS_A_CANDIDATE * wanted, group=question_id)
+        [reply] = self._generator.complete([request])
+        own = {normalize_answer(answer) for answer in answers}
+        written: dict[str, str] = {}
+        for line in reply.text.splitlines():
+            text = _BULLET.sub("", line).strip(" \t\"'“”.,;")
+            key = normalize_answer(text)
+            if key and key not in own:
+                written.setdefault(key, text)
+        others = list(written.values())
+        if not others:
+            return []
+        pairs = [Pair(question, answer, other) for other in others for answer in answers]
+        equal = self._equivalence.probability(pairs).reshape(len(others), len(answers)).max(axis=1)
+        near = (self._encoder.encode(others) @ self._encoder.encode(answers).T).max(axis=1)
+        kept = zip(others, equal.tolist(), near.tolist(), strict=True)
+        limit = self._settings.candidate_equivalence
+        return [Drawn(other, "", similarity) for other, same, similarity in kept if same < limit][:wanted]
