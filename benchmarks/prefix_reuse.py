@@ -2,71 +2,56 @@
 
     python -m benchmarks.prefix_reuse ../shared/data/wikihint/test_first50.json --questions 4 --out prefix_reuse.jsonl
 
-For every cache size and order a fresh server answers all passages of some WikiHint questions behind a fixed few-shot
-prefix of about a thousand tokens. Reported: prompt tokens computed (the server's own counters), the least that blocks of
+For every cache size and order a fresh server answers all passages of some WikiHint questions behind the reader's few-shot
+prompt, asked by the client that builds use. Reported: prompt tokens computed (the server's own counters), the least that blocks of
 that size allow, requests a second, and the client's share of one core.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import random
 import resource
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import httpx
-
 from quit.construct.passages import permutations
-from tests.servers.checkpoints import STARTER, Shape, checkpoint
+from quit.models.generation import ChatRequest
+from quit.models.generation.base import ModelOptions
+from quit.models.generation.server import ServerGenerator
+from quit.models.prompting import load_prompt
+from quit.models.protocols import Prompt
+from quit.models.readers.llm import depth_first
+from quit.settings import ServerSettings
+from tests.servers.checkpoints import Shape, checkpoint
 from tests.servers.vllm import VllmServer
 
-Messages = list[dict[str, str]]
-Ask = Callable[[Messages], Awaitable[str]]
-"""Sends one prompt and returns the reply: the seam for another client."""
-
 NAME = "benchmark"
-INSTRUCTION = "Answer with a few words only, from the context. If it does not tell, say NO ANSWER."
 ORDERS = ("depth-first", "by-length", "random")
 
 
-def few_shot(examples: int) -> Messages:
-    """Return the fixed prefix: an instruction and worked examples out of the starter collection."""
-    messages: Messages = [{"role": "system", "content": INSTRUCTION}]
-    rows = [json.loads(line) for line in STARTER.read_text(encoding="utf-8").splitlines()]
-    for row in rows[:: len(rows) // examples][:examples]:
-        messages.append({"role": "user", "content": turn(row["question"], row["hints"])})
-        messages.append({"role": "assistant", "content": row["answers"][0]})
-    return messages
+def requests_of(file: Path, questions: int, order: str, seed: int) -> list[ChatRequest]:
+    """Return what a reader asks about all passages of the first questions of a WikiHint file, in an order of ``ORDERS``.
 
-
-def turn(question: str, hints: Sequence[str]) -> str:
-    """Return a user's turn. The question stands last, so that passages share their first hints."""
-    return f"Context: {' '.join(hints)}\nQuestion: {question}"
-
-
-def prompts(file: Path, questions: int, order: str, examples: int, seed: int) -> list[Messages]:
-    """Return the prompts of all passages of the first questions of a WikiHint file, in an order of ``ORDERS``.
-
-    ``depth-first`` and ``by-length`` go question by question; ``random`` shuffles all of them.
+    ``depth-first`` is the order of :class:`quit.models.readers.llm.LLMReader`, whatever order it is given; ``by-length`` too goes
+    question by question; ``random`` shuffles all of them.
     """
-    prefix = few_shot(examples)
-    found: list[Messages] = []
-    for row in json.loads(file.read_text(encoding="utf-8"))[:questions]:
+    template = load_prompt("reader")
+    prompts: list[Prompt] = []
+    for number, row in enumerate(json.loads(file.read_text(encoding="utf-8"))[:questions]):
         hints = [hint["hint"] for hint in row["hints"][:5]]
-        passages = permutations(len(hints))
-        if order == "by-length":
-            passages.sort(key=len)
-        for passage in passages:
-            text = turn(row["question"]["question"], [hints[index] for index in passage])
-            found.append([*prefix, {"role": "user", "content": text}])
+        for passage in sorted(permutations(len(hints)), key=len):
+            prompts.append(Prompt(f"q{number}", row["question"]["question"], tuple(hints[index] for index in passage)))
     if order == "random":
-        random.Random(seed).shuffle(found)
-    return found
+        random.Random(seed).shuffle(prompts)
+    if order == "depth-first":
+        prompts = [prompts[place] for place in depth_first(prompts)]
+    return [
+        ChatRequest(template, {"context": " ".join(one.hints), "question": one.question}, 8, group=one.question_id)
+        for one in prompts
+    ]
 
 
 def ideal(tokens: Iterable[Sequence[int]], block: int) -> int:
@@ -89,42 +74,12 @@ def ideal(tokens: Iterable[Sequence[int]], block: int) -> int:
     return computed
 
 
-@asynccontextmanager
-async def httpx_ask(base_url: str, concurrency: int):
-    """Yield the plainest client there is."""
-    limits = httpx.Limits(max_connections=concurrency, max_keepalive_connections=concurrency)
-    async with httpx.AsyncClient(base_url=base_url, timeout=600, limits=limits, trust_env=False) as client:
-
-        async def ask(messages: Messages) -> str:
-            payload = {"model": NAME, "messages": messages, "temperature": 0, "max_tokens": 8}
-            reply = await client.post("/chat/completions", json=payload)
-            return reply.raise_for_status().json()["choices"][0]["message"]["content"]
-
-        yield ask
-
-
-async def send(ask: Ask, todo: Sequence[Messages], concurrency: int) -> list[str]:
-    """Return the replies; requests start in the order given, ``concurrency`` at once."""
-    replies: list[str] = [""] * len(todo)
-    queue = iter(enumerate(todo))
-
-    async def work() -> None:
-        for number, messages in queue:
-            replies[number] = await ask(messages)
-
-    await asyncio.gather(*(work() for _ in range(concurrency)))
-    return replies
-
-
-def measure(base_url: str, todo: Sequence[Messages], concurrency: int, client=httpx_ask) -> dict[str, float]:
+def measure(base_url: str, todo: Sequence[ChatRequest], concurrency: int) -> dict[str, float]:
     """Return requests a second and the client's CPU seconds for each second of the run."""
-
-    async def run() -> None:
-        async with client(base_url, concurrency) as ask:
-            await send(ask, todo, concurrency)
-
+    settings = ServerSettings(name="benchmark", base_urls=(base_url,), concurrency=concurrency, timeout_seconds=600)
+    client = ServerGenerator("benchmark", ModelOptions(NAME), settings)
     before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
-    asyncio.run(run())
+    client.generate(todo, lambda place, completion: None)
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF)
     used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     return {
@@ -142,7 +97,6 @@ def main() -> None:
     parser.add_argument("--orders", nargs="+", choices=ORDERS, default=list(ORDERS))
     parser.add_argument("--caches", nargs="+", type=int, default=[8192, 16384, 65536, 0], help="tokens; 0: no caching")
     parser.add_argument("--concurrency", type=int, default=32)
-    parser.add_argument("--examples", type=int, default=5, help="worked examples in the prefix")
     parser.add_argument("--block", type=int, default=32)
     parser.add_argument("--layers", type=int, default=2)
     parser.add_argument("--hidden", type=int, default=256)
@@ -159,10 +113,10 @@ def main() -> None:
             folder, NAME, cache_tokens=cache or None, caching=cache > 0, block=options.block, max_len=4096
         ) as server:
             for order in options.orders if cache else options.orders[:1]:  # without a cache the order changes nothing
-                todo = prompts(options.file, options.questions, order, options.examples, options.seed)
+                todo = requests_of(options.file, options.questions, order, options.seed)
                 tokens = [
-                    tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
-                    for messages in todo
+                    tokenizer.apply_chat_template(one.messages(), add_generation_prompt=True, return_dict=False)
+                    for one in todo
                 ]
                 if order != options.orders[0]:
                     server.restart()
