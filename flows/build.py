@@ -117,6 +117,8 @@ def build(workspace: str, sources: list[str], profile: str = "embedded", overrid
             do("read", reader.name)  # three labelers, three readers (3.2.2)
         do("judge")  # GPT-Eval: a verdict on each distinct answer (3.2.2)
         do("label")  # 2 fully, 1 partially relevant (3.2.2)
+        if pipeline.reviews_applied:
+            do("update")  # people's verdicts over the judge's (3.2.4)
     summary = markdown_summary(pipeline.workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description="What was built")
     return summary
