@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -157,8 +158,10 @@ class LocalServer:
         log = self.folder / "server.log"
         with log.open("ab") as out:
             self._process = subprocess.Popen(
-                [str(environment / "bin" / "label-studio"), "start", "--no-browser"]
-                + ["--internal-host", HOST, "--port", str(port)],
+                [
+                    str(environment / "bin" / "label-studio"),
+                    *("start", "--no-browser", "--internal-host", HOST, "--port", str(port)),
+                ],
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -211,10 +214,8 @@ class LocalServer:
         if self._process is None:
             return
         for one in (number, signal.SIGKILL):
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, one)
-            except ProcessLookupError:
-                pass
             try:
                 self._process.wait(seconds)
                 break

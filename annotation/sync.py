@@ -29,7 +29,7 @@ _FULL = ("id", "meta", "data", "annotations", "predictions", "updated_at")
 @dataclass
 class PullReport:
     """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``withdrawn``: deleted annotations,
-    ``tasks``: tasks on the server, ``done``: those with at least one annotation, ``problems``: in words, each with what to do."""
+    ``tasks``: tasks on the server, ``done``: those with all the annotations they need, ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0
@@ -82,14 +82,15 @@ def pull(
             rows.take_event(event)
         for task in server.tasks(found["id"], _FULL, since=since):
             rows.take(task)
-        # Listed after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by mistake.
-        listed = list(server.tasks(found["id"], _LIGHT))
-        rows.withdraw_missing(listed)
+        # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by mistake.
+        found = server.request("GET", f"api/projects/{found['id']}")
+        if full or rows.live != found["total_annotations_number"] + found["skipped_annotations_number"]:
+            rows.withdraw_missing(server.tasks(found["id"], _LIGHT))
         report.part = store.append(rows.made)
         report.rows = len(rows.made)
         report.events = len(events)
-        report.tasks = len(listed)
-        report.done = sum(bool(task.get("annotations_ids")) for task in listed)
+        report.tasks = found["task_number"]
+        report.done = found["finished_task_number"]
         store.set_sync(
             {
                 "project": found["id"],
@@ -153,6 +154,11 @@ class _Rows:
         self._report = report
         self._project = store.project["key"]
         self._sync = store.next_sync()
+
+    @property
+    def live(self) -> int:
+        """Number of annotations that the workspace believes to be on the server."""
+        return sum(project == self._project and one.state != "withdrawn" for (project, _), one in self._known.items())
 
     def take_event(self, event: Mapping[str, Any]) -> None:
         """Take the version of an annotation that a webhook carried: it may have been changed or deleted since."""

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
+from quit.commands import review
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
 
@@ -209,6 +210,7 @@ def doctor(
         raise typer.Exit(1)
 
 
+app.add_typer(review.app, name="review")
 evaluate = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
 app.add_typer(evaluate, name="evaluate")
 

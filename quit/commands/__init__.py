@@ -1,0 +1,1 @@
+"""Groups of commands: part of the command line, the outermost layer."""
