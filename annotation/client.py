@@ -14,12 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from label_studio_sdk import LabelStudio
-from label_studio_sdk.core.api_error import ApiError
 
 from annotation.server import stored_account
-from quit.errors import InputError, ServerError, SettingsError
+from quit.errors import InputError, MissingDependency, ServerError, SettingsError
 from quit.settings import Review
+
+try:
+    from label_studio_sdk import LabelStudio
+    from label_studio_sdk.core.api_error import ApiError
+except ImportError as error:
+    raise MissingDependency(
+        f"Review needs label-studio-sdk ({error}). Run: pip install -c constraints.txt -e '.[review]'"
+    ) from error
 
 TOKEN = "LABEL_STUDIO_API_KEY"
 _ABOUT_TO_ANSWER = (429, 502, 503, 504)

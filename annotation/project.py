@@ -55,8 +55,33 @@ def label_config() -> str:
 
 
 def guidelines_html() -> str:
-    """Return the annotators' guidelines as HTML, for the project's instruction page."""
-    return MarkdownIt("commonmark").enable("table").render((HERE / "guidelines.md").read_text(encoding="utf-8"))
+    """Return the annotators' guidelines as HTML, for the project's instruction page.
+
+    That page has a title of its own and strips every style, list marks included: they are written into the text.
+    """
+    text = (HERE / "guidelines.md").read_text(encoding="utf-8").partition("\n")[2]
+    made: list[str] = []
+    numbers: list[int | None] = []
+    for token in (parser := MarkdownIt("commonmark").enable("table")).parse(text):
+        if token.type in ("ordered_list_open", "bullet_list_open"):
+            numbers.append(0 if token.type == "ordered_list_open" else None)
+        elif token.type in ("ordered_list_close", "bullet_list_close"):
+            numbers.pop()
+            made.append("" if numbers else "<br>")
+        elif token.type == "list_item_open":
+            if numbers[-1] is not None:
+                numbers[-1] += 1
+            indent = "&nbsp;&nbsp;&nbsp;&nbsp;" * (len(numbers) - 1)
+            made.append(f"<p>{indent}{'–' if numbers[-1] is None else f'{numbers[-1]}.'} ")
+        elif token.type in ("paragraph_open", "paragraph_close", "list_item_close"):
+            opens = token.type == "paragraph_open"
+            if not numbers:
+                made.append("<p>" if opens else "</p><br>")
+            elif token.type == "paragraph_close":
+                made.append("</p>")
+        else:
+            made.append(parser.renderer.render([token], parser.options, {}))
+    return "".join(made)
 
 
 @contextmanager
@@ -249,7 +274,7 @@ def _set_up(server: Server, found: dict[str, Any], settings: Settings) -> None:
     """Set what the queue and the ticks depend on; only what differs is sent."""
     differing = {name: value for name, value in _wanted(settings).items() if found.get(name) != value}
     if "expert_instruction" in differing and _text(found.get("expert_instruction")) == _text(guidelines_html()):
-        del differing["expert_instruction"]  # the server cleans HTML; the words are what counts
+        del differing["expert_instruction"]  # the server may clean HTML; the words are what counts
     if differing:
         server.request("PATCH", f"api/projects/{found['id']}", body=differing)
 

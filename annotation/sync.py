@@ -23,7 +23,11 @@ from quit.review.store import ReviewStore
 from quit.settings import Settings
 
 _LIGHT = ("id", "annotations_ids")
-_FULL = ("id", "meta", "data", "annotations", "predictions", "updated_at")
+# The server applies this list to what is inside a task, too: the fields of annotations and predictions have to be named.
+_FULL = (
+    *("id", "meta", "data", "annotations", "predictions", "updated_at", "created_at", "result", "completed_by"),
+    *("updated_by", "was_cancelled", "lead_time", "model_version"),
+)
 
 
 @dataclass
@@ -188,7 +192,7 @@ class _Rows:
         if before and updated <= before.updated:
             return
         try:
-            said = read_result(annotation.get("result") or [], task["data"], _suggested(task))
+            said = read_result(annotation["result"], task["data"], _suggested(task))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self._report.problems.append(
                 f"Annotation {number} of task {task['id']} could not be read ({type(error).__name__}: {error}): the task's data were "

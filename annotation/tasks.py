@@ -44,18 +44,19 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
     Everything that goes into HTML is escaped: names come from models and sources.
     """
     version = int(before["version"]) + 1 if before else 1
-    known = {row["alias"]: row for row in before["answers"]} if before else {}
+    past = list(before["answers"]) if before else []
+    there = {row["alias"]: row for row in past if row["until"] is None}
     rows, candidates = [], []
     for answer in item.answers:
         name = alias(item.question_id, answer.key)
-        old = known.pop(name, None)
-        # One that was gone and is back counts as new: who annotated in between has not seen it.
-        since = old["since"] if old and old.get("until") is None else version
+        old = there.pop(name, None)
+        since = old["since"] if old else version
         rows.append({"alias": name, "key": answer.key, "answer": answer.forms[0], "since": since, "until": None})
         candidates.append(
             {"value": _value(answer), "alias": name, "html": _html(answer), "hint": ", ".join(answer.readers) or "gold"}
         )
-    gone = [{**row, "until": version if row.get("until") is None else row["until"]} for row in known.values()]
+    # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
+    gone = [row for row in past if row["until"] is not None] + [{**row, "until": version} for row in there.values()]
     fresh = digest(item)
     return {
         "data": {
@@ -96,7 +97,7 @@ def _html(answer: ReviewAnswer) -> str:
     if len(answer.forms) > 1:
         parts.append(f'<span style="opacity:.75">also {escape("; ".join(answer.forms[1:]))}</span>')
     facts = ["gold"] if answer.gold else []
-    facts.append(f"{answer.passages} passage{'' if answer.passages == 1 else 's'}")
+    facts.append(f"{answer.passages} p.")
     if not answer.gold:
         facts.append(_opinion("judge", answer.verdict, answer.probability))
         if answer.second is not None or answer.second_probability is not None:
@@ -164,14 +165,14 @@ def read_result(
         else:
             unknown.append(f"{name}: {value}")
     before = (suggested or {}).get(shown, frozenset())
-    answers = tuple(
-        (row["key"], row["answer"], row["alias"] in ticked, row["alias"] in before)
-        for row in data["answers"]
-        if row["alias"] in ticked or (row["since"] <= shown and (row["until"] is None or shown < row["until"]))
-    )
+    answers: dict[str, tuple[str, str, bool, bool]] = {}
+    for row in data["answers"]:
+        name = row["alias"]
+        if name in ticked or (row["since"] <= shown and (row["until"] is None or shown < row["until"])):
+            answers.setdefault(name, (row["key"], row["answer"], name in ticked, name in before))
     return Said(
         shown,
-        answers,
+        tuple(answers.values()),
         tuple(dict.fromkeys(missing)),
         tuple(flag for flag in FLAGS if flag in flags),
         "\n".join(note) or None,

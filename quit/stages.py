@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from quit.construct.convergence import rank_hints
 from quit.construct.describe import describe
 from quit.construct.label import judge_answers, label_passages, read_passages
-from quit.construct.leakage import Finding, filter_leaks, find_leaks
+from quit.construct.leakage import Finding, LeakItem, filter_leaks, find_leaks_of
 from quit.construct.passages import enumerate_passages
 from quit.construct.probe import parametric, probe
 from quit.construct.split import split_questions
@@ -186,9 +186,9 @@ def _update(tables: Tables, context: Context) -> dict[str, pa.Table]:
         for labeler in settings.labelers
     }
 
-    def leaks(question: str, valid: Sequence[str], hints: Sequence[str]) -> list[list[Finding]]:
+    def leaks(items: Sequence[LeakItem]) -> list[list[list[Finding]]]:
         models = context.models  # loaded only if there is something to check
-        return find_leaks(question, valid, hints, models.equivalence, models.encoder, settings.leakage)
+        return find_leaks_of(items, models.equivalence, models.encoder, settings.leakage)
 
     return update_labels(whole, answers, found, leaks)
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 import schemas
 from quit.construct.label import combine_labels, distinct_answers, valid_answers_of
-from quit.construct.leakage import Finding
+from quit.construct.leakage import Finding, LeakItem
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Review
 
@@ -27,8 +27,8 @@ JUDGE = "review"
 
 Key = tuple[str, str]
 
-LeakCheck = Callable[[str, Sequence[str], Sequence[str]], list[list[Finding]]]
-"""Question, answers, hints -> the findings of each hint: :func:`quit.construct.leakage.find_leaks` with its models."""
+LeakCheck = Callable[[Sequence[LeakItem]], list[list[list[Finding]]]]
+"""The findings of each hint of each item: :func:`quit.construct.leakage.find_leaks_of` with its models."""
 
 
 @dataclass(frozen=True)
@@ -319,11 +319,13 @@ def _leaks(
     hints: dict[str, list[dict]] = {}
     for row in mine.select(["question_id", "hint_id", "hint"]).to_pylist():
         hints.setdefault(row["question_id"], []).append(row)
-    for question, answers in check.items():
-        rows = hints.get(question, [])
-        texts = [row["hint"] for row in rows]
-        found = leaks(asked[question]["question"], answers, texts)
-        for row, these in zip(rows, found, strict=True):
+    rows = [hints.get(question, []) for question in check]
+    items = [
+        LeakItem(asked[question]["question"], answers, [row["hint"] for row in mine])
+        for (question, answers), mine in zip(check.items(), rows, strict=True)
+    ]
+    for question, mine, found in zip(check, rows, leaks(items), strict=True):
+        for row, these in zip(mine, found, strict=True):
             for leak in these:
                 yield question, row["hint_id"], leak
 
