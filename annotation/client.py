@@ -37,8 +37,10 @@ class Server:
     def __init__(self, url: str, token: str, settings: Review) -> None:
         self.url = url.rstrip("/")
         self._settings = settings
-        self._client = LabelStudio(base_url=self.url, api_key=token, timeout=settings.timeout_seconds)
-        self.tries = 0
+        try:
+            self._client = LabelStudio(base_url=self.url, api_key=token, timeout=settings.timeout_seconds)
+        except ApiError:  # the SDK reads in a personal access token itself that it has expired
+            raise self._refused() from None
         self._people: dict[int, str] = {}
 
     def request(self, method: str, path: str, *, params: Any = None, body: Any = None, again: bool = True) -> Any:

@@ -25,7 +25,7 @@ from quit.errors import InputError, ServerError, WorkspaceError
 from quit.review.controls import Controls, mixed
 from quit.review.items import ReviewItem
 from quit.review.store import ReviewStore
-from quit.settings import Settings
+from quit.settings import Review, Settings
 from quit.workspace import writing
 
 HERE = Path(__file__).parent
@@ -153,7 +153,7 @@ def push(
         report.remade = sum(item.question_id in before for item in fresh)
         if controls and report.controls:
             _overlap_controls(server, found["id"], controls, review.connections)
-        _change(server, found["id"], changed, known, review.connections)
+        _change(server, found["id"], changed, known, review)
         report.changed = len(changed)
         keys = {item.question_id for item in order} | known.keys()
         chosen = project if project is not None else store.project.get("chosen")
@@ -338,39 +338,32 @@ def _import(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:
 
 
 def _change(
-    server: Server, project: int, changed: Sequence[ReviewItem], known: dict[str, dict[str, Any]], connections: int
+    server: Server, project: int, changed: Sequence[ReviewItem], known: dict[str, dict[str, Any]], review: Review
 ) -> None:
     """Give changed tasks a new version: the new prediction first, the digest last, so that a killed push begins them again."""
-
-    def change(item: ReviewItem) -> None:
-        number = known[item.question_id]["id"]
-        task = server.request("GET", f"api/tasks/{number}")
-        made = make_task(item, task["data"])
-        [new] = made["predictions"]
-        have = [one for one in task["predictions"] if one["model_version"] == SUGGESTIONS]
-        if not any(one["result"] == new["result"] for one in have):
-            server.request("POST", "api/predictions", body={"task": number, **new})
-        for old in have:
-            if old["result"] != new["result"]:
-                # Kept, under a name of its own: the page ticks what carries the project's model version.
-                version = shown_version(old["result"]) or 0
-                server.request(
-                    "PATCH", f"api/predictions/{old['id']}", body={"model_version": f"{SUGGESTIONS}-{version}"}
-                )
-        server.request("PATCH", f"api/tasks/{number}", body={"data": made["data"], "meta": made["meta"]})
-
-    with ThreadPoolExecutor(connections) as pool:
-        list(pool.map(change, changed))
-
-
-def shown_version(result: Sequence[dict[str, Any]]) -> int | None:
-    """Return the task version that a prediction or an annotation names, or None."""
-    for entry in result:
-        if entry.get("from_name") == "shown":
-            texts = (entry.get("value") or {}).get("text") or []
-            if texts and str(texts[0]).isdigit():
-                return int(texts[0])
-    return None
+    if not changed:
+        return
+    wanted = {known[item.question_id]["id"]: item for item in changed}
+    fields = ["id", "data", "predictions", "result"]
+    with ThreadPoolExecutor(review.connections) as pool:
+        if len(wanted) * 10 < review.page_tasks:
+            before = list(pool.map(lambda one: server.request("GET", f"api/tasks/{one}"), wanted))
+        else:
+            before = [task for task in server.tasks(project, fields) if task["id"] in wanted]
+        made = {task["id"]: make_task(wanted[task["id"]], task["data"]) for task in before}
+        # The page ticks what the newest prediction says; one that a killed push has left is not sent again.
+        missing = [
+            {"task": task["id"], **made[task["id"]]["predictions"][0]}
+            for task in before
+            if made[task["id"]]["predictions"][0]["result"] not in [one["result"] for one in task["predictions"]]
+        ]
+        for start in range(0, len(missing), review.page_tasks):
+            chunk = missing[start : start + review.page_tasks]
+            server.request("POST", f"api/projects/{project}/import/predictions", body=chunk, again=False)
+        send = lambda one: server.request(  # noqa: E731
+            "PATCH", f"api/tasks/{one}", body={"data": made[one]["data"], "meta": made[one]["meta"]}
+        )
+        list(pool.map(send, made))
 
 
 def _overlap_controls(server: Server, project: int, controls: Controls, connections: int) -> None:

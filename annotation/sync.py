@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.client import Server
-from annotation.project import alone, config_faults, known_project, shown_version
+from annotation.project import alone, config_faults, known_project
 from annotation.tasks import read_result
 from quit.evaluate.normalize import normalize_answer
 from quit.ids import content_hash
@@ -23,10 +23,10 @@ from quit.review.store import ReviewStore
 from quit.settings import Settings
 
 _LIGHT = ("id", "annotations_ids")
-# The server applies this list to what is inside a task, too: the fields of annotations and predictions have to be named.
+# The server applies this list to what is inside a task, too: the fields of annotations have to be named.
 _FULL = (
-    *("id", "meta", "data", "annotations", "predictions", "updated_at", "created_at", "result", "completed_by"),
-    *("updated_by", "was_cancelled", "lead_time", "model_version"),
+    *("id", "meta", "data", "annotations", "updated_at", "created_at", "result", "completed_by"),
+    *("updated_by", "was_cancelled", "lead_time"),
 )
 
 
@@ -192,7 +192,7 @@ class _Rows:
         if before and updated <= before.updated:
             return
         try:
-            said = read_result(annotation["result"], task["data"], _suggested(task))
+            said = read_result(annotation["result"], task["data"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self._report.problems.append(
                 f"Annotation {number} of task {task['id']} could not be read ({type(error).__name__}: {error}): the task's data were "
@@ -307,22 +307,3 @@ def _person(value: Any) -> int | None:
     if isinstance(value, Mapping):
         return value.get("id")
     return value
-
-
-def _suggested(task: Mapping[str, Any]) -> dict[int, frozenset[str]]:
-    """Return task version -> aliases that were ticked beforehand."""
-    found: dict[int, frozenset[str]] = {}
-    for prediction in task.get("predictions") or []:
-        if not isinstance(prediction, Mapping):
-            continue
-        result = prediction.get("result") or []
-        version = shown_version(result)
-        if version is not None:
-            ticked = [
-                choice
-                for entry in result
-                if entry.get("from_name") == "correct"
-                for choice in entry["value"].get("choices", [])
-            ]
-            found[version] = frozenset(ticked)
-    return found

@@ -17,7 +17,8 @@ from quit.ids import content_hash
 from quit.review.items import ReviewAnswer, ReviewItem
 
 SUGGESTIONS = "quit"
-"""Model version of the predictions in force. The project's must equal it, or nothing is ticked beforehand."""
+"""Model version of all predictions: the project's must equal it, or nothing is ticked beforehand. Of several predictions of this
+version the page takes the newest; the older ones stay as a task's history."""
 
 FLAGS = ("leak", "gold_wrong", "ambiguous", "offensive")
 LAYOUT = 1
@@ -67,6 +68,7 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
             "context_html": _context(item),
             "candidates": candidates,
             "answers": rows + gone,
+            "ticked": {**(before["ticked"] if before else {}), str(version): _ticked(item)},
         },
         "meta": {"key": item.question_id, "version": version, "digest": fresh},
         "predictions": [prediction(item, version)],
@@ -75,11 +77,15 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
 
 def prediction(item: ReviewItem, version: int) -> dict[str, Any]:
     """Return the prediction that ticks what the judge accepted."""
-    ticked = [alias(item.question_id, one.key) for one in item.answers if one.verdict]
+    ticked = _ticked(item)
     result = [_result("shown", "textarea", {"text": [str(version)]})]
     if ticked:
         result.append(_result("correct", "choices", {"choices": ticked}))
     return {"model_version": SUGGESTIONS, "result": result}
+
+
+def _ticked(item: ReviewItem) -> list[str]:
+    return [alias(item.question_id, one.key) for one in item.answers if one.verdict]
 
 
 def _result(name: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -129,14 +135,11 @@ class Said:
     unknown: tuple[str, ...]
 
 
-def read_result(
-    result: list[dict[str, Any]], data: Mapping[str, Any], suggested: Mapping[int, frozenset[str]] | None = None
-) -> Said:
+def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Said:
     """Return what an annotation's ``result`` says about the task with this ``data``.
 
     What does not fit (a choice the task never had, a control that the configuration never had) is kept under ``unknown``, never
-    dropped. ``suggested``: version -> aliases ticked beforehand, where known. Raises ``KeyError`` or ``TypeError`` for task data that
-    are not ours.
+    dropped. Raises ``KeyError`` or ``TypeError`` for task data that are not ours.
     """
     ticked: set[str] = set()
     missing: list[str] = []
@@ -164,7 +167,7 @@ def read_result(
                 shown = min(shown, int(texts[0]))
         else:
             unknown.append(f"{name}: {value}")
-    before = (suggested or {}).get(shown, frozenset())
+    before = data["ticked"].get(str(shown), ())
     answers: dict[str, tuple[str, str, bool, bool]] = {}
     for row in data["answers"]:
         name = row["alias"]

@@ -30,15 +30,15 @@ class Annotator:
         self._css('input[name="email"]').send_keys(email)
         self._css('input[name="password"]').send_keys(password)
         self._css('button[type="submit"]').click()
-        self._until(lambda: "/user/login" not in self.driver.current_url)
+        self.until(lambda: "/user/login" not in self.driver.current_url)
 
-    def open(self, project: int, task: int | None = None) -> None:
-        """Open the stream (what "Label All Tasks" does), or one task in the data manager."""
+    def open(self, project: int, task: int | None = None, dismiss: bool = True) -> None:
+        """Open the stream (what "Label All Tasks" does), or one task in the data manager; the instructions are dismissed."""
         what = "labeling=1" if task is None else f"task={task}"
         self.driver.get(f"{self.url}/projects/{project}/data?{what}")
-        self._until(self.candidates)
+        self.until(self.candidates)
         time.sleep(1.0)  # the instructions open a moment later
-        if self._instructions():
+        if dismiss and self._instructions():
             self.dismiss_instructions()
 
     def _instructions(self):
@@ -51,7 +51,7 @@ class Annotator:
         from selenium.webdriver.common.keys import Keys
 
         self.press(Keys.ESCAPE)
-        self._until(lambda: not self._instructions())
+        self.until(lambda: not self._instructions())
 
     def candidates(self) -> dict[str, bool]:
         """Return value -> ticked of every answer on the page."""
@@ -65,7 +65,7 @@ class Annotator:
             "[...document.querySelectorAll('.cands input[type=checkbox]')].find(e => e.name === arguments[0]).click()",
             value,
         )
-        self._until(lambda: self.candidates()[value] != before)
+        self.until(lambda: self.candidates()[value] != before)
 
     def flag(self, value: str) -> None:
         self.driver.execute_script(
@@ -90,7 +90,7 @@ class Annotator:
         """Submit, and wait until the next task (which has this answer) is there with its ticks."""
         before = set(self.candidates())
         self._css('[data-testid="bottombar-submit-button"]').click()
-        self._until(lambda: value in self.candidates() and set(self.candidates()) != before)
+        self.until(lambda: value in self.candidates() and set(self.candidates()) != before)
         time.sleep(0.5)  # the ticks come a moment after the answers
 
     def press(self, *keys: str) -> None:
@@ -110,11 +110,11 @@ class Annotator:
     def _css(self, selector: str):
         from selenium.webdriver.common.by import By
 
-        return self._until(
+        return self.until(
             lambda: next((e for e in self.driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()), None)
         )
 
-    def _until(self, found, seconds: float = 60.0):
+    def until(self, found, seconds: float = 60.0):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:

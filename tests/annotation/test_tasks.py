@@ -78,7 +78,6 @@ def test_what_a_person_said_is_read_whole() -> None:
             entry("new_field", choices=["x"]),
         ],
         data,
-        {1: frozenset({alias("q1", "ada")})},
     )
     assert said.answers == (("ada", "Ada", False, True), ("ben", EVIL, True, False))
     assert said.missing == ("Grace", "...") and said.flags == ("leak", "offensive") and said.note == "one\ntwo"
