@@ -55,11 +55,11 @@ class Receiver:
             def do_POST(self) -> None:
                 """Authenticate, keep, answer."""
                 code = receiver._take(self, store, secret, settings)
+                if code == 202:
+                    receiver.woken.set()
                 self.send_response(code)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
-                if code == 202:
-                    receiver.woken.set()
 
             def log_message(self, *_: Any) -> None:
                 """Say nothing: events are in the queue."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.label_studio import live, people, quit_review, review_settings, review_workspace, reviewed_build  # noqa: F401
+
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"

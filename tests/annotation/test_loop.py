@@ -54,7 +54,10 @@ def _annotate(server, task: dict, accepted: set[str], **more: list[str]) -> int:
 
 
 @pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver on this machine")
-def test_the_loop_from_task_to_updated_labels(workspace, live, people, settings, quit_review, tmp_path) -> None:
+def test_the_loop_from_task_to_updated_labels(
+    review_workspace, live, people, review_settings, quit_review, tmp_path
+) -> None:
+    workspace, settings = review_workspace, review_settings
     told = quit_review("push", "-w", str(workspace), "--url", live.account.url, "--set", "review.overlap=2", "--json")
     assert told.returncode == 0, told.stderr
     pushed = json.loads(told.stdout)
