@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+
 from annotation.client import Server
 from annotation.project import alone, config_faults, known_project
 from annotation.tasks import read_result
@@ -50,13 +52,13 @@ class PullReport:
 
 @dataclass(frozen=True)
 class _Known:
-    """The latest version of an annotation that the workspace has."""
+    """The latest version of an annotation that the workspace has; ``header``: its row of kind ``annotation``."""
 
     version: int
     state: str
     updated: str
     digest: str
-    rows: tuple[dict[str, Any], ...]
+    header: dict[str, Any]
 
 
 def pull(
@@ -110,18 +112,13 @@ def pull(
 
 
 def _known(store: ReviewStore) -> dict[tuple[str, int], _Known]:
-    latest: dict[tuple[str, int], tuple[int, list[dict]]] = {}
-    for row in store.read().to_pylist():
+    rows = store.read()
+    found: dict[tuple[str, int], _Known] = {}
+    for row in rows.filter(pc.equal(rows.column("kind"), "annotation")).to_pylist():
         key = (row["project"], row["annotation"])
-        version, mine = latest.get(key, (0, []))
-        if row["version"] > version:
-            latest[key] = (row["version"], [row])
-        elif row["version"] == version:
-            mine.append(row)
-    return {
-        key: _Known(version, mine[0]["state"], mine[0]["updated"], mine[0]["digest"], tuple(mine))
-        for key, (version, mine) in latest.items()
-    }
+        if key not in found or found[key].version < row["version"]:
+            found[key] = _Known(row["version"], row["state"], row["updated"], row["digest"], row)
+    return found
 
 
 def _earlier(moment: str, seconds: float) -> str:
@@ -263,7 +260,7 @@ class _Rows:
                 f"(an earlier version by {annotator} does, if it was pulled)."
             )
         self.made += rows
-        self._known[self._project, number] = _Known(version, state, updated, digest, tuple(rows))
+        self._known[self._project, number] = _Known(version, state, updated, digest, rows[0])
         self._report.versions += 1
         self._report.skipped += state == "skipped"
 
@@ -274,13 +271,13 @@ class _Rows:
             present[task["id"]] = {int(one) for one in str(task.get("annotations_ids") or "").split(",") if one.strip()}
         lost_tasks: set[int] = set()
         for (project, number), known in sorted(self._known.items()):
-            task = known.rows[0]["task"]
+            task = known.header["task"]
             if project != self._project or known.state == "withdrawn":
                 continue
             if task not in present:
                 lost_tasks.add(task)
             elif number not in present[task]:
-                header = known.rows[0]
+                header = known.header
                 self.made.append(
                     {
                         **{name: header[name] for name in ("question_id", "annotator", "created", "project", "task")},
