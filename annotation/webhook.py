@@ -30,7 +30,7 @@ def webhook_secret(store: ReviewStore) -> str:
     """Return the secret that events must carry: from ``QUIT_REVIEW_SECRET``, else made once and kept beside the reviews (mode 0600)."""
     if given := os.environ.get(SECRET):
         return given
-    path = store.folder / "secret"
+    path = store.folder / "server" / "secret"
     try:
         return path.read_text(encoding="ascii").strip()
     except FileNotFoundError:
@@ -39,6 +39,7 @@ def webhook_secret(store: ReviewStore) -> str:
         raise WorkspaceError(f"{path} cannot be read: {error}.") from error
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(secrets.token_urlsafe(24))
     return path.read_text(encoding="ascii").strip()

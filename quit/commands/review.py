@@ -43,6 +43,8 @@ def serve(
 
     The first start installs it into an environment of its own (about two minutes). Leave it running and push from another terminal.
     """
+    import signal
+
     from annotation.client import connect
     from annotation.server import LocalServer
     from quit.settings import Settings
@@ -51,6 +53,7 @@ def serve(
     opened = Workspace.open(workspace)
     review = _settings(opened).review if opened.build else Settings().review
     server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this command ends the server too
     try:
         account = server.start(lambda line: typer.echo(line, err=True))
         invitation = connect(opened.path, review).request("GET", "api/invite")["invite_url"]

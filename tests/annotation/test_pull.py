@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 import threading
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from annotation.client import Server
 from annotation.project import push
 from annotation.sync import pull
 from annotation.tasks import alias
-from annotation.webhook import HEADER, Receiver, register, serve
+from annotation.webhook import HEADER, Receiver, register, serve, webhook_secret
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide
@@ -202,6 +203,15 @@ def test_the_webhook_brings_versions_that_no_pull_would_see(store, server, setti
     headers = [row for row in store.read().to_pylist() if row["kind"] == "annotation"]
     assert [(row["version"], row["state"]) for row in headers] == [(1, "submitted"), (2, "submitted"), (3, "withdrawn")]
     assert _verdicts(store, settings) == {}
+
+
+def test_the_secret_is_made_once_and_readable_by_its_owner_alone(store, monkeypatch) -> None:
+    monkeypatch.delenv("QUIT_REVIEW_SECRET", raising=False)
+    secret = webhook_secret(store)
+    path = store.folder / "server" / "secret"
+    assert len(secret) >= 24 and webhook_secret(store) == secret and stat.S_IMODE(path.stat().st_mode) == 0o600
+    monkeypatch.setenv("QUIT_REVIEW_SECRET", "given")
+    assert webhook_secret(store) == "given"
 
 
 def test_the_receiver_takes_only_what_carries_the_secret(store, settings) -> None:
