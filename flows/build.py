@@ -32,7 +32,7 @@ LISTENER: ContextVar[Listener] = ContextVar("quit_build_listener", default=Liste
 """Who watches the build that is started in this context (not a flow parameter: those are JSON, for schedules and forms)."""
 
 
-def _may_help(task: Any, run: Any, state: Any) -> bool:
+def may_help(task: Any, run: Any, state: Any) -> bool:
     """Whether trying again could help: yes for servers and the system, no for faults in input and settings."""
     try:
         state.result()
@@ -45,7 +45,7 @@ def _may_help(task: Any, run: Any, state: Any) -> bool:
     return False
 
 
-@task(name="shard", task_run_name="{stage}-{index}", cache_policy=NO_CACHE, retry_condition_fn=_may_help)
+@task(name="shard", task_run_name="{stage}-{index}", cache_policy=NO_CACHE, retry_condition_fn=may_help)
 def work_on(
     spec: BuildSpec, stage: str, reader: str | None, index: int, count: int, first: str | None, end: str | None
 ) -> int:
@@ -124,6 +124,8 @@ def build(workspace: str, sources: list[str], profile: str = "embedded", overrid
             do("read", reader.name)  # three labelers, three readers (3.2.2)
         do("judge")  # GPT-Eval: a verdict on each distinct answer (3.2.2)
         do("label")  # 2 fully, 1 partially relevant (3.2.2)
+        if pipeline.reviews_applied:
+            do("update")  # people's verdicts over the judge's (3.2.4)
     summary = markdown_summary(pipeline.workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description="What was built")
     return summary

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
+from quit.commands import review
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
 from quit.commands.overrides import override
@@ -261,6 +262,7 @@ def plan(
 
 app.add_typer(override, name="override")
 
+app.add_typer(review.app, name="review")
 evaluate = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
 app.add_typer(evaluate, name="evaluate")
 

@@ -314,6 +314,16 @@ def print_question(told: dict[str, Any], passages: int) -> None:
     if told["verdicts"]:
         _OUT.print(table)
         _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in told['valid_answers']))}")
+    for row in told["reviews"]:
+        if row["kind"] == "annotation":
+            _OUT.print(f"Reviewed by {escape(row['annotator'])} ({row['state']}, version {row['version']})")
+        elif row["text"]:
+            _OUT.print(f"  {row['kind']}: {escape(row['text'])}")
+    for row in told["changes"]:
+        what = {"label": f"{row['passages']} labels {row['before']} -> {row['after']}"}.get(
+            row["change"], row["change"].replace("_", " ")
+        )
+        _OUT.print(f"Changed by review: {what}: {escape(row['reason'])}")
 
 
 def _verdict(correct: bool | None) -> str:

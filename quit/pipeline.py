@@ -22,9 +22,11 @@ from quit.errors import InputError, SettingsError
 from quit.ids import content_hash
 from quit.models.factory import Models, identities, reader_identity
 from quit.overrides import decisions, in_force
+from quit.review.store import ReviewStore
+from quit.review.verdicts import decide, decisions_hash
 from quit.settings import PLACES, Settings, load, parse
 from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
-from quit.stages import STAGES, Context, Stage
+from quit.stages import STAGES, Context, Inputs, Stage
 from quit.usage import record
 from quit.workspace import WHOLE, Range, Workspace, ranges
 
@@ -60,29 +62,50 @@ class Pipeline:
     """One build of one workspace."""
 
     def __init__(
-        self, workspace: Workspace, settings: Settings, sources: Sequence[SourceRef], decided: int | None = None
+        self,
+        workspace: Workspace,
+        settings: Settings,
+        sources: Sequence[SourceRef],
+        decided: int | None = None,
+        models: Models | None = None,
     ) -> None:
         if not settings.labelers:
             raise SettingsError("The profile names no reader with role 'labeler'; labels need at least one.")
         self.workspace = workspace
         self.settings = settings
         self.sources = tuple(sources)
-        self.models = Models(settings)
+        self.models = models or Models(settings)
         self.decided = len(workspace.log_files("overrides")) if decided is None else decided
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
 
     @cached_property
     def runs(self) -> list[StageRun]:
-        """The stage runs in pipeline order."""
+        """The stage runs in pipeline order; the label update is one where reviews are applied."""
         runs = []
         for stage in STAGES:
+            if stage.name == "update" and not self.reviews_applied:
+                continue
             runs += (
                 [StageRun(stage, reader.name) for reader in self.settings.readers]
                 if stage.per_reader
                 else [StageRun(stage)]
             )
         return runs
+
+    @property
+    def reviews_applied(self) -> bool:
+        """Whether labels rest on people's verdicts too (``quit review apply``)."""
+        return bool(self._applied)
+
+    @cached_property
+    def _applied(self) -> list[str]:
+        return ReviewStore(self.workspace).applied
+
+    @cached_property
+    def decisions(self) -> pa.Table:
+        """What the applied reviews come to (schema ``quit.review.verdicts.DECISIONS``)."""
+        return decide(ReviewStore(self.workspace).read(self._applied), self.settings.review)
 
     def run(self, stage: str, reader: str | None = None) -> StageRun:
         """Return the stage run of that name."""
@@ -100,7 +123,13 @@ class Pipeline:
                     [source.kind, source.path.name, source_checksum(source)] for source in self.sources
                 ]
             else:
-                inputs = [[name, [made[key] for key in makers[name]]] for name in (*stage.inputs, *stage.whole)]
+                inputs = [
+                    [
+                        name,
+                        decisions_hash(self.decisions) if name == "decisions" else [made[key] for key in makers[name]],
+                    ]
+                    for name in (*stage.inputs, *stage.whole)
+                ]
             if stage.overrides:
                 inputs.append(["overrides", decisions(self.overrides_of(stage))])
             made[run.key] = content_hash(
@@ -153,11 +182,10 @@ class Pipeline:
         if stage.name == "collect":
             made = self._collect()
         else:
-            tables = {name: self.workspace.read(name, shard) for name in stage.inputs}
             whole = {name: self._read_whole(name) for name in stage.whole}
             if stage.overrides:
                 whole["overrides"] = self.overrides_of(stage)
-            made = stage.run(tables, Context(whole, self.settings, self.models, run.reader))
+            made = stage.run(self._inputs(run, shard), Context(whole, self.settings, self.models, run.reader))
         self.workspace.write_part(self.folder(run), shard, {name: made[name] for name in stage.outputs})
         return len(made[stage.outputs[0]])
 
@@ -171,6 +199,7 @@ class Pipeline:
                 "fingerprint": self.fingerprints[run.key],
                 "settings": self._settings_of(run.stage),
                 "models": self._models_of(run),
+                "supersedes": list(run.stage.supersedes),
             }
             if run.stage.name == "collect":
                 facts["sources"] = [
@@ -213,8 +242,21 @@ class Pipeline:
             min_hints=self.settings.convergence.hints,
         )
 
+    def _inputs(self, run: StageRun, shard: Range) -> Inputs:
+        """Return the inputs of a stage run: tables of the runs before it, never of a later one that supersedes them."""
+        earlier = self.runs[: self.runs.index(run)]
+        makers = {name: [one.key for one in earlier if name in one.stage.outputs] for name in run.stage.inputs}
+
+        def only(name: str, identities: Sequence[str], columns: Sequence[str], reader: str | None) -> pa.Table:
+            runs = makers[name] if reader is None else [key for key in makers[name] if key.endswith(f":{reader}")]
+            return self.workspace.read_questions(name, identities, columns, runs)
+
+        return Inputs(run.stage.inputs, lambda name: self.workspace.read(name, shard, makers[name]), only)
+
     def _read_whole(self, name: str) -> pa.Table:
         """Return a whole table, remembered as long as its makers' fingerprints are current."""
+        if name == "decisions":
+            return self.decisions
         makers = [run.key for run in self.runs if name in run.stage.outputs]
         key = (name, *(self.fingerprints[maker] for maker in makers))
         with self._whole_lock:
@@ -249,6 +291,32 @@ class Pipeline:
         return found
 
 
+def last_build(workspace: Workspace, review: Sequence[str] = ()) -> Pipeline:
+    """Return the pipeline of a workspace's last build; ``review``: overrides of ``review.*`` settings, remembered from then on.
+
+    Raises ``InputError`` when nothing was built or a source cannot be read any more, ``SettingsError`` for an override of anything else.
+    """
+    known = workspace.build
+    if known is None:
+        raise InputError(
+            f"{workspace.path} has not been built yet. Run: quit build -w {workspace.path} --source KIND:PATH"
+        )
+    overrides = list(known["overrides"])
+    for text in review:
+        key = text.partition("=")[0].strip()
+        if not key.startswith("review."):
+            raise SettingsError(
+                f"--set {text!r}: only review settings can change here; for others run quit build again."
+            )
+        overrides = [one for one in overrides if one.partition("=")[0].strip() != key] + [text]
+    settings = load(known["profile"], overrides).settings
+    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]])
+    _ = pipeline.fingerprints
+    if overrides != known["overrides"]:
+        workspace.set_build({**known, "overrides": overrides})
+    return pipeline
+
+
 def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
     """Return the pipeline of a build; the workspace is made where there is none.
 
@@ -272,7 +340,10 @@ _PIPELINES: dict[BuildSpec, Pipeline] = {}
 def _remember(pipeline: Pipeline) -> Pipeline:
     """Keep the last pipeline of this process, so that its workers find it with its models loaded."""
     spec = pipeline.spec()
-    if spec not in _PIPELINES:
+    known = _PIPELINES.get(spec)
+    if (
+        known is None or known.fingerprints != pipeline.fingerprints
+    ):  # sources or applied reviews have changed meanwhile
         _PIPELINES.clear()
         _PIPELINES[spec] = pipeline
     return _PIPELINES[spec]

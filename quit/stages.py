@@ -6,8 +6,8 @@ tables, shard by shard, and keeps what it returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -17,15 +17,47 @@ import schemas
 from quit.construct.convergence import rank_hints
 from quit.construct.describe import describe
 from quit.construct.label import judge_answers, label_passages, read_passages
-from quit.construct.leakage import filter_leaks
+from quit.construct.leakage import Finding, LeakItem, filter_leaks, find_leaks_of, overrides_by_hint
 from quit.construct.passages import enumerate_passages
 from quit.construct.probe import parametric, probe
 from quit.construct.question_type import question_types
 from quit.construct.split import split_questions
+from quit.construct.update import LabelTables, decided, update_labels
 from quit.models.factory import Models
 from quit.settings import Settings
 
 Tables = Mapping[str, pa.Table]
+
+
+class Inputs(Mapping[str, pa.Table]):
+    """A stage's inputs, each read when it is first asked for."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[str], pa.Table], only: Callable[..., pa.Table]) -> None:
+        self._names = tuple(names)
+        self._read = read
+        self._only = only
+        self._made: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = self._read(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def only(
+        self, name: str, question_ids: Sequence[str], columns: Sequence[str], reader: str | None = None
+    ) -> pa.Table:
+        """Return some columns of a few questions' rows of one input (of one ``reader``'s run of the stage that makes it)."""
+        if name not in self._names:
+            raise KeyError(name)
+        return self._only(name, question_ids, columns, reader)
 
 
 @dataclass(frozen=True)
@@ -43,11 +75,10 @@ class Stage:
     """One stage.
 
     ``inputs``: tables it gets shard by shard; ``whole``: tables it gets whole. ``sections``: settings in its fingerprint.
-    ``models``: models in its fingerprint (``reader``: its own, ``readers``: all, ``labelers``: the
-    labelers' names). ``scope``: ``shard`` or ``collection``
-    (one task). ``per_reader``: it runs once a reader, so a new reader leaves the others' answers alone. ``overrides``: the kind
-    of overrides it heeds; it gets those in force as the whole table ``overrides``. ``version`` rises whenever the same inputs
-    would give other rows.
+    ``models``: models in its fingerprint (``reader``: its own, ``readers``: all, ``labelers``: the labelers' names). ``scope``:
+    ``shard`` or ``collection`` (one task). ``per_reader``: it runs once a reader, so a new reader leaves the others' answers alone.
+    ``overrides``: the kind of overrides it heeds; it gets those in force as the whole table ``overrides``. ``supersedes``: outputs
+    that take the place of an earlier stage's. ``version`` rises whenever the same inputs would give other rows.
     """
 
     name: str
@@ -61,6 +92,7 @@ class Stage:
     scope: Literal["shard", "collection"] = "shard"
     per_reader: bool = False
     overrides: str | None = None
+    supersedes: tuple[str, ...] = ()
     version: int = 1
     doc: str = ""
 
@@ -150,6 +182,27 @@ def _label(tables: Tables, context: Context) -> dict[str, pa.Table]:
         for labeler in context.settings.labelers
     }
     return label_passages(tables["questions"], tables["passages"], named, tables["verdicts"])
+
+
+def _update(tables: Tables, context: Context) -> dict[str, pa.Table]:
+    assert isinstance(tables, Inputs)
+    settings = context.settings
+    whole = LabelTables(
+        *(tables[name] for name in ("questions", "ranked_hints", "splits", "verdicts", "labels", "valid_answers"))
+    )
+    said = overrides_by_hint(context.whole["overrides"])
+    found = decided(context.whole["decisions"], whole, settings.review)
+    answers = {
+        labeler.name: tables.only("answers", found.touched, ["question_id", "answer"], labeler.name)
+        for labeler in settings.labelers
+    }
+
+    def leaks(items: Sequence[LeakItem]) -> list[list[list[Finding]]]:
+        models = context.models  # loaded only if there is something to check
+        asked = [replace(item, overrides=[said.get(hint, []) for hint in item.hint_ids]) for item in items]
+        return find_leaks_of(asked, models.equivalence, models.encoder, settings.leakage)
+
+    return update_labels(whole, answers, found, leaks)
 
 
 _COLLECTION = ("questions", "candidates", "ranked_hints", "descriptions")
@@ -268,5 +321,19 @@ STAGES: tuple[Stage, ...] = (
         models=("labelers",),
         doc="Label each passage 2 or 1.",
     ),
+    Stage(
+        "update",
+        11,
+        _update,
+        inputs=("questions", "ranked_hints", "splits", "answers", "verdicts", "labels", "valid_answers"),
+        whole=("decisions",),
+        outputs=("changes", "labels", "valid_answers", "verdicts", "splits", "leak_findings", "rejects"),
+        supersedes=("labels", "valid_answers", "verdicts", "splits"),
+        sections=("review.splits", "review.removing_flags", "leakage"),
+        models=("leak_rules", "equivalence", "encoder", "labelers"),
+        overrides="leak",
+        scope="collection",
+        doc="Apply people's verdicts to labels and valid answers.",
+    ),
 )
-"""The stages in pipeline order. Human review and label updates follow the last one."""
+"""The stages in pipeline order. The last one runs only where reviews are applied (``quit review apply``)."""

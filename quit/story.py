@@ -89,6 +89,16 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
             "valid_answers": rows(
                 f"SELECT answer, origin, passages {mine.format('valid_answers')} ORDER BY origin, answer", identity
             ),
+            "reviews": rows(
+                f"""SELECT annotator, state, version, kind, answer, correct, text, updated {mine.format("reviews")}
+                ORDER BY annotator, annotation, version, kind, answer""",
+                identity,
+            ),
+            "changes": rows(
+                f"""SELECT change, before, after, answer, any_value(reviews) AS reviews, reason, count(*) AS passages
+                {mine.format("changes")} GROUP BY change, before, after, answer, reason ORDER BY ALL""",
+                identity,
+            ),
         }
 
 

@@ -60,6 +60,8 @@ def _keys(workspace: Workspace) -> list[tuple[Any, str]]:
     keys = []
     for stage in STAGES:
         mine = [key for key in state if key.partition(":")[0] == stage.name]
+        if stage.name == "update" and not mine:
+            continue
         keys += [(stage, key) for key in mine or [stage.name]]
     return keys
 

@@ -8,6 +8,7 @@
     W/tables/03_rank/<fingerprint>/ranked_hints/part-00000-of-00002.parquet
     W/tables/03_rank/<fingerprint>/manifest.json       written last: its presence marks the stage as complete
     W/overrides/part-00001.parquet                     what people decided: one part an entry, never changed
+    W/reviews/                                         what people said (quit/review/store.py); append-only, made by no stage
 
 Every file is written under a temporary name, flushed to disk and moved into place, so a run killed anywhere leaves whole files
 or none. Tables of older fingerprints stay until someone removes them: going back to old settings costs nothing.
@@ -30,6 +31,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as dataset
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
@@ -240,8 +242,16 @@ class Workspace:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it."""
         if schemas.table(name).log:
             return [(path, shard == WHOLE) for path in self.log_files(name)]
+        if name == "reviews":  # appended to by people's work, not made by a stage
+            return [(path, True) for path in sorted((self.path / "reviews").glob("part-*.parquet"))]
+        current = self.current()
+        if runs is None:
+            # A stage that supersedes a table (the label update) has it for itself; without it, the earlier one is the current one.
+            runs = [run for run, (_, manifest) in current.items() if name in manifest.get("supersedes", ())][
+                -1:
+            ] or None
         files: list[tuple[Path, bool]] = []
-        for run, (folder, manifest) in self.current().items():
+        for run, (folder, manifest) in current.items():
             if name in manifest["tables"] and (runs is None or run in runs):
                 for part in manifest["tables"][name]["parts"]:
                     if part["rows"] and (shard == WHOLE or not shard.misses(part["first"], part["last"])):
@@ -249,6 +259,24 @@ class Workspace:
                             (folder / name / part["file"], shard == WHOLE or shard.holds(part["first"], part["last"]))
                         )
         return files
+
+    def read_questions(
+        self, name: str, question_ids: Sequence[str], columns: Sequence[str], runs: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return some columns of the current rows of a few questions, in table order; parts without them are not opened."""
+        whole = schemas.table(name).schema
+        schema = pa.schema([whole.field(column) for column in columns])
+        if not question_ids:
+            return schema.empty_table()
+        wanted = sorted(question_ids)
+        bounds = Range(0, 1, wanted[0], wanted[-1] + "\0")
+        files = [str(path) for path, _ in self.part_files(name, bounds, runs)]
+        if not files:
+            return schema.empty_table()
+        rows = dataset.dataset(files, format="parquet", partitioning=None).to_table(
+            columns=list(columns), filter=pc.field("question_id").isin(pa.array(wanted, pa.string()))
+        )
+        return rows.cast(schema)
 
     def read(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> pa.Table:
         """Return the current rows of a table, all of them or one shard's (empty if no stage has made any)."""

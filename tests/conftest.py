@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from quit.cache import cache_folder
+from tests.label_studio import live, people, quit_review, review_settings, review_workspace, reviewed_build  # noqa: F401
 
 if TYPE_CHECKING:
     from tests.servers.vllm import VllmServer

@@ -116,7 +116,7 @@ def label_passages(
         ):
             raise ValueError(f"The answers of {name} are not those to the passages given.")
         right.append(_is_accepted(rows, accepted))
-    labelers, label = _combine(list(answers), right, len(passages))
+    labelers, label = combine_labels(list(answers), right, len(passages))
     labels = pa.table(
         {
             "question_id": passages.column("question_id"),
@@ -126,7 +126,7 @@ def label_passages(
         },
         schema=schemas.table("labels").schema,
     )
-    return {"labels": labels, "valid_answers": _valid_answers(questions, passages, answers, right)}
+    return {"labels": labels, "valid_answers": valid_answers_of(questions, passages, answers, right)}
 
 
 def accepted_answers(verdicts: pa.Table) -> set[tuple[str, str]]:
@@ -135,8 +135,8 @@ def accepted_answers(verdicts: pa.Table) -> set[tuple[str, str]]:
     return set(zip(right.column("question_id").to_pylist(), right.column("answer_key").to_pylist(), strict=True))
 
 
-def _is_accepted(rows: pa.Table, accepted: set[tuple[str, str]]) -> pa.Array:
-    """Return for each row whether its answer is accepted; Python looks at distinct (question, answer) pairs only."""
+def distinct_answers(rows: pa.Table) -> tuple[pa.Array, list[tuple[str, str]]]:
+    """Return for each row the place of its (question id, answer) among the distinct ones, and these (not normalised)."""
     both = (
         pc.binary_join_element_wise(rows.column("question_id"), rows.column("answer"), "\x1f")
         .combine_chunks()
@@ -144,13 +144,18 @@ def _is_accepted(rows: pa.Table, accepted: set[tuple[str, str]]) -> pa.Array:
     )
     if isinstance(both, pa.ChunkedArray):
         both = both.combine_chunks()
-    distinct = [text.split("\x1f", 1) for text in both.dictionary.to_pylist()]
+    return both.indices, [tuple(text.split("\x1f", 1)) for text in both.dictionary.to_pylist()]
+
+
+def _is_accepted(rows: pa.Table, accepted: set[tuple[str, str]]) -> pa.Array:
+    """Return for each row whether its answer is accepted; Python looks at distinct (question, answer) pairs only."""
+    places, distinct = distinct_answers(rows)
     known = pa.array([(identity, normalize_answer(answer)) in accepted for identity, answer in distinct], pa.bool_())
-    return known.take(both.indices)
+    return known.take(places)
 
 
-def _combine(names: Sequence[str], right: Sequence[pa.Array], rows: int) -> tuple[pa.Array, pa.Array]:
-    """Return the names of the labelers that are right and the label of each row."""
+def combine_labels(names: Sequence[str], right: Sequence[pa.Array], rows: int) -> tuple[pa.Array, pa.Array]:
+    """Return the names of the labelers that are right, and the label, of each row; ``right``: one array of booleans a labeler."""
     if not names:
         return pa.array([[]] * rows, schemas.table("labels").schema.field("labelers").type), pa.array(
             [1] * rows, pa.int16()
@@ -164,9 +169,11 @@ def _combine(names: Sequence[str], right: Sequence[pa.Array], rows: int) -> tupl
     return labelers, label
 
 
-def _valid_answers(
+def valid_answers_of(
     questions: pa.Table, passages: pa.Table, answers: Mapping[str, pa.Table], right: Sequence[pa.Array]
 ) -> pa.Table:
+    """Return the table ``valid_answers`` of the questions in ``passages``: gold answers, then every form that a labeler gave and that
+    is right (``right``: one array of booleans a labeler, beside its rows of ``answers``)."""
     counts: dict[tuple[str, str], int] = {}
     for rows, one in zip(answers.values(), right, strict=True):
         for found in rows.filter(one).group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist():

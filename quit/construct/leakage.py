@@ -51,6 +51,15 @@ class Override:
         return all(mine is None or normalize_answer(mine) == normalize_answer(other) for mine, other in pairs)
 
 
+def overrides_by_hint(overrides: pa.Table | None) -> dict[str, list[Override]]:
+    """Return hint id -> what people said of it, from the rows of the table ``overrides`` in force and of kind ``leak``."""
+    said: dict[str, list[Override]] = {}
+    for row in overrides.to_pylist() if overrides is not None else ():
+        override = Override(row["decision"] == "leak", row["span"], row["answer"])
+        said.setdefault(row["hint_id"], []).append(override)
+    return said
+
+
 def filter_leaks(
     questions: pa.Table,
     hints: pa.Table,
@@ -70,10 +79,7 @@ def filter_leaks(
     by_question: dict[str, list[dict]] = {}
     for hint in hints.to_pylist():
         by_question.setdefault(hint["question_id"], []).append(hint)
-    said_of: dict[str, list[Override]] = {}
-    for row in overrides.to_pylist() if overrides is not None else ():
-        override = Override(row["decision"] == "leak", row["span"], row["answer"])
-        said_of.setdefault(row["hint_id"], []).append(override)
+    said_of = overrides_by_hint(overrides)
     found, usable, rejects = [], [], []
     for question in questions.to_pylist():
         mine = by_question.get(question["question_id"], [])
@@ -117,6 +123,24 @@ def filter_leaks(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class LeakItem:
+    """One question to check: ``answers`` are all its valid answers, ``overrides`` what people said of each hint (none: nothing).
+
+    ``hint_ids`` are there for whoever has to look the overrides up.
+    """
+
+    question: str
+    answers: Sequence[str]
+    hints: Sequence[str]
+    overrides: Sequence[Sequence[Override]] = ()
+    hint_ids: Sequence[str] = ()
+
+    def said(self) -> Sequence[Sequence[Override]]:
+        """Return the overrides of each hint."""
+        return self.overrides or [()] * len(self.hints)
+
+
 def find_leaks(
     question: str,
     answers: Sequence[str],
@@ -130,28 +154,38 @@ def find_leaks(
 
     ``answers``: all valid answers of the question. ``overrides``: what people said of each hint.
     """
-    said = overrides or [()] * len(hints)
-    found: list[list[Finding]] = []
-    for hint, mine in zip(hints, said, strict=True):
-        hits = _said_by_people(hint, answers, mine)
-        for answer in answers:
-            known = {(finding.span, finding.answer) for finding in hits}
-            hits += [
-                Finding(hit.span, answer, 1.0, hit.rule, RULES_IDENTITY)
-                for hit in lexical_leaks(hint, answer, question)
-                if (hit.span, answer) not in known
-            ]
-        found.append([_judged(finding, mine) for finding in hits])
-    asked = _ask(question, answers, hints, found, encoder, settings)
+    return find_leaks_of([LeakItem(question, answers, hints, overrides or ())], equivalence, encoder, settings)[0]
+
+
+def find_leaks_of(
+    items: Sequence[LeakItem], equivalence: Equivalence, encoder: Encoder, settings: Leakage
+) -> list[list[list[Finding]]]:
+    """Return what :func:`find_leaks` returns of each item. Models get the texts of all items at once, which is far quicker."""
+    found = [
+        [_by_rules(item, hint, said) for hint, said in zip(item.hints, item.said(), strict=True)] for item in items
+    ]
+    asked = _ask(items, found, encoder, settings)
     if asked:
-        pairs = [Pair(question, answer, span) for _, span, answer in asked]
-        for (row, span, answer), probability in zip(asked, equivalence.probability(pairs), strict=True):
-            if probability >= settings.threshold and not any(
-                (leak.span, leak.answer) == (span, answer) for leak in found[row]
-            ):
-                finding = Finding(span, answer, float(probability), "equivalence", equivalence.identity)
-                found[row].append(_judged(finding, said[row]))
-    return [sorted(leaks, key=lambda leak: (leak.overridden, -leak.probability)) for leaks in found]
+        pairs = [Pair(items[place].question, answer, span) for place, _, span, answer in asked]
+        for (place, row, span, answer), probability in zip(asked, equivalence.probability(pairs), strict=True):
+            known = any((leak.span, leak.answer) == (span, answer) for leak in found[place][row])
+            if probability >= settings.threshold and not known:
+                leak = Finding(span, answer, float(probability), "equivalence", equivalence.identity)
+                found[place][row].append(_judged(leak, items[place].said()[row]))
+    return [[sorted(leaks, key=lambda leak: (leak.overridden, -leak.probability)) for leaks in rows] for rows in found]
+
+
+def _by_rules(item: LeakItem, hint: str, overrides: Sequence[Override]) -> list[Finding]:
+    """Return what people and the lexical rules find in one hint."""
+    hits = _said_by_people(hint, item.answers, overrides)
+    for answer in item.answers:
+        known = {(finding.span, finding.answer) for finding in hits}
+        hits += [
+            Finding(hit.span, answer, 1.0, hit.rule, RULES_IDENTITY)
+            for hit in lexical_leaks(hint, answer, item.question)
+            if (hit.span, answer) not in known
+        ]
+    return [_judged(finding, overrides) for finding in hits]
 
 
 def _said_by_people(hint: str, answers: Sequence[str], overrides: Sequence[Override]) -> list[Finding]:
@@ -170,36 +204,38 @@ def _judged(finding: Finding, overrides: Sequence[Override]) -> Finding:
 
 
 def _ask(
-    question: str,
-    answers: Sequence[str],
-    hints: Sequence[str],
-    found: Sequence[Sequence[Finding]],
-    encoder: Encoder,
-    settings: Leakage,
-) -> list[tuple[int, str, str]]:
-    """Return (hint, span, answer) for the equivalence model: spans near an answer, in hints in which no finding stands.
+    items: Sequence[LeakItem], found: Sequence[Sequence[Sequence[Finding]]], encoder: Encoder, settings: Leakage
+) -> list[tuple[int, int, str, str]]:
+    """Return (item, hint, span, answer) for the equivalence model: spans near an answer, in hints in which no finding stands.
 
     Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name gives it away
     is for the lexical rules to say ("canal" does not give away Panama Canal).
     """
-    open_rows = [row for row in range(len(hints)) if all(leak.overridden for leak in found[row])]
-    asked_words = _stems(question)
     near = _Nearness(encoder, settings.screen)
-    near.learn([*answers, *(word for row in open_rows for word in candidate_spans(hints[row], 1))])
-    spans: list[tuple[int, str, str]] = []
-    for answer in answers:
-        own = _stems(answer)
-        longest = max(1, len(word_spans(answer))) if settings.spans else 1
-        for row in open_rows:
-            # A span of several words is worth asking about only if one of its words is near the answer.
-            close = {word for word in candidate_spans(hints[row], 1) if near.close(word, answer)}
-            for span in candidate_spans(hints[row], longest):
-                words = _stems(span)
-                if words <= asked_words or words <= own or close.isdisjoint(words_of(span)):
-                    continue
-                spans.append((row, span, answer))
-    near.learn([span for _, span, _ in spans])
-    return [item for item in spans if near.close(item[1], item[2])]
+    open_rows = [[row for row, leaks in enumerate(rows) if all(leak.overridden for leak in leaks)] for rows in found]
+    near.learn(
+        [
+            text
+            for item, rows in zip(items, open_rows, strict=True)
+            for text in (*item.answers, *(word for row in rows for word in candidate_spans(item.hints[row], 1)))
+        ]
+    )
+    spans: list[tuple[int, int, str, str]] = []
+    for place, (item, rows) in enumerate(zip(items, open_rows, strict=True)):
+        asked_words = _stems(item.question)
+        for answer in item.answers:
+            own = _stems(answer)
+            longest = max(1, len(word_spans(answer))) if settings.spans else 1
+            for row in rows:
+                # A span of several words is worth asking about only if one of its words is near the answer.
+                close = {word for word in candidate_spans(item.hints[row], 1) if near.close(word, answer)}
+                for span in candidate_spans(item.hints[row], longest):
+                    words = _stems(span)
+                    if words <= asked_words or words <= own or close.isdisjoint(words_of(span)):
+                        continue
+                    spans.append((place, row, span, answer))
+    near.learn([span for _, _, span, _ in spans])
+    return [one for one in spans if near.close(one[2], one[3])]
 
 
 class _Nearness:

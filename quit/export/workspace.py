@@ -48,6 +48,10 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
         )
     settings = pipeline.settings.model_dump(mode="json")
     del settings["run"]  # how a build was carried out has no part in what came out
+    # Of a review, only its rules matter to who reads a release; names of people and servers stay at home.
+    settings["review"] = {
+        name: settings["review"][name] for name in ("splits", "adjudication", "minimum", "removing_flags")
+    }
     return ExportTables(
         **{name: workspace.read(name) for name in _NEEDED},
         answers={

@@ -22,6 +22,7 @@ def models() -> Models:
     return Models(Settings())
 
 
+@pytest.mark.slow
 def test_leakage_on_adversarial_cases_written_by_hand(models: Models) -> None:
     """320 cases written without sight of the rules: the check must be right about what a careful reader calls a leak."""
     figures = instruments.leakage(CASES, models, Settings())
@@ -35,6 +36,7 @@ def test_leakage_on_adversarial_cases_written_by_hand(models: Models) -> None:
     )
 
 
+@pytest.mark.slow
 def test_convergence_of_a_real_file(models: Models, data: Path) -> None:
     source = parse_source(f"triviahg:{data / 'triviahg' / 'GPT_3.5.json'}")
     figures = instruments.convergence_agreement(source, models, Settings())
@@ -45,6 +47,7 @@ def test_convergence_of_a_real_file(models: Models, data: Path) -> None:
     assert figures["model"] == models.convergence.identity
 
 
+@pytest.mark.slow
 def test_plain_similarity_can_be_measured_beside_the_learned_model(data: Path) -> None:
     settings = Settings.model_validate({"convergence": {"method": "similarity"}})
     source = parse_source(f"triviahg:{data / 'triviahg' / 'GPT_3.5.json'}")

@@ -193,6 +193,7 @@ def test_three_hundred_short_pairs_a_second_on_one_core():
         torch.set_num_threads(threads)
 
 
+@pytest.mark.slow
 def test_agrees_with_people_on_questions_it_was_not_trained_on(model, data):
     """The figure of the model card, on the part of EVOUNA (Apache-2.0) that training leaves out."""
     import hashlib

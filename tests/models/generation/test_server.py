@@ -109,7 +109,7 @@ def test_an_overloaded_server_gets_fewer_at_once() -> None:
         at_once = [request.at_once for request in server.requests]
         assert len(found) == 150
     assert max(at_once[:32]) > 16
-    assert max(at_once[-30:]) <= 10
+    assert max(at_once[-30:]) <= 16, "halved at least once, and not grown back to all"
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,7 @@ def _share_right(replies, records):
     return float(np.mean([normalize_answer(reply.answer) == normalize_answer(gold) for reply, (_, gold) in pairs]))
 
 
+@pytest.mark.slow
 def test_accuracy_on_wikihint(encoder, wikihint):
     pool = _pool_of(wikihint)
     closed, wide = {}, {}
@@ -206,6 +207,7 @@ def test_accuracy_on_wikihint(encoder, wikihint):
     assert min(wide.values()) >= 0.3
 
 
+@pytest.mark.slow
 def test_readers_differ_feel_order_and_abstain_less_with_more_hints(encoder, wikihint):
     pool = _pool_of(wikihint)
     some = [replace(prompt, choices=None) for prompt, _ in wikihint]

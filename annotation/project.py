@@ -1,0 +1,378 @@
+"""Push: the review project on the server has one task a question to review, in the order in which they are best done.
+
+Pushing again changes nothing where nothing changed. Every step looks at what the server has before it acts, so a push that was killed
+anywhere is finished by the next one: the project is found by its key, a task by its question.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from filelock import FileLock, Timeout
+from markdown_it import MarkdownIt
+
+from annotation.client import NotThere, Server
+from annotation.tasks import SUGGESTIONS, digest, make_task
+from quit.errors import InputError, ServerError, WorkspaceError
+from quit.review.controls import Controls, mixed
+from quit.review.items import ReviewItem
+from quit.review.store import ReviewStore
+from quit.settings import Review, Settings
+from quit.workspace import writing
+
+HERE = Path(__file__).parent
+_KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")
+
+
+@dataclass
+class PushReport:
+    """What a push did. Numbers of tasks; ``remade``: deleted by hand on the server and made anew; ``gone``: their question has left
+    the dataset; ``problems``: in words, each with what to do."""
+
+    url: str = ""
+    project: int = 0
+    created: bool = False
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    remade: int = 0
+    gone: int = 0
+    controls: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def label_config() -> str:
+    """Return the labelling configuration."""
+    return (HERE / "label_config.xml").read_text(encoding="utf-8")
+
+
+def guidelines_html() -> str:
+    """Return the annotators' guidelines as HTML, for the project's instruction page.
+
+    That page has a title of its own and strips every style, list marks included: they are written into the text.
+    """
+    text = (HERE / "guidelines.md").read_text(encoding="utf-8").partition("\n")[2]
+    made: list[str] = []
+    numbers: list[int | None] = []
+    for token in (parser := MarkdownIt("commonmark").enable("table")).parse(text):
+        if token.type in ("ordered_list_open", "bullet_list_open"):
+            numbers.append(0 if token.type == "ordered_list_open" else None)
+        elif token.type in ("ordered_list_close", "bullet_list_close"):
+            numbers.pop()
+            made.append("" if numbers else "<br>")
+        elif token.type == "list_item_open":
+            if numbers[-1] is not None:
+                numbers[-1] += 1
+            indent = "&nbsp;&nbsp;&nbsp;&nbsp;" * (len(numbers) - 1)
+            made.append(f"<p>{indent}{'–' if numbers[-1] is None else f'{numbers[-1]}.'} ")
+        elif token.type in ("paragraph_open", "paragraph_close", "list_item_close"):
+            opens = token.type == "paragraph_open"
+            if not numbers:
+                made.append("<p>" if opens else "</p><br>")
+            elif token.type == "paragraph_close":
+                made.append("</p>")
+        else:
+            made.append(parser.renderer.render([token], parser.options, {}))
+    return "".join(made)
+
+
+@contextmanager
+def alone(store: ReviewStore, seconds: float):
+    """Hold the workspace's reviews: one push or pull at a time. Raises :class:`WorkspaceError` after ``seconds``."""
+    with writing(store.folder):
+        store.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(store.folder / "lock", timeout=seconds):
+            yield
+    except Timeout:
+        raise WorkspaceError(
+            f"Another push or pull holds {store.folder} since more than {seconds:g} s. Try again when it has finished."
+        ) from None
+
+
+def push(
+    store: ReviewStore,
+    server: Server,
+    settings: Settings,
+    items: Sequence[ReviewItem],
+    controls: Controls | None = None,
+    *,
+    project: int | None = None,
+    new_project: bool = False,
+    repair: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> PushReport:
+    """Bring the project up to date with ``items`` (the most informative first) and return what was done.
+
+    ``project``: use this one where several have the workspace's key. ``new_project``: leave the known one and make another.
+    ``repair``: put back a labelling configuration that someone edited. Raises :class:`InputError` when the project is not usable as it
+    is, and whatever the server's requests raise; what was done by then stays and is not done again.
+    """
+    review = settings.review
+    with alone(store, settings.run.lock_seconds):
+        report = PushReport(url=server.url)
+        found = _project(store, server, settings, project, new_project, report)
+        report.project = found["id"]
+        _check_config(server, found, repair, report)
+        _set_up(server, found, settings)
+        known: dict[str, dict[str, Any]] = {}
+        for task in server.tasks(found["id"], ["id", "meta"]):
+            key = (task.get("meta") or {}).get("key")
+            if key is None:
+                report.problems.append(f"Task {task['id']} was not made by quit: it is left alone.")
+            elif key in known:
+                report.problems.append(
+                    f"Task {task['id']} doubles task {known[key]['id']} ({key}): delete one of them."
+                )
+            else:
+                known[key] = task
+        before = {str(key) for key in (store.project.get("tasks") or [])}
+        order = mixed(items, controls, review, settings.split.seed)
+        report.controls = sum(item.question_id in controls.questions for item in order) if controls else 0
+        fresh = [item for item in order if item.question_id not in known]
+        changed = [
+            item
+            for item in order
+            if item.question_id in known and known[item.question_id]["meta"].get("digest") != digest(item)
+        ]
+        report.unchanged = len(order) - len(fresh) - len(changed)
+        report.gone = len(known.keys() - {item.question_id for item in order})
+        for start in range(0, len(fresh), review.page_tasks):
+            chunk = fresh[start : start + review.page_tasks]
+            _import(server, found["id"], chunk)
+            report.new += len(chunk)
+            say(f"{report.new} of {len(fresh)} new tasks")
+        report.remade = sum(item.question_id in before for item in fresh)
+        if controls and report.controls:
+            _overlap_controls(server, found["id"], controls, review.connections)
+        _change(server, found["id"], changed, known, review)
+        report.changed = len(changed)
+        keys = {item.question_id for item in order} | known.keys()
+        chosen = project if project is not None else store.project.get("chosen")
+        store.set_project(
+            {"key": store.project["key"], "url": server.url, "id": found["id"], "chosen": chosen, "tasks": sorted(keys)}
+        )
+    if report.remade:
+        report.problems.append(
+            f"{report.remade} tasks had been deleted on the server and were made anew; reviews pulled before still count."
+        )
+    if report.gone:
+        report.problems.append(
+            f"{report.gone} tasks are about questions that are no longer reviewed (left the splits, or the collection changed): they "
+            "stay on the server, and their reviews change nothing while that is so."
+        )
+    return report
+
+
+def find_projects(server: Server, key: str) -> list[dict[str, Any]]:
+    """Return the server's projects with this key in their description, oldest first."""
+    found, page = [], 1
+    while True:
+        answer = server.request(
+            "GET", "api/projects", params={"page": page, "page_size": 100, "include": "id,title,description"}
+        )
+        for one in answer["results"]:
+            match = _KEY.search(one.get("description") or "")
+            if match and match.group(1) == key:
+                found.append(one)
+        if not answer.get("next"):
+            return sorted(found, key=lambda one: one["id"])
+        page += 1
+
+
+def known_project(store: ReviewStore, server: Server, project: int | None = None) -> dict[str, Any]:
+    """Return the workspace's project on this server.
+
+    Raises :class:`InputError` when there is none, or several and none is named.
+    """
+    known = store.project
+    if not known:
+        raise InputError("Nothing has been pushed from this workspace yet. Run: quit review push")
+    found = find_projects(server, known["key"])
+    if project is not None:
+        if project not in {one["id"] for one in found}:
+            listed = ", ".join(str(one["id"]) for one in found) or "none"
+            raise InputError(f"Project {project} does not belong to this workspace. Those that do: {listed}.")
+        return _get(server, project)
+    if not found:
+        raise InputError(
+            f"{server.url} has no project of this workspace (it was project {known.get('id')} of {known.get('url')}): deleted, or a "
+            "different server. Reviews that were pulled are safe. Name the right server (--url), or make a new project: "
+            "quit review push --new-project"
+        )
+    if len(found) > 1:
+        if known.get("url") == server.url and known.get("chosen") in {one["id"] for one in found}:
+            return _get(server, known["chosen"])
+        listed = ", ".join(f"{one['id']} ({one['title']})" for one in found)
+        raise InputError(
+            f"{len(found)} projects of {server.url} belong to this workspace: {listed}. Someone has copied one, or made one twice. "
+            "Say which one counts: --project ID; and delete the others when nobody works there."
+        )
+    return _get(server, found[0]["id"])
+
+
+def _get(server: Server, project: int) -> dict[str, Any]:
+    try:
+        return server.request("GET", f"api/projects/{project}")
+    except NotThere:
+        raise InputError(
+            f"Project {project} is not there any more. Make a new one: quit review push --new-project"
+        ) from None
+
+
+def _project(
+    store: ReviewStore, server: Server, settings: Settings, project: int | None, new: bool, report: PushReport
+) -> dict[str, Any]:
+    known = store.project
+    if known and not new:
+        if known.get("id") is not None or find_projects(server, known["key"]):
+            return known_project(store, server, project)
+    if not known or new:
+        # The key is on disk before the project exists: a push killed in between finds its project again.
+        store.set_project({"key": uuid.uuid4().hex[:12]})
+    key = store.project["key"]
+    made = server.request(
+        "POST",
+        "api/projects",
+        body={
+            "title": settings.review.title,
+            "description": f"Human verification of generated answers. [quit-review {key}] (this mark belongs to the project)",
+            "label_config": label_config(),
+            **_wanted(settings),
+        },
+        again=False,
+    )
+    report.created = True
+    store.set_project({"key": key, "url": server.url, "id": made["id"], "tasks": []})
+    return _get(server, made["id"])
+
+
+def _wanted(settings: Settings) -> dict[str, Any]:
+    review = settings.review
+    return {
+        "expert_instruction": guidelines_html(),
+        "show_instruction": True,
+        "show_collab_predictions": True,
+        "model_version": SUGGESTIONS,
+        "sampling": "Sequential sampling",
+        "show_skip_button": True,
+        "enable_empty_annotation": True,
+        "maximum_annotations": review.overlap,
+        "overlap_cohort_percentage": max(1, round(100 * review.overlap_share)) if review.overlap > 1 else 100,
+    }
+
+
+def _set_up(server: Server, found: dict[str, Any], settings: Settings) -> None:
+    """Set what the queue and the ticks depend on; only what differs is sent."""
+    differing = {name: value for name, value in _wanted(settings).items() if found.get(name) != value}
+    if "expert_instruction" in differing and _text(found.get("expert_instruction")) == _text(guidelines_html()):
+        del differing["expert_instruction"]  # the server may clean HTML; the words are what counts
+    if differing:
+        server.request("PATCH", f"api/projects/{found['id']}", body=differing)
+
+
+def _text(html: str | None) -> str:
+    return re.sub(r"<[^>]+>|\s+|&\w+;", "", html or "")
+
+
+def config_faults(text: str) -> list[str]:
+    """Return how a labelling configuration differs from ours in what results depend on (not in how it looks)."""
+    try:
+        theirs = _controls(text)
+    except ElementTree.ParseError as error:
+        return [f"it is no XML ({error})"]
+    ours = _controls(label_config())
+    faults = [f"the field {name!r} is missing" for name in ours if name not in theirs]
+    faults += [f"there is a field {name!r} that quit does not know" for name in theirs if name not in ours]
+    faults += [f"the field {name!r} was changed" for name in ours if name in theirs and ours[name] != theirs[name]]
+    return faults
+
+
+def _controls(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for element in ElementTree.fromstring(text).iter():
+        name = element.get("name")
+        if name and (element.get("toName") or "$" in (element.get("value") or "")) and element.tag != "Filter":
+            choices = sorted(child.get("alias") or child.get("value") or "" for child in element.iter("Choice"))
+            found[name] = (element.tag, element.get("toName"), element.get("value"), element.get("choice"), choices)
+    return found
+
+
+def _check_config(server: Server, found: dict[str, Any], repair: bool, report: PushReport) -> None:
+    text = found.get("label_config") or ""
+    faults = config_faults(text)
+    if repair and text.strip() != label_config().strip():
+        server.request("PATCH", f"api/projects/{found['id']}", body={"label_config": label_config()})
+        report.problems.append("The labelling configuration was put back.")
+    elif faults:
+        raise InputError(
+            f"Someone edited the labelling configuration of project {found['id']} of {server.url}: {'; '.join(faults)}. Nothing was "
+            "pushed. Put it back with: quit review push --repair-config"
+        )
+
+
+def _import(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:
+    """Import tasks in one request; if its answer is lost, look what arrived before sending the rest."""
+    left = list(chunk)
+    for attempt in (1, 2):
+        try:
+            server.request(
+                "POST", f"api/projects/{project}/import", body=[make_task(item) for item in left], again=False
+            )
+            return
+        except ServerError:
+            if attempt == 2:
+                raise
+            there = {(task.get("meta") or {}).get("key") for task in server.tasks(project, ["id", "meta"])}
+            left = [item for item in left if item.question_id not in there]
+            if not left:
+                return
+
+
+def _change(
+    server: Server, project: int, changed: Sequence[ReviewItem], known: dict[str, dict[str, Any]], review: Review
+) -> None:
+    """Give changed tasks a new version: the new prediction first, the digest last, so that a killed push begins them again."""
+    if not changed:
+        return
+    wanted = {known[item.question_id]["id"]: item for item in changed}
+    fields = ["id", "data", "predictions", "result"]
+    with ThreadPoolExecutor(review.connections) as pool:
+        if len(wanted) * 10 < review.page_tasks:
+            before = list(pool.map(lambda one: server.request("GET", f"api/tasks/{one}"), wanted))
+        else:
+            before = [task for task in server.tasks(project, fields) if task["id"] in wanted]
+        made = {task["id"]: make_task(wanted[task["id"]], task["data"]) for task in before}
+        # The page ticks what the newest prediction says; one that a killed push has left is not sent again.
+        missing = [
+            {"task": task["id"], **made[task["id"]]["predictions"][0]}
+            for task in before
+            if made[task["id"]]["predictions"][0]["result"] not in [one["result"] for one in task["predictions"]]
+        ]
+        for start in range(0, len(missing), review.page_tasks):
+            chunk = missing[start : start + review.page_tasks]
+            server.request("POST", f"api/projects/{project}/import/predictions", body=chunk, again=False)
+        send = lambda one: server.request(  # noqa: E731
+            "PATCH", f"api/tasks/{one}", body={"data": made[one]["data"], "meta": made[one]["meta"]}
+        )
+        list(pool.map(send, made))
+
+
+def _overlap_controls(server: Server, project: int, controls: Controls, connections: int) -> None:
+    """Let every annotator meet the control questions, whatever the overlap of the others."""
+    wanted = controls.annotators
+    numbers = [
+        task["id"]
+        for task in server.tasks(project, ["id", "meta", "overlap"])
+        if (task.get("meta") or {}).get("key") in controls.questions and task.get("overlap") != wanted
+    ]
+    with ThreadPoolExecutor(connections) as pool:
+        list(pool.map(lambda one: server.request("PATCH", f"api/tasks/{one}", body={"overlap": wanted}), numbers))

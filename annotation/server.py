@@ -1,0 +1,268 @@
+"""A Label Studio server on this machine: its own environment, an embedded database in the workspace, one account.
+
+The server's dependencies conflict with Prefect's, so it never shares an environment with the pipeline. The environment is made once
+a user, under the cache folder, and marked as ready by a file that names the requirements it was made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import httpx
+from filelock import FileLock
+
+from quit.environment import SILENT
+from quit.errors import InputError, MissingDependency, ServerError, WorkspaceError
+from quit.workspace import writing
+
+REQUIREMENTS = Path(__file__).with_name("server-requirements.txt")
+HOST = "127.0.0.1"
+EMAIL = "owner@quit.local"
+
+
+def _version() -> str:
+    for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("label-studio=="):
+            return line.partition("==")[2].strip()
+    raise MissingDependency(f"{REQUIREMENTS} does not pin label-studio.")
+
+
+def cache_folder() -> Path:
+    """Return the folder of everything that users and runs share: ``$QUIT_CACHE``, else ``~/.cache/quit``."""
+    return Path(os.environ.get("QUIT_CACHE") or Path.home() / ".cache" / "quit")
+
+
+def ensure_environment(say: Callable[[str], None] = lambda _: None) -> Path:
+    """Return the folder of the server's environment, made on first use (about two minutes; later at once).
+
+    Raises :class:`MissingDependency` with the end of pip's output when it cannot be installed. Several processes may ask at once.
+    """
+    folder = cache_folder() / "envs" / f"label-studio-{_version()}"
+    wanted = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version[:4].encode()).hexdigest()
+    marker = folder / ".ready"
+    with writing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        if marker.is_file() and marker.read_text(encoding="utf-8").strip() == wanted:
+            return folder
+        say(f"Installing Label Studio {_version()} into {folder} (once; about two minutes) ...")
+        steps = (
+            [sys.executable, "-m", "venv", "--clear", str(folder)],
+            [
+                str(folder / "bin" / "python"),
+                *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(REQUIREMENTS)),
+            ],
+        )
+        for step in steps:
+            done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            if done.returncode:
+                told = [line for line in done.stdout.splitlines() if line.strip() and not line.startswith("WARNING")]
+                raise MissingDependency(
+                    f"Label Studio could not be installed into {folder}: {' '.join(told[-3:])}. Check the connection to a "
+                    "package index and run the command again, or use a server you have: quit review push --url URL."
+                )
+        marker.write_text(wanted + "\n", encoding="utf-8")
+    return folder
+
+
+@dataclass(frozen=True)
+class Account:
+    """Where the local server is and how to get in. The password and the token are secrets."""
+
+    url: str
+    email: str
+    password: str
+    token: str
+    version: str
+    pid: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Account({self.url}, {self.email})"
+
+
+def stored_account(workspace: Path) -> Account | None:
+    """Return the account of the workspace's local server, or None where there never was one."""
+    path = _account_file(workspace)
+    try:
+        return Account(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError) as error:
+        raise WorkspaceError(f"{path} cannot be read: {error}. Delete it; quit review serve makes it anew.") from error
+
+
+def _account_file(workspace: Path) -> Path:
+    return workspace / "reviews" / "server" / "account.json"
+
+
+def _store(workspace: Path, account: Account) -> None:
+    path = _account_file(workspace)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        # The file is born unreadable to others: it never exists with wider permissions, not even for a moment.
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            json.dump(asdict(account), file, indent=1)
+        os.replace(temporary, path)
+
+
+class LocalServer:
+    """A Label Studio server whose data live in ``W/reviews/server``. Use as a context manager, or start and stop it."""
+
+    def __init__(self, workspace: Path, port: int = 8080, start_seconds: float = 240.0) -> None:
+        self.workspace = workspace
+        self.folder = workspace / "reviews" / "server"
+        self._port = port
+        self._start_seconds = start_seconds
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, say: Callable[[str], None] = lambda _: None) -> Account:
+        """Start the server and wait until it answers; returns the account. A server that already runs is used as it is.
+
+        ``port`` 0 takes a free one. Raises :class:`ServerError` when it does not come up, :class:`InputError` when the port is taken,
+        :class:`WorkspaceError` when the data belong to a newer Label Studio.
+        """
+        known = stored_account(self.workspace)
+        if known and _number(known.version) > _number(_version()):
+            raise WorkspaceError(
+                f"The data in {self.folder} were written by Label Studio {known.version}; this program starts {_version()}. "
+                "Use the newer program, or an empty folder."
+            )
+        if known and known.pid and _alive(known.pid) and answers(known.url):
+            return known
+        environment = ensure_environment(say)
+        port = self._port or _free_port()
+        if not _is_free(port):
+            raise InputError(f"Port {port} of {HOST} is in use by another program. Name another: --port 8081.")
+        account = Account(
+            url=f"http://{HOST}:{port}",
+            email=EMAIL,
+            password=known.password if known else secrets.token_urlsafe(12),
+            token=known.token if known else secrets.token_hex(20),
+            version=_version(),
+        )
+        _store(self.workspace, account)
+        log = self.folder / "server.log"
+        with log.open("ab") as out:
+            self._process = subprocess.Popen(
+                [
+                    str(environment / "bin" / "label-studio"),
+                    *("start", "--no-browser", "--internal-host", HOST, "--port", str(port)),
+                ],
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd=self.folder,
+                env=self._environment(account),
+            )
+        _store(self.workspace, replace(account, pid=self._process.pid))
+        say(f"Starting Label Studio {account.version} at {account.url} ...")
+        end = time.monotonic() + self._start_seconds
+        while not answers(account.url):
+            if self._process.poll() is not None:
+                raise ServerError(f"Label Studio ended at once (code {self._process.returncode}). Its log: {log}")
+            if time.monotonic() > end:
+                self.kill()
+                raise ServerError(f"Label Studio did not answer within {self._start_seconds:g} s. Its log: {log}")
+            time.sleep(0.2)
+        return replace(account, pid=self._process.pid)
+
+    def _environment(self, account: Account) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("LABEL_STUDIO_", "DJANGO_"))}
+        kept.pop("PYTHONPATH", None)
+        return {
+            **kept,
+            **SILENT,
+            "LABEL_STUDIO_BASE_DATA_DIR": str((self.folder / "data").resolve()),
+            "LABEL_STUDIO_USERNAME": account.email,
+            "LABEL_STUDIO_PASSWORD": account.password,
+            "LABEL_STUDIO_USER_TOKEN": account.token,
+            "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true",
+            "LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK": "true",
+            "SSRF_PROTECTION_ENABLED": "false",  # the webhook receiver listens on this machine
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def wait(self) -> None:
+        """Return when the server ends."""
+        if self._process is not None:
+            self._process.wait()
+
+    def stop(self) -> None:
+        """Ask the server to end, and wait for it."""
+        self._signal(signal.SIGTERM, 20.0)
+
+    def kill(self) -> None:
+        """End the server at once, as a power cut would."""
+        self._signal(signal.SIGKILL, 10.0)
+
+    def _signal(self, number: int, seconds: float) -> None:
+        if self._process is None:
+            return
+        for one in (number, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, one)
+            try:
+                self._process.wait(seconds)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+        self._process = None
+
+    def __enter__(self) -> Account:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def answers(url: str, seconds: float = 2.0) -> bool:
+    """Whether a Label Studio server at ``url`` is up and done with its start."""
+    try:
+        return httpx.get(f"{url}/health", timeout=seconds).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,183 @@
+"""From a question to review to a Label Studio task, and back from an annotation's result to what a person said.
+
+A task's version rises whenever what its annotators see changes. Each answer carries the version it came with (``since``) and, once it
+is gone, the one that lacked it (``until``), so an annotation made on an older version is read as what its annotator saw. The version
+travels with the result in a hidden field that the prediction fills in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from quit.evaluate.normalize import normalize_answer
+from quit.ids import content_hash
+from quit.review.items import ReviewAnswer, ReviewItem
+
+SUGGESTIONS = "quit"
+"""Model version of all predictions: the project's must equal it, or nothing is ticked beforehand. Of several predictions of this
+version the page takes the newest; the older ones stay as a task's history."""
+
+FLAGS = ("leak", "gold_wrong", "ambiguous", "offensive")
+LAYOUT = 1
+"""Version of how tasks look; part of their digest."""
+
+
+def alias(question_id: str, answer_key: str) -> str:
+    """Return the name under which an answer travels: the same in every version of its task."""
+    return "a" + content_hash(question_id, answer_key, size=5)
+
+
+def digest(item: ReviewItem) -> str:
+    """Return a hash of everything an annotator sees of a question."""
+    answers = [
+        [one.key, one.forms, one.passages, one.readers, one.verdict, one.probability, one.second, one.gold]
+        for one in item.answers
+    ]
+    return content_hash("task", LAYOUT, item.question, item.gold_answers, item.hints, answers, size=8)
+
+
+def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return ``data``, ``meta`` and ``predictions`` of a task; ``before`` is the data of its last version, if it had one.
+
+    Everything that goes into HTML is escaped: names come from models and sources.
+    """
+    version = int(before["version"]) + 1 if before else 1
+    past = list(before["answers"]) if before else []
+    there = {row["alias"]: row for row in past if row["until"] is None}
+    rows, candidates = [], []
+    for answer in item.answers:
+        name = alias(item.question_id, answer.key)
+        old = there.pop(name, None)
+        since = old["since"] if old else version
+        rows.append({"alias": name, "key": answer.key, "answer": answer.forms[0], "since": since, "until": None})
+        candidates.append(
+            {"value": _value(answer), "alias": name, "html": _html(answer), "hint": ", ".join(answer.readers) or "gold"}
+        )
+    # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
+    gone = [row for row in past if row["until"] is not None] + [{**row, "until": version} for row in there.values()]
+    fresh = digest(item)
+    return {
+        "data": {
+            "key": item.question_id,
+            "version": version,
+            "question": item.question,
+            "gold": "; ".join(item.gold_answers),
+            "context_html": _context(item),
+            "candidates": candidates,
+            "answers": rows + gone,
+            "ticked": {**(before["ticked"] if before else {}), str(version): _ticked(item)},
+        },
+        "meta": {"key": item.question_id, "version": version, "digest": fresh},
+        "predictions": [prediction(item, version)],
+    }
+
+
+def prediction(item: ReviewItem, version: int) -> dict[str, Any]:
+    """Return the prediction that ticks what the judge accepted."""
+    ticked = _ticked(item)
+    result = [_result("shown", "textarea", {"text": [str(version)]})]
+    if ticked:
+        result.append(_result("correct", "choices", {"choices": ticked}))
+    return {"model_version": SUGGESTIONS, "result": result}
+
+
+def _ticked(item: ReviewItem) -> list[str]:
+    return [alias(item.question_id, one.key) for one in item.answers if one.verdict]
+
+
+def _result(name: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
+    return {"from_name": name, "to_name": "question", "type": kind, "value": value}
+
+
+def _value(answer: ReviewAnswer) -> str:
+    """The text that the page's filter searches: every surface form."""
+    return " / ".join(answer.forms)
+
+
+def _html(answer: ReviewAnswer) -> str:
+    first = escape(answer.forms[0])
+    parts = [f'<b style="color:#0a7d33">{first}</b>' if answer.gold else f"<b>{first}</b>"]
+    if len(answer.forms) > 1:
+        parts.append(f'<span style="opacity:.75">also {escape("; ".join(answer.forms[1:]))}</span>')
+    facts = ["gold"] if answer.gold else []
+    facts.append(f"{answer.passages} p.")
+    if not answer.gold:
+        facts.append(_opinion("judge", answer.verdict, answer.probability))
+        if answer.second is not None or answer.second_probability is not None:
+            facts.append(_opinion("2nd", answer.second, answer.second_probability))
+    parts.append(f"<small>{' · '.join(facts)}</small>")
+    return " ".join(parts)
+
+
+def _opinion(who: str, verdict: bool | None, probability: float | None) -> str:
+    colour, word = {True: ("#0a7d33", "yes"), False: ("#b3261e", "no"), None: ("#8a6100", "unreadable")}[verdict]
+    sure = "" if probability is None else f" {probability:.2f}"
+    return f'{who} <span style="color:{colour}">{word}{sure}</span>'
+
+
+def _context(item: ReviewItem) -> str:
+    hints = "<br>".join(f"{place}. {escape(hint)}" for place, hint in enumerate(item.hints, start=1))
+    return f"<div>{hints}</div><p><b>A passage of all of them:</b> {escape(item.sample)}</p>"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one annotation says. ``answers``: (key, answer, accepted, ticked beforehand) of each answer its annotator saw."""
+
+    shown: int
+    answers: tuple[tuple[str, str, bool, bool], ...]
+    missing: tuple[str, ...]
+    flags: tuple[str, ...]
+    note: str | None
+    unknown: tuple[str, ...]
+
+
+def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Said:
+    """Return what an annotation's ``result`` says about the task with this ``data``.
+
+    What does not fit (a choice the task never had, a control that the configuration never had) is kept under ``unknown``, never
+    dropped. Raises ``KeyError`` or ``TypeError`` for task data that are not ours.
+    """
+    ticked: set[str] = set()
+    missing: list[str] = []
+    flags: list[str] = []
+    unknown: list[str] = []
+    note: list[str] = []
+    shown = int(data["version"])
+    by_alias = {row["alias"]: row for row in data["answers"]}
+    for entry in result:
+        name, value = entry.get("from_name"), entry.get("value") or {}
+        texts = value.get("text") or []
+        texts = [texts] if isinstance(texts, str) else texts
+        if name == "correct":
+            for choice in value.get("choices") or []:
+                (ticked.add if choice in by_alias else unknown.append)(choice)
+        elif name == "flags":
+            for choice in value.get("choices") or []:
+                (flags if choice in FLAGS else unknown).append(choice)
+        elif name == "missing":
+            missing += [text.strip() for text in texts if normalize_answer(text)]
+        elif name == "note":
+            note += [text.strip() for text in texts if text.strip()]
+        elif name == "shown":
+            if texts and str(texts[0]).isdigit():
+                shown = min(shown, int(texts[0]))
+        else:
+            unknown.append(f"{name}: {value}")
+    before = data["ticked"].get(str(shown), ())
+    answers: dict[str, tuple[str, str, bool, bool]] = {}
+    for row in data["answers"]:
+        name = row["alias"]
+        if name in ticked or (row["since"] <= shown and (row["until"] is None or shown < row["until"])):
+            answers.setdefault(name, (row["key"], row["answer"], name in ticked, name in before))
+    return Said(
+        shown,
+        tuple(answers.values()),
+        tuple(dict.fromkeys(missing)),
+        tuple(flag for flag in FLAGS if flag in flags),
+        "\n".join(note) or None,
+        tuple(dict.fromkeys(unknown)),
+    )

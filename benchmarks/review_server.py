@@ -1,0 +1,102 @@
+"""Time push and pull against a real Label Studio server: 2,600 tasks with 25 answers each.
+
+    python benchmarks/review_server.py [--tasks 2600] [--url URL]
+
+Starts a server of its own (SQLite) unless one is named (token in LABEL_STUDIO_API_KEY). Prints JSON with seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from annotation.client import connect
+from annotation.project import push
+from annotation.server import LocalServer
+from annotation.sync import pull
+from quit.review.items import ReviewAnswer, ReviewItem
+from quit.review.store import ReviewStore
+from quit.settings import load
+from quit.workspace import Workspace
+
+
+def items(count: int) -> list[ReviewItem]:
+    """Return questions with twenty-five answers, two of them accepted."""
+    hint = "Hint {} of question {} says something that is about as long as hints usually are in these collections."
+    return [
+        ReviewItem(
+            f"q{number:05d}",
+            "dev",
+            f"Who is number {number}?",
+            (f"Gold {number}",),
+            tuple(hint.format(place, number) for place in range(5)),
+            " ".join(hint.format(place, number) for place in range(5)),
+            tuple(
+                ReviewAnswer(
+                    f"answer {place}",
+                    (f"Answer {place}", f"The answer {place}"),
+                    300 - place,
+                    ("a", "b"),
+                    place < 2,
+                    0.3,
+                    False,
+                )
+                for place in range(25)
+            ),
+        )
+        for number in range(count)
+    ]
+
+
+def main() -> None:
+    """Run the benchmark and print its figures."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tasks", type=int, default=2600)
+    parser.add_argument("--url", default=None)
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp())
+    server = None if arguments.url else LocalServer(folder, port=0)
+    settings = load("embedded").settings
+    store = ReviewStore(Workspace.create(folder / "W"))
+    asked = items(arguments.tasks)
+    figures: dict[str, float] = {"tasks": arguments.tasks, "load_before": os.getloadavg()[0]}
+
+    def timed(name: str, work) -> None:
+        start = time.perf_counter()
+        work()
+        figures[name] = round(time.perf_counter() - start, 2)
+
+    try:
+        account = server.start() if server else None
+        client = connect(
+            folder, settings.review, account.url if account else arguments.url, account.token if account else None
+        )
+        timed("push_s", lambda: push(store, client, settings, asked))
+        timed("push_again_s", lambda: push(store, client, settings, asked))
+        changed = [
+            replace(item, question=f"{item.question}!") if place < 100 else item for place, item in enumerate(asked)
+        ]
+        timed("push_100_changed_s", lambda: push(store, client, settings, changed))
+        project = store.project["id"]
+        every = {"selectedItems": {"all": True, "excluded": []}}
+        client.request(
+            "POST", "api/dm/actions", params={"id": "predictions_to_annotations", "project": project}, body=every
+        )
+        timed("pull_all_s", lambda: pull(store, client, settings))
+        figures["rows"] = len(store.read())
+        late = settings.model_copy(update={"review": settings.review.model_copy(update={"reread_seconds": 0.0})})
+        timed("pull_nothing_s", lambda: pull(store, client, late))
+        timed("pull_full_s", lambda: pull(store, client, settings, full=True))
+    finally:
+        if server:
+            server.stop()
+    print(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+"""``quit review``: people verify answers in Label Studio, and their verdicts update the labels."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.errors import InputError
+
+app = typer.Typer(
+    help="People verify the answers of dev and test in Label Studio; their verdicts update the labels.",
+    no_args_is_help=True,
+)
+
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        help="Address of a Label Studio server; the workspace's local one if not given. Its token: LABEL_STUDIO_API_KEY.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a review setting, from now on: review.overlap=2.")
+]
+ProjectOption = Annotated[
+    int | None, typer.Option("--project", help="Number of the project, where several belong to this workspace.")
+]
+
+
+@app.command()
+def serve(
+    workspace: WorkspaceOption = Path("workspace"),
+    port: Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = None,
+) -> None:
+    """Start Label Studio on this machine, with its database in the workspace; Ctrl-C stops it.
+
+    The first start installs it into an environment of its own (about two minutes). Leave it running and push from another terminal.
+    """
+    import signal
+
+    from annotation.client import connect
+    from annotation.server import LocalServer
+    from quit.settings import Settings
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    review = _settings(opened).review if opened.build else Settings().review
+    server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this command ends the server too
+    try:
+        account = server.start(lambda line: typer.echo(line, err=True))
+        invitation = connect(opened.path, review).request("GET", "api/invite")["invite_url"]
+        typer.echo(f"Label Studio {account.version} is ready: {account.url}")
+        typer.echo(f"  your account     {account.email}, password {account.password}")
+        typer.echo(f"  for annotators   {account.url}{invitation}")
+        typer.echo(f"  next             quit review push -w {workspace}")
+        server.wait()
+    finally:
+        server.stop()
+
+
+@app.command()
+def push(
+    workspace: WorkspaceOption = Path("workspace"),
+    url: UrlOption = None,
+    project: ProjectOption = None,
+    new_project: Annotated[
+        bool, typer.Option("--new-project", help="Make a new project and leave the known one.")
+    ] = False,
+    repair_config: Annotated[
+        bool, typer.Option("--repair-config", help="Put back a labelling configuration that someone edited.")
+    ] = False,
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make or update the review project: one task a question of dev and test, the most informative first.
+
+    Pushing again changes nothing where nothing changed.
+    """
+    from annotation.client import connect
+    from annotation.project import push as push_items
+    from quit.review.items import review_items
+    from quit.review.report import controls_of
+    from quit.review.store import ReviewStore
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    settings = _settings(opened, set_)
+    server = connect(opened.path, settings.review, url)
+    controls = controls_of(settings.review)
+    items = review_items(
+        opened, settings.review, settings.judge.threshold, sorted(controls.questions) if controls else ()
+    )
+    if not items:
+        raise InputError(
+            f"There is nothing to review: {workspace} has no labelled question in {', '.join(settings.review.splits)}."
+        )
+    report = push_items(
+        ReviewStore(opened),
+        server,
+        settings,
+        items,
+        controls,
+        project=project,
+        new_project=new_project,
+        repair=repair_config,
+        say=lambda line: typer.echo(line, err=True),
+    )
+    if as_json:
+        _print_json(asdict(report))
+        return
+    made = "Made" if report.created else "Updated"
+    typer.echo(f"{made} project {report.project}: {report.url}/projects/{report.project}/data")
+    typer.echo(f"  {report.new} tasks new, {report.changed} changed, {report.unchanged} unchanged")
+    _print_problems(report.problems)
+
+
+@app.command()
+def pull(
+    workspace: WorkspaceOption = Path("workspace"),
+    url: UrlOption = None,
+    project: ProjectOption = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Read every task, not only those changed since the last pull.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Bring what people did into the table `reviews`. Nothing is counted twice, whatever was killed in between."""
+    from annotation.client import connect
+    from annotation.sync import pull as pull_reviews
+    from quit.review.store import ReviewStore
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    settings = _settings(opened)
+    report = pull_reviews(
+        ReviewStore(opened), connect(opened.path, settings.review, url), settings, project=project, full=full
+    )
+    if as_json:
+        _print_json(asdict(report))
+        return
+    typer.echo(
+        f"{report.versions} new versions of annotations ({report.skipped} skipped), {report.withdrawn} withdrawn: "
+        f"{report.rows} rows. {report.done} of {report.tasks} tasks are done."
+    )
+    _print_problems(report.problems)
+
+
+@app.command()
+def apply(
+    workspace: WorkspaceOption = Path("workspace"),
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take every review off the labels again.")] = False,
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Update labels and valid answers by the reviews pulled so far. No model answers or judges for this.
+
+    Applying twice changes nothing; every change is a row of the table `changes`.
+    """
+    from quit.pipeline import last_build
+    from quit.review.apply import apply_reviews
+    from quit.workspace import Workspace
+
+    report = apply_reviews(last_build(Workspace.open(workspace), set_ or ()), withdraw)
+    if as_json:
+        _print_json(asdict(report))
+        return
+    if withdraw:
+        typer.echo("The labels are those of before any review.")
+        return
+    if not report.applied:
+        typer.echo("There are no reviews yet: quit review pull")
+        return
+    typer.echo("Applied." if report.ran else "Nothing new: the labels already rest on these reviews.")
+    typer.echo(f"  {report.decided} verdicts settled, {report.open} open (quit review disagreements)")
+    typer.echo(f"  labels: {report.labels_up} from 1 to 2, {report.labels_down} from 2 to 1")
+    typer.echo(f"  valid answers: {report.answers_added} added, {report.answers_removed} removed")
+    gone = ", ".join(f"{count} {reason}" for reason, count in report.questions_removed.items()) or "none"
+    typer.echo(f"  questions removed: {gone}")
+
+
+@app.command()
+def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
+    """Say how the review is going: done, open, agreement, control questions, what is applied. Asks no server."""
+    from quit.review.report import markdown, review_status
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    told = review_status(opened, _settings(opened).review)
+    if as_json:
+        _print_json(told)
+    else:
+        typer.echo(markdown(told))
+
+
+@app.command()
+def disagreements(
+    workspace: WorkspaceOption = Path("workspace"),
+    limit: Annotated[int, typer.Option("--limit", help="Rows to print; 0 for all.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """List answers and flags on which people disagree, for whoever settles them."""
+    from quit.review.report import review_status
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    rows = review_status(opened, _settings(opened).review)["disagreements"]
+    if as_json:
+        _print_json(rows)
+        return
+    for row in rows[: limit or None]:
+        what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
+        typer.echo(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
+    typer.echo(f"{len(rows)} open.")
+
+
+@app.command()
+def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
+    """Cohen's kappa of every two annotators, Krippendorff's alpha of all, accuracy on control questions."""
+    from quit.review.report import review_status
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    told = review_status(opened, _settings(opened).review)
+    if as_json:
+        _print_json({**told["agreement"], "controls": told["controls"]})
+        return
+    agreed = told["agreement"]
+    typer.echo(f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more")
+    for pair in agreed["pairs"]:
+        typer.echo(
+            f"{pair['first']} and {pair['second']}: kappa {_figure(pair['kappa'])}, {pair['agreement']:.1%} of {pair['items']} alike"
+        )
+    for row in told["controls"]:
+        typer.echo(
+            f"{row['annotator']}: {row['right']} of {row['asked']} control verdicts right ({row['accuracy']:.1%})"
+        )
+
+
+@app.command()
+def webhook(
+    workspace: WorkspaceOption = Path("workspace"),
+    url: UrlOption = None,
+    project: ProjectOption = None,
+    port: Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = None,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    public_url: Annotated[
+        str | None, typer.Option("--public-url", help="Address under which the server reaches this receiver.")
+    ] = None,
+) -> None:
+    """Receive the server's events and pull as they come, and every few minutes besides; Ctrl-C stops it."""
+    import threading
+
+    from annotation.client import connect
+    from annotation.project import known_project
+    from annotation.sync import pull as pull_reviews
+    from annotation.webhook import Receiver, register, webhook_secret
+    from annotation.webhook import serve as serve_events
+    from quit.review.store import ReviewStore
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    settings = _settings(opened, None if port is None else [f"review.webhook_port={port}"])
+    store = ReviewStore(opened)
+    server = connect(opened.path, settings.review, url)
+    found = known_project(store, server, project)
+    secret = webhook_secret(store)
+
+    def pull_once() -> str:
+        report = pull_reviews(store, server, settings, project=found["id"])
+        return f"{report.versions} new versions, {report.withdrawn} withdrawn, {report.events} events; {report.done} of {report.tasks} done"
+
+    with Receiver(store, secret, settings.review, host) as receiver:
+        register(server, found["id"], public_url or receiver.url, secret)
+        typer.echo(f"Receiving events of project {found['id']} at {public_url or receiver.url}")
+        serve_events(receiver, pull_once, settings.review, threading.Event(), typer.echo)
+
+
+@app.command()
+def run(
+    workspace: WorkspaceOption = Path("workspace"),
+    url: UrlOption = None,
+    every: Annotated[
+        str | None, typer.Option("--cron", help="Keep running and repeat on this schedule, such as '0 * * * *'.")
+    ] = None,
+) -> None:
+    """Push, pull and apply in one flow, once or on a schedule."""
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
+    from flows.review import review
+    from quit.workspace import Workspace
+
+    Workspace.open(workspace)
+    parameters = {"workspace": str(workspace.resolve()), "url": url}
+    if every:
+        review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
+    else:
+        typer.echo(review(**parameters))
+
+
+def _settings(workspace: Any, review: list[str] | None = None) -> Any:
+    from quit.pipeline import last_build
+    from quit.settings import load
+
+    known = workspace.build
+    if known and not review:
+        return load(known["profile"], known["overrides"]).settings  # the sources need not be at hand for this
+    return last_build(workspace, review or ()).settings
+
+
+def _figure(value: float | None) -> str:
+    return "not defined yet" if value is None else f"{value:.3f}"
+
+
+def _print_problems(problems: list[str]) -> None:
+    for problem in problems:
+        typer.echo(f"Attention: {problem}", err=True)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

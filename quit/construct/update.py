@@ -1,0 +1,429 @@
+"""Label update (paper, section 3.2.4): people's verdicts over the judge's, and everything that follows from them.
+
+Valid answers change; the leakage filter runs again on the questions whose valid answers changed, with all of them; questions that now
+leak, are flagged or have no valid answer left leave the dataset; labels go from 2 to 1 and from 1 to 2. Each change is a row of
+``changes`` with the reviews that caused it. No reader and no judge is asked. The update is a function of the label stage's tables and
+the decisions alone: applying the same ones again gives the same rows, and without any it gives the label stage's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import schemas
+from quit.construct.label import combine_labels, distinct_answers, valid_answers_of
+from quit.construct.leakage import Finding, LeakItem
+from quit.evaluate.normalize import normalize_answer
+from quit.settings import Review
+
+JUDGE = "review"
+"""Name under which people's verdicts stand in ``verdicts``."""
+
+Key = tuple[str, str]
+
+LeakCheck = Callable[[Sequence[LeakItem]], list[list[list[Finding]]]]
+"""The findings of each hint of each item: :func:`quit.construct.leakage.find_leaks_of` with its models."""
+
+
+@dataclass(frozen=True)
+class LabelTables:
+    """What the label stage and those before it made, whole."""
+
+    questions: pa.Table
+    ranked_hints: pa.Table
+    splits: pa.Table
+    verdicts: pa.Table
+    labels: pa.Table
+    valid_answers: pa.Table
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The settled decisions on one collection: by (question id, normalised answer), and by (question id, flag)."""
+
+    answers: Mapping[Key, dict[str, Any]]
+    flags: Mapping[Key, dict[str, Any]]
+    flips: Mapping[Key, dict[str, Any]]
+    """Those that overrule the judge or the gold answers, or add an answer."""
+
+    @property
+    def touched(self) -> list[str]:
+        """Questions whose labels or valid answers may change, sorted."""
+        return sorted({question for question, _ in (*self.flips, *self.flags)})
+
+
+def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decided:
+    """Return what settled decisions (schema ``quit.review.verdicts.DECISIONS``) say about these tables.
+
+    Only questions of the splits under review count, and only flags that remove.
+    """
+    splits = tables.splits
+    inside = set(
+        splits.column("question_id")
+        .filter(pc.is_in(splits.column("split"), pa.array(list(settings.splits))))
+        .to_pylist()
+    )
+    rows = [row for row in decisions.to_pylist() if row["decision"] is not None and row["question_id"] in inside]
+    answers = {(row["question_id"], row["key"]): row for row in rows if row["kind"] == "answer"}
+    flags = {
+        (row["question_id"], row["key"]): row
+        for row in rows
+        if row["kind"] == "flag" and row["decision"] and row["key"] in settings.removing_flags
+    }
+    about = pa.array(sorted({question for question, _ in answers}), pa.string())
+    judged = tables.verdicts.filter(pc.is_in(tables.verdicts.column("question_id"), about))
+    columns = (judged.column(name).to_pylist() for name in ("question_id", "answer_key", "correct"))
+    before = {(question, key): bool(correct) for question, key, correct in zip(*columns, strict=True)}
+    mine = tables.questions.filter(pc.is_in(tables.questions.column("question_id"), about))
+    for question, gold in zip(mine.column("question_id").to_pylist(), mine.column("answers").to_pylist(), strict=True):
+        before.update({(question, normalize_answer(form)): True for form in gold})
+    flips = {key: row for key, row in answers.items() if row["decision"] is not before.get(key, False)}
+    return Decided(answers, flags, flips)
+
+
+def update_labels(
+    tables: LabelTables,
+    answers: Mapping[str, pa.Table],
+    found: Decided,
+    leaks: LeakCheck,
+) -> dict[str, pa.Table]:
+    """Return ``labels``, ``valid_answers``, ``verdicts``, ``splits``, ``changes``, ``leak_findings`` and ``rejects`` of the update.
+
+    ``answers``: labeler name -> question_id, answer of its rows on the passages of ``found.touched``, in table order. ``leaks`` is
+    asked only about questions whose valid answers changed. Raises ``ValueError`` when the answers of a labeler are not those
+    to the passages.
+    """
+    touched = pa.array(found.touched, pa.string())
+    mask = pc.is_in(tables.labels.column("question_id"), touched)
+    passages = tables.labels.filter(mask)
+    for name, rows in answers.items():
+        if not rows.column("question_id").equals(passages.column("question_id")):
+            raise ValueError(f"The answers of {name} are not those to the passages of the touched questions.")
+    work = _Work(list(answers.values()), found, _accepted(tables.verdicts, touched))
+    labelers, label = combine_labels(list(answers), work.after, len(passages))
+    questions = tables.questions.filter(pc.is_in(tables.questions.column("question_id"), touched))
+    old_valid = tables.valid_answers.filter(pc.is_in(tables.valid_answers.column("question_id"), touched))
+    new_valid = _with_review(valid_answers_of(questions, passages, answers, work.after), found)
+    changes = _answer_changes(old_valid, new_valid, found)
+    removed, findings = _removals(questions, tables.ranked_hints, new_valid, changes, found, leaks)
+    gone = pa.array(sorted(removed), pa.string())
+    keep = _not_in(passages, gone)
+    label_changes = _label_changes(passages, label, work, keep)
+    removal_changes = [
+        {"question_id": one, "change": "question_removed", "reviews": why.reviews, "reason": why.detail}
+        for one, why in removed.items()
+    ]
+    answer_changes = [row for row in changes if row["question_id"] not in removed]
+    small = schemas.table("changes").from_rows(answer_changes + removal_changes)
+    new = pa.table(
+        {
+            "question_id": passages.column("question_id"),
+            "permutation": passages.column("permutation"),
+            "label": label,
+            "labelers": labelers,
+        },
+        schema=schemas.table("labels").schema,
+    )
+    return {
+        "labels": _replaced(tables.labels, mask, new, gone),
+        "valid_answers": _merged(tables.valid_answers, new_valid, touched, gone),
+        "verdicts": _ruled(tables.verdicts, found),
+        "splits": tables.splits.filter(_not_in(tables.splits, gone)),
+        "changes": pa.concat_tables([small, label_changes]).sort_by(
+            [
+                ("question_id", "ascending"),
+                ("change", "ascending"),
+                ("permutation", "ascending"),
+                ("answer", "ascending"),
+            ]
+        ),
+        "leak_findings": schemas.table("leak_findings").from_rows(findings),
+        "rejects": schemas.table("rejects").from_rows(
+            [
+                {"stage": "update", "kind": "question", "reason": why.reason, "detail": why.detail, "question_id": one}
+                for one, why in removed.items()
+            ]
+        ),
+    }
+
+
+class _Work:
+    """The labelers' answers to the touched questions: which were right before, which are now. Python sees distinct answers only."""
+
+    def __init__(self, answers: Sequence[pa.Table], found: Decided, accepted: set[Key]) -> None:
+        self.places: list[np.ndarray] = []
+        self.flipped: list[np.ndarray] = []
+        self.causes: list[list[tuple[str, str, dict[str, Any]] | None]] = []
+        self.after: list[pa.Array] = []
+        for rows in answers:
+            places, distinct = distinct_answers(rows)
+            keys = [(question, normalize_answer(answer)) for question, answer in distinct]
+            before = np.array([key in accepted for key in keys], dtype=bool)
+            rulings = [found.answers.get(key) for key in keys]
+            after = np.array(
+                [was if ruling is None else ruling["decision"] for was, ruling in zip(before, rulings, strict=True)],
+                dtype=bool,
+            )
+            self.places.append(places.to_numpy(zero_copy_only=False))
+            self.flipped.append(before != after)
+            self.causes.append(
+                [
+                    (answer, key, ruling) if ruling is not None else None
+                    for (_, answer), (_, key), ruling in zip(distinct, keys, rulings, strict=True)
+                ]
+            )
+            self.after.append(pa.array(after).take(places))
+
+
+def _accepted(verdicts: pa.Table, touched: pa.Array) -> set[Key]:
+    mine = verdicts.filter(
+        pc.and_(pc.is_in(verdicts.column("question_id"), touched), pc.fill_null(verdicts.column("correct"), False))
+    )
+    return set(zip(mine.column("question_id").to_pylist(), mine.column("answer_key").to_pylist(), strict=True))
+
+
+def _with_review(valid: pa.Table, found: Decided) -> pa.Table:
+    """Return valid answers without the gold answers that people rejected, and with the answers that only people accept."""
+    rows = [
+        row
+        for row in valid.to_pylist()
+        if row["origin"] != "gold"
+        or found.answers.get((row["question_id"], row["answer_key"]), {}).get("decision") is not False
+    ]
+    have = {(row["question_id"], row["answer_key"]) for row in rows}
+    added: dict[str, list[dict]] = {}
+    for (question, key), ruling in sorted(found.flips.items()):
+        if ruling["decision"] and (question, key) not in have:
+            added.setdefault(question, []).append(
+                {
+                    "question_id": question,
+                    "answer": ruling["answer"],
+                    "answer_key": key,
+                    "origin": "review",
+                    "passages": 0,
+                }
+            )
+    by_question: dict[str, list[dict]] = {}
+    for row in rows:
+        by_question.setdefault(row["question_id"], []).append(row)
+    order = sorted(by_question.keys() | added.keys())
+    return schemas.table("valid_answers").from_rows(
+        [row for question in order for row in (*by_question.get(question, []), *added.get(question, []))]
+    )
+
+
+def _answer_changes(old: pa.Table, new: pa.Table, found: Decided) -> list[dict[str, Any]]:
+    """Return the rows of ``changes`` for valid answers that came or went."""
+    before = {(row["question_id"], row["answer"]): row for row in old.to_pylist()}
+    after = {(row["question_id"], row["answer"]): row for row in new.to_pylist()}
+    made = []
+    for change, these, others in (("answer_added", after, before), ("answer_removed", before, after)):
+        for (question, answer), row in these.items():
+            if (question, answer) not in others:
+                ruling = found.answers.get((question, row["answer_key"]))
+                made.append(
+                    {
+                        "question_id": question,
+                        "change": change,
+                        "answer": answer,
+                        "answer_key": row["answer_key"],
+                        "reviews": ruling["reviews"] if ruling else [],
+                        "reason": _says(answer, ruling) if ruling else "follows from another answer's review",
+                    }
+                )
+    return made
+
+
+def _says(answer: str, ruling: Mapping[str, Any]) -> str:
+    verb = "accepted" if ruling["decision"] else "rejected"
+    agreeing = ruling["yes"] if ruling["decision"] else ruling["no"]
+    return f"{answer!r} {verb} by {agreeing} of {ruling['yes'] + ruling['no']} ({ruling['basis']})"
+
+
+@dataclass(frozen=True)
+class _Removal:
+    reason: str
+    detail: str
+    reviews: list[str]
+
+
+def _removals(
+    questions: pa.Table,
+    ranked_hints: pa.Table,
+    valid: pa.Table,
+    changes: Sequence[Mapping[str, Any]],
+    found: Decided,
+    leaks: LeakCheck,
+) -> tuple[dict[str, _Removal], list[dict[str, Any]]]:
+    """Return the questions that leave, sorted, and the leaks found.
+
+    Leakage is looked for in the hints that make passages. Gold answers passed the same filter before; every other valid answer of a
+    question whose valid answers changed is checked.
+    """
+    removed: dict[str, _Removal] = {}
+    for (question, flag), ruling in sorted(found.flags.items()):
+        voters = ruling["yes"] + ruling["no"]
+        detail = f"flagged {flag} by {ruling['yes']} of {voters} ({ruling['basis']})"
+        removed.setdefault(question, _Removal(f"flagged_{flag}", detail, ruling["reviews"]))
+    forms: dict[str, list[dict]] = {}
+    for row in valid.to_pylist():
+        forms.setdefault(row["question_id"], []).append(row)
+    causes: dict[str, list[str]] = {}
+    for row in changes:
+        causes.setdefault(row["question_id"], []).extend(row["reviews"])
+    asked = {row["question_id"]: row for row in questions.select(["question_id", "question", "answers"]).to_pylist()}
+    check: dict[str, list[str]] = {}
+    for question, reviews in sorted(causes.items()):
+        if question in removed:
+            continue
+        if not forms.get(question):
+            removed[question] = _Removal("no_valid_answer", "people rejected every valid answer", sorted(set(reviews)))
+        elif others := [row["answer"] for row in forms[question] if row["origin"] != "gold"]:
+            check[question] = others
+    findings: list[dict[str, Any]] = []
+    if check:
+        for question, hint, leak in _leaks(check, asked, ranked_hints, leaks):
+            findings.append(
+                {
+                    "hint_id": hint,
+                    "question_id": question,
+                    "span": leak.span,
+                    "answer": leak.answer,
+                    "probability": leak.probability,
+                    "method": leak.method,
+                    "producer": leak.producer,
+                    "overridden": leak.overridden,
+                }
+            )
+            if leak.overridden:
+                continue  # a person has said that it is none
+            ruling = found.answers.get((question, normalize_answer(leak.answer)))
+            reviews = ruling["reviews"] if ruling else sorted(set(causes[question]))
+            detail = f"{hint}: {leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"
+            removed.setdefault(question, _Removal("answer_leak", detail, reviews))
+    return dict(sorted(removed.items())), findings
+
+
+def _leaks(
+    check: Mapping[str, Sequence[str]],
+    asked: Mapping[str, Mapping[str, Any]],
+    ranked_hints: pa.Table,
+    leaks: LeakCheck,
+) -> Iterable[tuple[str, str, Finding]]:
+    mine = ranked_hints.filter(
+        pc.and_(ranked_hints.column("selected"), pc.is_in(ranked_hints.column("question_id"), pa.array(list(check))))
+    )
+    hints: dict[str, list[dict]] = {}
+    for row in mine.select(["question_id", "hint_id", "hint"]).to_pylist():
+        hints.setdefault(row["question_id"], []).append(row)
+    rows = [hints.get(question, []) for question in check]
+    items = [
+        LeakItem(
+            asked[question]["question"],
+            answers,
+            [row["hint"] for row in mine],
+            hint_ids=[row["hint_id"] for row in mine],
+        )
+        for (question, answers), mine in zip(check.items(), rows, strict=True)
+    ]
+    for question, mine, found in zip(check, rows, leaks(items), strict=True):
+        for row, these in zip(mine, found, strict=True):
+            for leak in these:
+                yield question, row["hint_id"], leak
+
+
+def _label_changes(passages: pa.Table, label: pa.Array, work: _Work, keep: pa.ChunkedArray) -> pa.Table:
+    """Return the rows of ``changes`` for labels, each with the first labeler's answer whose verdict changed."""
+    schema = schemas.table("changes").schema
+    changed = pc.and_(pc.not_equal(passages.column("label"), label), keep)
+    rows = np.flatnonzero(changed.to_numpy(zero_copy_only=False))
+    pieces = []
+    open_rows = np.ones(len(rows), dtype=bool)
+    for places, flipped, causes in zip(work.places, work.flipped, work.causes, strict=True):
+        mine = places[rows]
+        here = open_rows & flipped[mine]
+        open_rows &= ~here
+        if not here.any():
+            continue
+        used, codes = np.unique(mine[here], return_inverse=True)
+        told = [causes[place] for place in used]
+        taken = pa.array(codes.reshape(-1))
+        chosen = pa.array(rows[here])
+        pieces.append(
+            pa.table(
+                {
+                    "question_id": passages.column("question_id").take(chosen),
+                    "change": pa.repeat("label", len(chosen)),
+                    "permutation": passages.column("permutation").take(chosen),
+                    "before": passages.column("label").take(chosen),
+                    "after": label.take(chosen),
+                    "answer": pa.array([one[0] for one in told], pa.string()).take(taken),
+                    "answer_key": pa.array([one[1] for one in told], pa.string()).take(taken),
+                    "reviews": pa.array([one[2]["reviews"] for one in told], schemas.tables.TEXTS).take(taken),
+                    "reason": pa.array([_says(one[0], one[2]) for one in told], pa.string()).take(taken),
+                },
+                schema=schema,
+            )
+        )
+    return pa.concat_tables(pieces) if pieces else schema.empty_table()
+
+
+def _not_in(table: pa.Table, gone: pa.Array) -> pa.ChunkedArray:
+    return pc.invert(pc.is_in(table.column("question_id"), gone))
+
+
+def _replaced(old: pa.Table, mask: pa.ChunkedArray, new: pa.Table, gone: pa.Array) -> pa.Table:
+    """Return ``old`` with the rows under ``mask`` replaced by those of ``new``, in order, without the questions that left."""
+    if not len(new):
+        return old
+    order = np.arange(len(old))
+    order[np.flatnonzero(mask.to_numpy(zero_copy_only=False))] = len(old) + np.arange(len(new))
+    if len(gone):
+        order = order[_not_in(old, gone).to_numpy(zero_copy_only=False)]
+    return pa.concat_tables([old, new]).take(pa.array(order))
+
+
+def _merged(old: pa.Table, new: pa.Table, touched: pa.Array, gone: pa.Array) -> pa.Table:
+    """Return the valid answers of all questions, in question order, those of the touched ones from ``new``."""
+    if not len(touched):
+        return old
+    rest = old.filter(_not_in(old, touched))
+    both = pa.concat_tables([rest, new.filter(_not_in(new, gone))])
+    places = pa.array(np.arange(len(both)))
+    order = both.select(["question_id"]).append_column("place", places)
+    return both.take(order.sort_by([("question_id", "ascending"), ("place", "ascending")]).column("place"))
+
+
+def _ruled(verdicts: pa.Table, found: Decided) -> pa.Table:
+    """Return the verdicts with people's in the place of the judge's, wherever there is a settled one."""
+    if not found.answers:
+        return verdicts
+    keys = [f"{question}\x1f{key}" for question, key in found.answers]
+    joined = pc.binary_join_element_wise(verdicts.column("question_id"), verdicts.column("answer_key"), "\x1f")
+    rulings = list(found.answers.values())
+    places = pc.index_in(joined, pa.array(keys, pa.string()))
+    ruled = pc.is_valid(places)
+
+    def told(values: Iterable[Any], kind: pa.DataType) -> pa.ChunkedArray:
+        return pa.chunked_array([pa.array(list(values), kind).take(places.combine_chunks())])
+
+    replaced = {
+        "correct": told((row["decision"] for row in rulings), pa.bool_()),
+        "probability": told((None for _ in rulings), pa.float64()),
+        "basis": told(("review" for _ in rulings), pa.string()),
+        "judge": told((JUDGE for _ in rulings), pa.string()),
+        "producer": told((f"{JUDGE}:{row['basis']}" for row in rulings), pa.string()),
+        "raw": told((f"{row['yes']} yes, {row['no']} no" for row in rulings), pa.string()),
+    }
+    made = verdicts
+    for name, values in replaced.items():
+        place = made.schema.get_field_index(name)
+        chosen = pc.if_else(ruled, values, made.column(name))
+        made = made.set_column(place, made.schema.field(name), chosen)
+    return made

@@ -1,0 +1,103 @@
+"""Control questions: their verdicts are known to the project's owner, and annotators cannot tell them from the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit.errors import InputError
+from quit.evaluate.normalize import normalize_answer
+from quit.ids import draw
+from quit.review.items import ReviewItem
+from quit.settings import Review
+
+
+@dataclass(frozen=True)
+class Controls:
+    """``known``: question id -> normalised answer -> whether it is correct. ``annotators``: how many people may do each."""
+
+    known: Mapping[str, Mapping[str, bool]]
+    annotators: int = 1000
+
+    @property
+    def questions(self) -> frozenset[str]:
+        return frozenset(self.known)
+
+
+def load_controls(path: str | Path) -> Controls:
+    """Read a JSONL file of ``{question_id, correct: [...], incorrect: [...]}``.
+
+    Raises :class:`InputError` that names the line for anything else, and for an answer that is said to be both.
+    """
+    known: dict[str, dict[str, bool]] = {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The control questions {path} cannot be read: {error}.") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            identity = row["question_id"]
+            right = {normalize_answer(text) for text in row.get("correct", [])}
+            wrong = {normalize_answer(text) for text in row.get("incorrect", [])}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f'{path}, line {number}: expected {{"question_id": "...", "correct": [...], "incorrect": [...]}} ({error}).'
+            ) from error
+        if both := right & wrong:
+            raise InputError(f"{path}, line {number}: {min(both)!r} is said to be both correct and incorrect.")
+        if not right | wrong:
+            raise InputError(f"{path}, line {number}: neither a correct nor an incorrect answer is given.")
+        known[str(identity)] = dict.fromkeys(right, True) | dict.fromkeys(wrong, False)
+    if not known:
+        raise InputError(f"The control questions {path} hold no line.")
+    return Controls(known)
+
+
+def mixed(items: Sequence[ReviewItem], controls: Controls | None, settings: Review, seed: str) -> list[ReviewItem]:
+    """Return the queue with control questions spread evenly through it, at most ``control_share`` of all.
+
+    Which ones follows from a keyed hash, so pushing again takes the same. Control questions that are not to be reviewed anyway and are
+    not needed are left out.
+    """
+    if controls is None:
+        return list(items)
+    candidates = [item for item in items if item.question_id in controls.questions]
+    others = [item for item in items if item.question_id not in controls.questions]
+    room = round(len(others) * settings.control_share / (1 - settings.control_share))
+    chosen = sorted(candidates, key=lambda item: draw(f"control/{item.question_id}", seed))[:room]
+    taken = {item.question_id for item in chosen}
+    rest = [item for item in items if item.question_id not in taken and (item.split in settings.splits)]
+    step = (len(rest) + len(chosen)) / max(1, len(chosen))
+    queue: list[ReviewItem] = []
+    waiting = iter(rest)
+    for place, item in enumerate(chosen):
+        while len(queue) < round((place + 0.5) * step) and (following := next(waiting, None)) is not None:
+            queue.append(following)
+        queue.append(item)
+    return [*queue, *waiting]
+
+
+def control_scores(live: pa.Table, controls: Controls | None) -> list[dict]:
+    """Return for each annotator how many known verdicts they met and how many they got right."""
+    tally: dict[str, list[int]] = {}
+    if controls is not None:
+        asked = live.filter(pc.equal(live.column("kind"), "answer"))
+        columns = (asked.column(name).to_pylist() for name in ("annotator", "question_id", "answer_key", "correct"))
+        for annotator, identity, key, correct in zip(*columns, strict=True):
+            known = controls.known.get(identity, {}).get(key)
+            if known is not None:
+                mine = tally.setdefault(annotator, [0, 0])
+                mine[0] += 1
+                mine[1] += known is correct
+    return [
+        {"annotator": annotator, "asked": asked, "right": right, "accuracy": right / asked}
+        for annotator, (asked, right) in sorted(tally.items())
+    ]

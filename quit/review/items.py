@@ -1,0 +1,169 @@
+"""Which answers people review, and in what order: the questions of dev and test with every distinct generated answer.
+
+Order: the most informative first. An answer's passages are at stake as far as its verdict is uncertain: wholly where judges disagree
+or none could be read, less the farther its probability is from the threshold, and a little where it is certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from quit.evaluate.normalize import normalize_answer
+from quit.settings import Review
+from quit.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewAnswer:
+    """One distinct (normalised) answer. ``passages``: how many passages some reader gave it from; ``forms``: as written, most
+    frequent first; ``verdict``: the judge's (None: unreadable or never asked); ``second``: the second judge's."""
+
+    key: str
+    forms: tuple[str, ...]
+    passages: int
+    readers: tuple[str, ...]
+    verdict: bool | None
+    probability: float | None
+    gold: bool
+    second: bool | None = None
+    second_probability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewItem:
+    """One question to review. ``sample``: the text of a passage of all its hints. ``stake``: passages in doubt; orders the queue."""
+
+    question_id: str
+    split: str
+    question: str
+    gold_answers: tuple[str, ...]
+    hints: tuple[str, ...]
+    sample: str
+    answers: tuple[ReviewAnswer, ...]
+    stake: float = field(default=0.0, compare=False)
+
+
+def review_items(
+    workspace: Workspace, settings: Review, threshold: float, controls: Sequence[str] = ()
+) -> list[ReviewItem]:
+    """Return what people are asked, the most informative first (ties by question id).
+
+    ``threshold``: the judge's. ``controls``: questions of any split that are asked too. Answers, verdicts and splits are those before
+    any label update, so that what is asked does not depend on what was answered.
+    """
+    with workspace.connect() as connection:
+        connection.register("the_splits", workspace.read("splits", runs=["split"]))
+        connection.register("the_verdicts", workspace.read("verdicts", runs=["judge"]))
+        connection.register("controls", pa.table({"question_id": pa.array(list(controls), pa.string())}))
+        listed = ", ".join(f"'{split}'" for split in settings.splits)
+        connection.execute(
+            f"""CREATE TEMP TABLE asked AS SELECT question_id, split FROM the_splits
+                WHERE split IN ({listed}) OR question_id IN (SELECT question_id FROM controls)"""
+        )
+        given = connection.sql(
+            "SELECT DISTINCT question_id, answer FROM answers SEMI JOIN asked USING (question_id)"
+        ).to_arrow_table()
+        keys = [normalize_answer(text) for text in given.column("answer").to_pylist()]
+        connection.register("forms", given.append_column("answer_key", pa.array(keys, pa.string())))
+        answers = connection.sql(
+            """
+            WITH counted AS (
+                SELECT a.question_id, f.answer_key, a.answer, a.reader, count(*) AS given, a.permutation
+                FROM answers a JOIN forms f USING (question_id, answer) WHERE f.answer_key <> '' AND a.answer <> 'NO ANSWER'
+                GROUP BY ALL
+            ), forms AS (
+                SELECT question_id, answer_key, list(answer ORDER BY given DESC, answer) AS forms
+                FROM (SELECT question_id, answer_key, answer, sum(given) AS given FROM counted GROUP BY ALL) GROUP BY ALL
+            ), totals AS (
+                SELECT question_id, answer_key, count(DISTINCT permutation) AS passages, list(DISTINCT reader ORDER BY reader) AS readers
+                FROM counted GROUP BY ALL
+            )
+            SELECT t.*, f.forms, v.correct, v.probability FROM totals t JOIN forms f USING (question_id, answer_key)
+            LEFT JOIN the_verdicts v USING (question_id, answer_key)
+            ORDER BY question_id, passages DESC, answer_key
+            """
+        ).to_arrow_table()
+        questions = connection.sql(
+            "SELECT question_id, split, question, answers FROM asked JOIN questions USING (question_id) ORDER BY question_id"
+        ).to_arrow_table()
+        hints = connection.sql(
+            """SELECT question_id, list(hint ORDER BY rank) AS hints FROM ranked_hints SEMI JOIN asked USING (question_id)
+               WHERE selected GROUP BY question_id"""
+        ).to_arrow_table()
+    second = _second_verdicts(workspace)
+    found = dict(zip(hints.column("question_id").to_pylist(), hints.column("hints").to_pylist(), strict=True))
+    mine: dict[str, list[dict]] = {}
+    for row in answers.to_pylist():
+        mine.setdefault(row["question_id"], []).append(row)
+    items = [
+        _item(row, found.get(row["question_id"], []), mine.get(row["question_id"], []), second, settings, threshold)
+        for row in questions.to_pylist()
+    ]
+    return sorted(items, key=lambda item: (-item.stake, item.question_id))
+
+
+def _second_verdicts(workspace: Workspace) -> dict[tuple[str, str], tuple[bool | None, float | None]]:
+    """Return the second judge's verdicts, where the workspace has any."""
+    try:
+        rows = workspace.read("second_verdicts")
+    except KeyError:  # this version of the program has no second judge
+        return {}
+    columns = (rows.column(name).to_pylist() for name in ("question_id", "answer_key", "correct", "probability"))
+    return {(identity, key): (correct, probability) for identity, key, correct, probability in zip(*columns)}
+
+
+def _item(
+    question: dict, hints: list[str], rows: list[dict], second: dict, settings: Review, threshold: float
+) -> ReviewItem:
+    identity = question["question_id"]
+    gold = {normalize_answer(form): form for form in reversed(question["answers"])}
+    answers = []
+    for row in rows:
+        key = row["answer_key"]
+        other = second.get((identity, key), (None, None))
+        # DuckDB's list() keeps duplicates of a form that several readers gave; the set of forms is what people see.
+        forms = tuple(dict.fromkeys(row["forms"]))
+        answers.append(
+            ReviewAnswer(
+                key,
+                forms,
+                row["passages"],
+                tuple(row["readers"]),
+                row["correct"],
+                row["probability"],
+                key in gold,
+                *other,
+            )
+        )
+    given = {answer.key for answer in answers}
+    # Gold answers that nobody gave are shown too, so that a person can reject a wrong one.
+    answers += [
+        ReviewAnswer(key, (form,), 0, (), True, None, True) for key, form in gold.items() if key and key not in given
+    ]
+    answers.sort(key=lambda answer: (not answer.gold, -answer.passages, answer.key))
+    stake = sum(_stake(answer, settings, threshold) for answer in answers)
+    return ReviewItem(
+        identity,
+        question["split"],
+        question["question"],
+        tuple(question["answers"]),
+        tuple(hints),
+        " ".join(hints),
+        tuple(answers),
+        stake,
+    )
+
+
+def _stake(answer: ReviewAnswer, settings: Review, threshold: float) -> float:
+    if answer.gold:
+        doubt = 0.0
+    elif answer.verdict is None or (answer.second is not None and answer.second is not answer.verdict):
+        doubt = 1.0
+    elif answer.probability is not None:
+        doubt = max(0.0, 1.0 - abs(answer.probability - threshold) / settings.near_threshold)
+    else:
+        doubt = 0.0
+    return answer.passages * max(doubt, settings.certain_weight)

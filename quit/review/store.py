@@ -1,0 +1,154 @@
+"""The append-only table ``reviews`` of a workspace, and what is remembered beside it.
+
+::
+
+    W/reviews/part-00003.parquet   one part a pull that brought something
+    W/reviews/project.json         key of the review project, and where it was last seen
+    W/reviews/sync.json            how far the last pull got
+    W/reviews/applied.json         which parts the label update rests on
+    W/reviews/queue/*.json         events that a webhook left and no pull has read yet
+
+Losing every JSON file here loses no review: the next pull reads everything again and knows what it has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import schemas
+from quit.errors import WorkspaceError
+from quit.workspace import Workspace, write_json, writing
+
+
+class ReviewStore:
+    """The reviews of one workspace."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.folder = workspace.path / "reviews"
+
+    # The table
+
+    @property
+    def parts(self) -> list[str]:
+        """Names of the table's parts, oldest first."""
+        return sorted(path.name for path in self.folder.glob("part-*.parquet"))
+
+    def read(self, parts: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of all parts, or of those named. Raises :class:`WorkspaceError` for a part that is missing or damaged."""
+        schema = schemas.table("reviews").schema
+        pieces = []
+        for name in self.parts if parts is None else parts:
+            try:
+                pieces.append(pq.read_table(self.folder / name, partitioning=None).cast(schema))
+            except (OSError, pa.ArrowException) as error:
+                raise WorkspaceError(
+                    f"{self.folder / name} cannot be read: {error}. Reviews are never made anew: restore it from a copy, or "
+                    "delete it and reviews/sync.json and pull again (what the server still has comes back)."
+                ) from error
+        return pa.concat_tables(pieces) if pieces else schema.empty_table()
+
+    def next_sync(self) -> int:
+        """Return the number of the next pull that brings something, from 1."""
+        last = self.parts[-1:]
+        return int(last[0].removeprefix("part-").removesuffix(".parquet")) + 1 if last else 1
+
+    def append(self, rows: Sequence[dict[str, Any]]) -> str | None:
+        """Append rows as one new part and return its name (None for no rows). Nothing that exists is touched."""
+        if not rows:
+            return None
+        made = schemas.table("reviews").from_rows(list(rows))
+        target = self.folder / f"part-{self.next_sync():05d}.parquet"
+        with writing(target):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            temporary = target.with_name(f".{target.name}.{os.getpid()}")
+            pq.write_table(made, temporary, compression="zstd")
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            try:
+                os.link(
+                    temporary, target
+                )  # unlike a move, this refuses to replace a part that another pull has just written
+            except FileExistsError:
+                raise WorkspaceError(f"{target} was written by another pull meanwhile. Pull again.") from None
+            finally:
+                temporary.unlink(missing_ok=True)
+        return target.name
+
+    # What the label update rests on
+
+    @property
+    def applied(self) -> list[str]:
+        """Names of the parts that the label update rests on (none: people's verdicts are not applied)."""
+        return list((self._json("applied.json") or {}).get("parts", []))
+
+    def set_applied(self, parts: Sequence[str]) -> None:
+        """Let the label update rest on these parts."""
+        if list(parts) != self.applied:
+            write_json(self.folder / "applied.json", {"parts": list(parts)})
+
+    # What is known of the project and the last pull
+
+    @property
+    def project(self) -> dict[str, Any]:
+        """``key``, and where it was last seen: ``url``, ``id``. Empty before the first push."""
+        return self._json("project.json") or {}
+
+    def set_project(self, values: dict[str, Any]) -> None:
+        """Remember the project."""
+        if values != self.project:
+            write_json(self.folder / "project.json", values)
+
+    @property
+    def sync(self) -> dict[str, Any]:
+        """How far the last pull got: ``cursor`` (newest change seen), ``tasks``, ``problems``."""
+        return self._json("sync.json") or {}
+
+    def set_sync(self, values: dict[str, Any]) -> None:
+        """Remember how far a pull got."""
+        write_json(self.folder / "sync.json", values)
+
+    # The webhook's queue
+
+    def enqueue(self, event: bytes) -> Path:
+        """Keep an event until a pull has read it; on disk before this returns."""
+        folder = self.folder / "queue"
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            target = folder / f"{_now()}-{uuid.uuid4().hex[:8]}.json"
+            temporary = target.with_name(f".{target.name}")
+            with temporary.open("wb") as file:
+                file.write(event)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        return target
+
+    def queued(self) -> list[Path]:
+        """Return the events that no pull has read yet, oldest first."""
+        return sorted((self.folder / "queue").glob("[0-9]*.json"))
+
+    def _json(self, name: str) -> Any:
+        path = self.folder / name
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise WorkspaceError(
+                f"{path} cannot be read: {error}. Delete it; it is made anew by push and pull."
+            ) from error
+
+
+def _now() -> str:
+    import time
+
+    return f"{time.time_ns():020d}"

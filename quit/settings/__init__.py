@@ -1,0 +1,50 @@
+"""Every number of a run: defaults from the paper, a profile over them, ``--set key=value`` over that.
+
+Each section is the settings of one stage; only the sections a stage reads are part of its fingerprint. Unknown keys are
+refused with the nearest right name. See ``docs/reference/settings.md`` (generated from here).
+"""
+
+from quit.settings.construction import (
+    PLACES,
+    Collect,
+    Convergence,
+    Difficulty,
+    Labels,
+    Leakage,
+    Probe,
+    QuestionType,
+    Run,
+    Split,
+)
+from quit.settings.loading import PROFILES, Loaded, flatten, load, parse, profile_names
+from quit.settings.models import Judge, LanguageModel, Models, ReaderSettings, ServerSettings
+from quit.settings.review import Review
+from quit.settings.section import Section
+from quit.settings.settings import Settings
+
+__all__ = [
+    "PLACES",
+    "PROFILES",
+    "Collect",
+    "Convergence",
+    "Difficulty",
+    "Judge",
+    "Labels",
+    "LanguageModel",
+    "Leakage",
+    "Loaded",
+    "Models",
+    "Probe",
+    "QuestionType",
+    "ReaderSettings",
+    "Review",
+    "Run",
+    "Section",
+    "ServerSettings",
+    "Settings",
+    "Split",
+    "flatten",
+    "load",
+    "parse",
+    "profile_names",
+]

@@ -1,0 +1,154 @@
+"""Settings of the stages from collecting to labelling, and of a run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from quit.settings.section import Section
+
+
+class Collect(Section):
+    """Pooling of the sources' records (3.1.1)."""
+
+    duplicates: Literal["pool", "keep_first", "keep_all"] = Field(
+        "pool",
+        description="The same question from several records: pool its hints, keep the first record, or keep all.",
+    )
+
+
+class Leakage(Section):
+    """Answer leakage (3.1.2)."""
+
+    mode: Literal["question", "hint"] = Field(
+        "question",
+        description="`question` (the paper) discards a leaking question; `hint` drops its leaking hints only.",
+    )
+    threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a span leaks.")
+    spans: bool = Field(True, description="Also check spans up to the answer's own length in words, beyond the paper.")
+    screen: float = Field(
+        0.4,
+        ge=-1,
+        le=1,
+        description="Cosine of span and answer from which the equivalence model is asked; -1 asks it about every span.",
+    )
+
+
+class Convergence(Section):
+    """Convergence and choice of the hints (3.1.2; TriviaHG)."""
+
+    hints: int = Field(5, ge=1, le=7, description="Hints kept a question; 5 give 325 passages.")
+    candidate_cap: int = Field(11, ge=2, description="Candidates that count: ten distractors and the gold answer.")
+    prefer_source: bool = Field(True, description="Use the source's own convergence where it has one.")
+    method: Literal["learned", "similarity", "llm"] = Field(
+        "learned",
+        description="What scores hints whose source has neither convergence nor scores: the shipped model, plain similarity, or "
+        "a language model, which writes missing candidates too.",
+    )
+    language_model: str | None = Field(
+        None, description="With `llm`: name of the reader or judge of this profile whose language model is asked."
+    )
+    margin: float = Field(
+        0.02,
+        ge=0,
+        description="With `similarity`: a hint may refer to candidates within this of the gold answer's similarity.",
+    )
+    candidate_equivalence: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="Probability of equivalence to a gold answer from which an answer is not drawn as a candidate.",
+    )
+
+
+class QuestionType(Section):
+    """Question type (3.1.3)."""
+
+    prefer_source: bool = Field(True, description="Use the source's own type where it has one.")
+
+
+class Difficulty(Section):
+    """Difficulty by reference-based retrieval complexity (3.1.3; Gabburo et al. 2024)."""
+
+    corpus: str = Field(
+        "",
+        description="Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the collection's "
+        "own hints. Its content, not its path, is part of the fingerprint.",
+    )
+    top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
+    depth: int = Field(100, ge=1, description="Passages that BM25 and the encoder each give to the fusion.")
+    fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
+    bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long passages are held back.")
+    answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: score from which a passage holds the answer.")
+    unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of passage and answer up to which s_i is 0.")
+    telling: float = Field(
+        0.6, ge=-1, le=1, description="Cosine of passage and answer from which s_i is 1; linear between."
+    )
+    medium_from: float = Field(0.55, ge=0, le=1, description="Difficulty from which the bin is `medium`.")
+    hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
+
+
+PLACES = ("difficulty.corpus",)
+"""Settings that say where something lies: it may be moved, so its content is part of a fingerprint, not its path."""
+
+
+class Probe(Section):
+    """Parametric answerability (3.1.4)."""
+
+    repetitions: int = Field(3, ge=1, description="How often each reader answers each question without context.")
+    temperature: float = Field(
+        0.0,
+        ge=0,
+        description="Sampling temperature of an LLM reader in the probe; 0 is greedy. Each repetition is asked.",
+    )
+
+
+class Split(Section):
+    """Train, dev and test (3.1.4)."""
+
+    seed: str = Field("quit", min_length=1, description="Key of the hash that draws every question's place.")
+    method: Literal["size", "share"] = Field(
+        "size",
+        description="`size` fills train and test up to their sizes, lowest draw first; `share` takes shares, which no later "
+        "source can disturb.",
+    )
+    train_size: int = Field(5000, ge=0, description="Parametrically answerable questions in train.")
+    test_size: int = Field(2000, ge=0, description="Other questions in test; the rest is dev.")
+    train_share: float = Field(
+        1.0, ge=0, le=1, description="With `share`: share of parametrically answerable questions in train."
+    )
+    test_share: float = Field(
+        round(2000 / 3095, 4), ge=0, le=1, description="With `share`: share of the others in test; the rest is dev."
+    )
+    near_duplicate: float = Field(
+        0.8, gt=0, le=1, description="Jaccard similarity of two questions' words from which they are near-identical."
+    )
+    pinned: str | None = Field(
+        None,
+        description="JSONL file of {content_key, split} from an earlier release: those questions keep their split.",
+    )
+
+
+class Labels(Section):
+    """Reading and labelling the passages (3.2.2)."""
+
+    max_new_tokens: int = Field(
+        32, ge=1, description="Longest reply of an LLM reader, in tokens (embedded readers have none)."
+    )
+    temperature: float = Field(
+        0.0, ge=0, description="Sampling temperature of an LLM reader; 0 is greedy (embedded readers always are)."
+    )
+
+
+class Run(Section):
+    """How a run is carried out. Nothing here can change what comes out."""
+
+    shards: int | None = Field(None, ge=1, description="Parts a table; chosen by `shard_questions` if not given.")
+    shard_questions: int = Field(64, ge=1, description="Questions a part, where `shards` is not given.")
+    workers: int = Field(2, ge=1, description="Shards worked on at a time.")
+    retries: int = Field(2, ge=0, description="How often a failed shard is tried again.")
+    retry_seconds: float = Field(2.0, ge=0, description="Pause before the first new try; doubles each time.")
+    lock_seconds: float = Field(3600.0, ge=0, description="How long to wait for another run on the same workspace.")
+    generation_cache: bool = Field(True, description="Keep every LLM reply, for this and all later runs.")

@@ -1,0 +1,129 @@
+"""From a profile and overrides to settings, with messages that name the key and what it allows."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from quit.errors import SettingsError, did_you_mean
+from quit.settings.models import ReaderSettings, ServerSettings
+from quit.settings.settings import Settings
+
+PROFILES = Path(__file__).resolve().parents[2] / "profiles"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Settings together with where each value came from (``default``, ``profile NAME``, ``--set``)."""
+
+    settings: Settings
+    profile: str
+    origins: dict[str, str]
+
+    def rows(self) -> list[tuple[str, Any, str]]:
+        """Return (key, value, origin) of every setting, in order."""
+        return [
+            (key, value, self.origins.get(key, "default"))
+            for key, value in flatten(self.settings.model_dump(mode="json"))
+        ]
+
+
+def flatten(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Return dotted keys and values of nested mappings; lists of tables are numbered (``readers.0.name``)."""
+    flat: list[tuple[str, Any]] = []
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            flat += flatten(value, f"{prefix}{key}.")
+        elif isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+            for index, item in enumerate(value):
+                flat += flatten(item, f"{prefix}{key}.{index}.")
+        else:
+            flat.append((prefix + key, value))
+    return flat
+
+
+def profile_names() -> list[str]:
+    """Return the names of the profiles that come with the program."""
+    return sorted(path.stem for path in PROFILES.glob("*.toml"))
+
+
+def load(profile: str = "embedded", overrides: Sequence[str] = ()) -> Loaded:
+    """Return the settings of a profile (a name, or the path of a TOML file) with ``key=value`` overrides.
+
+    Raises :class:`SettingsError` for an unknown profile, key or value; the message names the nearest right one.
+    """
+    path = Path(profile) if profile.endswith(".toml") else PROFILES / f"{profile}.toml"
+    if not path.is_file():
+        raise SettingsError(f"There is no profile {profile!r}.{did_you_mean(profile, profile_names())}")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The profile {path} is no TOML: {error}") from error
+    values.pop("description", None)
+    origins = {key: f"profile {path.stem}" for key, _ in flatten(values)}
+    for override in overrides:
+        key, separator, text = override.partition("=")
+        if not separator or not key:
+            raise SettingsError(f"--set {override!r} has no '='. Write it as --set labels.max_new_tokens=16.")
+        _set(values, key.strip(), text.strip())
+        origins[key.strip()] = "--set"
+    return Loaded(parse(values), path.stem, origins)
+
+
+def parse(values: Mapping[str, Any]) -> Settings:
+    """Return validated settings. Raises :class:`SettingsError` that names the key and what it allows."""
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError("\n".join(_explain(problem) for problem in error.errors())) from error
+
+
+def _set(values: dict[str, Any], key: str, text: str) -> None:
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text  # a bare word such as pool needs no quotes on a command line
+    *path, last = key.split(".")
+    place: Any = values
+    for step in path:
+        if isinstance(place, list):
+            if not step.isdigit() or int(step) >= len(place):
+                raise SettingsError(
+                    f"--set {key}: there is no entry {step}; the list has {len(place)}, counted from 0."
+                )
+            place = place[int(step)]
+        else:
+            place = place.setdefault(step, {})
+        if not isinstance(place, dict | list):
+            raise SettingsError(f"--set {key}: {step} is a value, not a section.")
+    if isinstance(place, list):
+        raise SettingsError(
+            f"--set {key}: {'.'.join(path)} is a list; name one entry and its key, such as readers.0.{last}."
+        )
+    place[last] = value
+
+
+def _explain(problem: Mapping[str, Any]) -> str:
+    path = [str(step) for step in problem["loc"]]
+    key = ".".join(path)
+    if problem["type"] == "extra_forbidden":
+        return f"There is no setting {key!r}.{did_you_mean(path[-1], _known_keys(path[:-1]))}"
+    shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
+    return f"Setting {key!r} is {shown!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}."
+
+
+def _known_keys(path: Sequence[str]) -> list[str]:
+    model: type[BaseModel] = Settings
+    for step in path:
+        if step.isdigit():
+            continue
+        if step in ("readers", "servers"):
+            model = ReaderSettings if step == "readers" else ServerSettings
+        else:
+            model = model.model_fields[step].annotation  # type: ignore[assignment]
+    return list(model.model_fields)

@@ -1,0 +1,129 @@
+"""Settings of models: which they are, and how they are reached."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Literal
+
+from pydantic import Field
+
+from quit.errors import SettingsError
+from quit.settings.section import Section
+
+
+class LanguageModel(Section):
+    """How a language model is reached, and what decides its replies. Shared by readers and judge."""
+
+    model: str | None = Field(None, description="The model: a hub name, a folder, or the name a server has for it.")
+    revision: str = Field("", description="Revision, quantisation or whatever else tells two of its versions apart.")
+    server: str | None = Field(None, description="Name of the entry of `servers` that serves it (kind `server`).")
+    template_options: dict[str, Any] = Field(
+        default_factory=dict, description="Options of its chat template, such as enable_thinking = false for Qwen 3."
+    )
+    extra: dict[str, Any] = Field(
+        default_factory=dict,
+        description="More fields of the request (kind `server`) or engine arguments (kind `vllm`), as they are.",
+    )
+    device: str = Field("cpu", description="Where kind `transformers` runs: cpu, cuda, cuda:1.")
+    price_prompt: float = Field(0.0, ge=0, description="Price of a million prompt tokens, for `quit plan`.")
+    price_cached: float | None = Field(
+        None,
+        ge=0,
+        description="Price of a million prompt tokens served from a prefix cache; `price_prompt` if not given.",
+    )
+    price_completion: float = Field(0.0, ge=0, description="Price of a million completion tokens.")
+
+
+class Judge(LanguageModel):
+    """GPT-Eval (figure 3) or what stands in for it."""
+
+    name: str = Field("equivalence", description="Name under which verdicts are stored.")
+    kind: Literal["equivalence", "server", "vllm", "transformers"] = Field(
+        "equivalence",
+        description="`equivalence`: the equivalence model decides; else a language model does, and the equivalence model's "
+        "verdicts are recorded beside it.",
+    )
+    threshold: float = Field(
+        0.5, ge=0, le=1, description="Equivalence probability from which an answer counts as correct."
+    )
+    prompt: str = Field("judge", description="Its prompt: `judge` is the paper's figure 3, or a .txt file.")
+    max_new_tokens: int = Field(8, ge=1, description="Longest reply, in tokens.")
+    attempts: int = Field(3, ge=1, description="How often it is asked until its reply can be read as Yes or No.")
+    constrained: bool = Field(False, description="Let a vLLM server allow nothing but Yes and No.")
+
+
+class Models(Section):
+    """Which model stands behind each protocol."""
+
+    encoder: Literal["minilm"] = Field("minilm", description="Texts to vectors.")
+    equivalence: Literal["embedded", "bem"] = Field(
+        "embedded",
+        description="Answer equivalence of leakage, judge and probe: `embedded` ships with the program, `bem` is the paper's.",
+    )
+    bem_checkpoint: str = Field(
+        "kortukov/answer-equivalence-bem",
+        min_length=1,
+        description="BEM: a name on the Hugging Face hub, or a local folder.",
+    )
+    bem_revision: str = Field(
+        "main", min_length=1, description="BEM: the hub's revision; name a commit, for a branch may move on."
+    )
+    bem_device: Literal["auto", "cpu", "cuda"] = Field("auto", description="BEM: `auto` is a GPU where there is one.")
+
+
+class ReaderSettings(LanguageModel):
+    """One reader. The first three labelers and the first three readers stand for the paper's six models."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="Name, used as key in every table and export.")
+    role: Literal["labeler", "reader"] = Field(description="`labeler` decides labels; `reader` only evaluates.")
+    kind: Literal["embedded", "server", "vllm", "transformers"] = Field(
+        "embedded",
+        description="`embedded`: a closed-set guesser over MiniLM; `server`: an OpenAI-compatible server; `vllm`: vLLM in this "
+        "process; `transformers`: in this process, CPU or GPU.",
+    )
+    model: str | None = Field(
+        None, description="The model, as its kind names it; of an embedded reader, its name if not given."
+    )
+    prompt: str = Field("reader", description="Prompt with context: `reader` is the paper's figure 8, or a .txt file.")
+    probe_prompt: str = Field("probe", description="Prompt without context, for the parametric probe, or a .txt file.")
+
+
+class ServerSettings(Section):
+    """An OpenAI-compatible server, and manners towards it. Nothing here can change what comes out, save `concurrency`:
+    a server's greedy replies may depend on what shares their batch."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="Name that readers and judge refer to.")
+    base_urls: tuple[str, ...] = Field((), description="Base URLs such as http://127.0.0.1:8000/v1, one a replica.")
+    base_url_env: str | None = Field(None, description="Environment variable of base URLs, separated by commas.")
+    api_key_env: str | None = Field(None, description="Environment variable of its API key.")
+    api_key_needed: bool = Field(True, description="Whether to stop where `api_key_env` is named and not set.")
+    flavour: Literal["vllm", "openai"] = Field("vllm", description="`openai` leaves out what only vLLM understands.")
+    concurrency: int = Field(
+        32, ge=1, description="Requests in flight a replica, at most; fewer when it is overloaded."
+    )
+    requests_per_minute: float = Field(0, ge=0, description="Budget a replica; 0 is none.")
+    tokens_per_minute: float = Field(0, ge=0, description="Budget a replica, prompt and reply; 0 is none.")
+    timeout_seconds: float = Field(120, gt=0, description="Longest wait for one reply.")
+    connect_seconds: float = Field(10, gt=0, description="Longest wait for a connection.")
+    attempts: int = Field(8, ge=1, description="Attempts at one request on 429, 5xx, timeouts and unreadable replies.")
+    backoff_seconds: float = Field(0.5, gt=0, description="Pause after the first failed attempt; doubles, with jitter.")
+    backoff_cap_seconds: float = Field(30, gt=0, description="Longest such pause.")
+    retry_after_cap_seconds: float = Field(300, ge=0, description="Longest Retry-After that is honoured.")
+    empty_retries: int = Field(1, ge=0, description="How often an empty reply is asked for again before it counts.")
+    circuit_failures: int = Field(5, ge=1, description="Failed connections in a row after which the server is gone.")
+    patience_seconds: float = Field(60, ge=0, description="How long to wait for a server that is gone to come back.")
+
+    def urls(self) -> list[str]:
+        """Return the replicas' base URLs. Raises :class:`SettingsError` where there is none."""
+        urls = list(self.base_urls)
+        if self.base_url_env:
+            urls = [each.strip() for each in os.environ.get(self.base_url_env, "").split(",") if each.strip()] or urls
+        if not urls:
+            where = f"set {self.base_url_env}, or " if self.base_url_env else ""
+            raise SettingsError(f"Server {self.name!r} has no address: {where}give base_urls in the profile.")
+        for url in urls:
+            if not url.startswith(("http://", "https://")):
+                raise SettingsError(
+                    f"Server {self.name!r}: {url!r} is no address; write it as http://127.0.0.1:8000/v1."
+                )
+        return urls

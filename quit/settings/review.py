@@ -1,0 +1,65 @@
+"""Settings of human verification."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from quit.settings.section import Section
+
+
+class Review(Section):
+    """Human verification (3.2.3) and label update (3.2.4)."""
+
+    splits: tuple[Literal["train", "dev", "test"], ...] = Field(
+        ("dev", "test"), description="Splits whose questions people verify."
+    )
+    overlap: int = Field(1, ge=1, description="Annotators a question.")
+    overlap_share: float = Field(
+        1.0, gt=0, le=1, description="Share of the questions that get `overlap` annotators; the others get one."
+    )
+    adjudication: Literal["majority", "adjudicator"] = Field(
+        "majority",
+        description="Where annotators disagree: `majority` counts (a tie stays open), `adjudicator` asks the person named.",
+    )
+    adjudicator: str | None = Field(None, description="E-mail of the person whose verdict settles disagreements.")
+    minimum: int = Field(1, ge=1, description="Annotators who must have judged an answer before their verdict counts.")
+    removing_flags: tuple[Literal["leak", "gold_wrong", "ambiguous", "offensive"], ...] = Field(
+        ("leak", "offensive"), description="Flags that take a question out of the dataset once they are agreed on."
+    )
+    controls: str | None = Field(
+        None,
+        description="JSONL file of {question_id, correct: [...], incorrect: [...]}: questions with known verdicts.",
+    )
+    control_share: float = Field(
+        0.05, ge=0, lt=1, description="Share of the tasks that are control questions, as far as there are enough."
+    )
+    near_threshold: float = Field(
+        0.15, gt=0, le=1, description="Distance from the judge's threshold within which a verdict counts as uncertain."
+    )
+    certain_weight: float = Field(
+        0.05,
+        ge=0,
+        le=1,
+        description="Weight of the passages of a certain verdict beside those of an uncertain one (1).",
+    )
+    title: str = Field("QUIT review", min_length=3, max_length=50, description="Title of the project.")
+    port: int = Field(8080, ge=0, le=65535, description="Port of the local server; 0 takes a free one.")
+    start_seconds: float = Field(240.0, gt=0, description="How long the local server may take to start.")
+    page_tasks: int = Field(500, ge=1, description="Tasks a request.")
+    timeout_seconds: float = Field(120.0, gt=0, description="How long one request may take.")
+    retries: int = Field(3, ge=0, description="How often a request that failed on the server's side is tried again.")
+    retry_seconds: float = Field(1.0, ge=0, description="Pause before the first new try; doubles each time.")
+    connections: int = Field(2, ge=1, description="Requests at a time where a change has to be sent task by task.")
+    reread_seconds: float = Field(
+        60.0,
+        ge=0,
+        description="How far before the last pull's newest change a pull begins again (clocks, open writes).",
+    )
+    webhook_port: int = Field(8091, ge=0, le=65535, description="Port of the webhook receiver; 0 takes a free one.")
+    webhook_bytes: int = Field(8_000_000, ge=1000, description="Largest event the receiver takes.")
+    poll_seconds: float = Field(
+        300.0, gt=0, description="How often the receiver pulls without having been told anything."
+    )
+    settle_seconds: float = Field(2.0, ge=0, description="How long the receiver waits after an event before it pulls.")

@@ -1,0 +1,93 @@
+"""All sections together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import model_validator
+
+from quit.settings.construction import (
+    Collect,
+    Convergence,
+    Difficulty,
+    Labels,
+    Leakage,
+    Probe,
+    QuestionType,
+    Run,
+    Split,
+)
+from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
+from quit.settings.review import Review
+from quit.settings.section import Section
+
+
+class Settings(Section):
+    """The effective settings of a run, section by section."""
+
+    collect: Collect = Collect()
+    leakage: Leakage = Leakage()
+    convergence: Convergence = Convergence()
+    question_type: QuestionType = QuestionType()
+    difficulty: Difficulty = Difficulty()
+    probe: Probe = Probe()
+    split: Split = Split()
+    labels: Labels = Labels()
+    judge: Judge = Judge()
+    models: Models = Models()
+    readers: tuple[ReaderSettings, ...] = ()
+    servers: tuple[ServerSettings, ...] = ()
+    review: Review = Review()
+    run: Run = Run()
+
+    @model_validator(mode="after")
+    def _names_fit_together(self) -> Settings:
+        for what, names in (
+            ("reader", [reader.name for reader in self.readers]),
+            ("server", [server.name for server in self.servers]),
+        ):
+            if len(set(names)) < len(names):
+                raise ValueError(f"{what}s: every {what} needs a name of its own, got {', '.join(names)}")
+        if self.convergence.method == "llm":
+            asked = {one.name for one in (*self.readers, self.judge) if one.kind not in ("embedded", "equivalence")}
+            if self.convergence.language_model not in asked:
+                names = ", ".join(sorted(asked)) or "none in this profile"
+                raise ValueError(
+                    f"convergence.language_model must name a reader or judge that is a language model: {names}"
+                )
+        known = [server.name for server in self.servers]
+        for used in (*self.readers, self.judge):
+            if used.kind in ("embedded", "equivalence"):
+                continue
+            if not used.model:
+                raise ValueError(f"{used.name}: kind {used.kind!r} needs a model")
+            if used.kind == "server" and used.server not in known:
+                raise ValueError(
+                    f"{used.name}: server {used.server!r} is not among servers ({', '.join(known) or 'none'})"
+                )
+        return self
+
+    def language_model(self, name: str) -> ReaderSettings | Judge:
+        """Return the reader or judge of that name."""
+        return next(one for one in (*self.readers, self.judge) if one.name == name)
+
+    def server(self, name: str) -> ServerSettings:
+        """Return a server by name."""
+        return next(server for server in self.servers if server.name == name)
+
+    @model_validator(mode="after")
+    def _an_adjudicator_is_named(self) -> Settings:
+        if self.review.adjudication == "adjudicator" and not self.review.adjudicator:
+            raise ValueError("review.adjudicator: adjudication = 'adjudicator' needs the e-mail of one")
+        return self
+
+    @property
+    def labelers(self) -> tuple[ReaderSettings, ...]:
+        """The readers whose answers decide labels, in profile order."""
+        return tuple(reader for reader in self.readers if reader.role == "labeler")
+
+    def subset(self, sections: Sequence[str]) -> dict[str, Any]:
+        """Return the named sections as plain values, for a fingerprint."""
+        whole = self.model_dump(mode="json")
+        return {section: whole[section] for section in sections}

@@ -1,0 +1,79 @@
+"""What is said about servers that misbehave: down, starting, half way through an upgrade, or no Label Studio at all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from annotation.client import connect
+from quit.errors import InputError, ServerError, SettingsError
+from quit.settings import Review
+
+QUICK = Review(retries=2, retry_seconds=0.0)
+
+
+@contextmanager
+def answering(code: int, body: bytes, kind: str = "application/json") -> Iterator[tuple[str, list[str]]]:
+    """A server that says the same to everyone; yields its address and the list of what it was asked."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(code)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "told", "tries"),
+    [
+        (503, b"{}", r"answered 503: .*half way through an upgrade \(tried 3 times\)", 3),
+        (500, b"<h1>Error</h1>", r"answered 500", 3),
+        (200, b"<html>Migrating the database</html>", r"page instead of data.*half way through an upgrade", 3),
+    ],
+)
+def test_a_server_in_trouble_is_tried_again_and_then_said(code: int, body: bytes, told: str, tries: int) -> None:
+    with answering(code, body) as (url, asked):
+        with pytest.raises(ServerError, match=told) as error:
+            connect(Path("nowhere"), QUICK, url, "t" * 40)
+        assert len(asked) == tries and "Nothing is lost" in str(error.value) and "t" * 40 not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(401, SettingsError), (403, SettingsError), (404, InputError), (400, InputError)]
+)
+def test_what_trying_again_cannot_mend_is_tried_once(code: int, kind: type[Exception]) -> None:
+    with answering(code, b'{"detail": "no"}') as (url, asked):
+        with pytest.raises(kind):
+            connect(Path("nowhere"), QUICK, url, "t" * 40)
+        assert len(asked) == 1
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
+    with pytest.raises(SettingsError, match="quit review serve"):
+        connect(tmp_path, QUICK)
+    with pytest.raises(SettingsError, match="is no address"):
+        connect(tmp_path, QUICK, "labels.example.org")
+    with pytest.raises(SettingsError, match="LABEL_STUDIO_API_KEY"):
+        connect(tmp_path, QUICK, "http://127.0.0.1:9")

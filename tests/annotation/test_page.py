@@ -1,0 +1,99 @@
+"""The annotator's page in a real browser: sixty answers, keys, the newest suggestions; and the pictures in the docs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from annotation.project import push
+from annotation.sync import pull
+from quit.review.items import ReviewAnswer, ReviewItem
+from quit.review.store import ReviewStore
+from quit.workspace import Workspace
+from tests.annotation.browser import CHROMIUM, DRIVER, annotator
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver on this machine"),
+]
+IMAGES = Path(__file__).parents[2] / "docs" / "images"
+
+HINTS = (
+    "She was born in Warsaw in 1867.",
+    "Her notebooks are still radioactive.",
+    "A unit of radioactivity is named after her family.",
+    "She drove X-ray vans to the front in the First World War.",
+    "One of her daughters won a Nobel Prize as well.",
+)
+
+
+def _sixty() -> ReviewItem:
+    first = "Marie Albert Niels Erwin Max Lise Emmy Enrico Wolfgang Werner".split()
+    names = [f"{one} {last}" for last in "Curie Einstein Bohr Schrödinger Planck Meitner".split() for one in first]
+    answers = [
+        ReviewAnswer(
+            name.casefold(),
+            (name, f"{name}.") if place % 7 == 0 else (name,),
+            320 - 5 * place,
+            ("reader-a", "reader-b"),
+            place in (0, 4),
+            None if place == 0 else 0.62 if place == 4 else 0.08,
+            place == 0,
+        )
+        for place, name in enumerate(names)
+    ]
+    question = "Which physicist won two Nobel Prizes in two different sciences?"
+    return ReviewItem("sixty", "dev", question, ("Marie Curie",), HINTS, " ".join(HINTS), tuple(answers))
+
+
+def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, tmp_path) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    store = ReviewStore(Workspace.create(tmp_path / "P"))
+    server = live.client(settings)
+    item = _sixty()
+    project = push(store, server, settings, [item]).project
+    swapped = tuple(
+        replace(one, verdict=False if one.key == "max curie" else True if one.key == "niels curie" else one.verdict)
+        for one in item.answers
+    )
+    assert push(store, server, settings, [replace(item, answers=swapped)]).changed == 1
+    with annotator(live.account.url, tmp_path / "profile") as page:
+        page.log_in("ben@example.org", "quit-test-1")
+        page.open(project, dismiss=False)
+        _picture(page, "review-guidelines.png")
+        page.dismiss_instructions()
+        before = page.candidates()
+        assert len(before) == 60
+        # The newest suggestions are ticked, not those of the first version.
+        assert {name for name, on in before.items() if on} == {"Marie Curie / Marie Curie.", "Niels Curie"}
+        _picture(page, "review-60-answers.png")
+        rows = page.driver.execute_script(
+            "return [...document.querySelectorAll('.cands .lsf-choice')].filter(e => e.getBoundingClientRect().bottom < innerHeight).length"
+        )
+        assert rows >= 24, "too few answers fit on the screen"
+        key = page.driver.execute_script(
+            "return [...document.querySelectorAll('.cands .lsf-choice')].find(e => e.innerText.includes('Albert Curie')).innerText.match(/\\[(.)\\]/)[1]"
+        )
+        page.press(key)
+        page.until(lambda: page.candidates()["Albert Curie"])
+        page.press(Keys.ALT, "m")
+        page.press(Keys.CONTROL, Keys.ENTER)
+        page.until(lambda: "No More Tasks" in page.driver.page_source)
+    report = pull(store, server, settings)
+    assert (report.versions, report.problems) == (1, [])
+    rows = store.read().to_pylist()
+    accepted = {row["answer_key"] for row in rows if row["correct"]}
+    assert accepted == {"marie curie", "niels curie", "albert curie"}
+    assert {row["shown"] for row in rows} == {2}
+    assert [row["text"] for row in rows if row["kind"] == "flag"] == ["ambiguous"]
+
+
+def _picture(page, name: str) -> None:
+    """Keep a screenshot for the docs where the variable QUIT_PICTURES asks for it."""
+    if os.environ.get("QUIT_PICTURES"):
+        IMAGES.mkdir(parents=True, exist_ok=True)
+        page.shot(IMAGES / name)

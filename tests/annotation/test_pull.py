@@ -1,0 +1,248 @@
+"""Pull on a real server: every version once, withdrawals, skips, strangers' edits, webhooks, and kills."""
+
+from __future__ import annotations
+
+import json
+import stat
+import threading
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from annotation.client import Server
+from annotation.project import push
+from annotation.sync import pull
+from annotation.tasks import alias
+from annotation.webhook import HEADER, Receiver, register, serve, webhook_secret
+from quit.errors import ServerError
+from quit.review.store import ReviewStore
+from quit.review.verdicts import decide
+from quit.workspace import Workspace
+from tests.annotation.test_push import item
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def store(tmp_path) -> ReviewStore:
+    return ReviewStore(Workspace.create(tmp_path / "P"))
+
+
+@pytest.fixture
+def server(live, settings) -> Server:
+    return live.client(settings)
+
+
+@pytest.fixture
+def pushed(store, server, settings) -> dict[str, int]:
+    """Question -> task of a project of six questions."""
+    report = push(store, server, settings, [item(number) for number in range(6)])
+    return {task["meta"]["key"]: task["id"] for task in server.tasks(report.project, ["id", "meta"])}
+
+
+def _result(question: str, *keys: str, shown: int = 1, **texts: list[str]) -> list[dict]:
+    made = [{"from_name": "shown", "to_name": "question", "type": "textarea", "value": {"text": [str(shown)]}}]
+    if keys:
+        choices = [alias(question, key) for key in keys]
+        made.append({"from_name": "correct", "to_name": "question", "type": "choices", "value": {"choices": choices}})
+    for name, values in texts.items():
+        kind = "choices" if name == "flags" else "textarea"
+        value = {"choices": values} if name == "flags" else {"text": values}
+        made.append({"from_name": name, "to_name": "question", "type": kind, "value": value})
+    return made
+
+
+def _annotate(server: Server, task: int, result: list[dict], **more) -> int:
+    return server.request("POST", f"api/tasks/{task}/annotations", body={"result": result, "lead_time": 3.0, **more})[
+        "id"
+    ]
+
+
+def _verdicts(store: ReviewStore, settings) -> dict[tuple[str, str], bool]:
+    rows = decide(store.read(), settings.review).to_pylist()
+    return {(row["question_id"], row["key"]): row["decision"] for row in rows}
+
+
+def test_versions_skips_and_withdrawals_become_rows_once(store, server, settings, pushed, people) -> None:
+    ada = Server(server.url, people["ada@example.org"], settings.review)
+    one = _annotate(ada, pushed["q000"], _result("q000", "gold", "tin", missing=["Aurum"], note=["sure"]))
+    _annotate(ada, pushed["q001"], _result("q001", "gold"), was_cancelled=True)
+    report = pull(store, server, settings)
+    assert (report.versions, report.skipped, report.withdrawn, report.problems) == (2, 1, 0, [])
+    rows = store.read().to_pylist()
+    assert {row["annotator"] for row in rows} == {"ada@example.org"}
+    assert [
+        (row["kind"], row["answer_key"], row["correct"], row["suggested"])
+        for row in rows
+        if row["question_id"] == "q000"
+    ] == [
+        ("annotation", None, None, None),
+        ("answer", "gold", True, True),
+        ("answer", "tin", True, False),
+        ("missing", "aurum", True, None),
+        ("note", None, None, None),
+    ]
+    assert [row["kind"] for row in rows if row["question_id"] == "q001"] == [
+        "annotation"
+    ]  # ticks of a skipped page say nothing
+    assert pull(store, server, settings).rows == pull(store, server, settings, full=True).rows == 0
+
+    ada.request("PATCH", f"api/annotations/{one}", body={"result": _result("q000"), "lead_time": 5.0})
+    assert pull(store, server, settings).versions == 1
+    assert _verdicts(store, settings) == {("q000", "gold"): False, ("q000", "tin"): False}
+    server.request("DELETE", f"api/annotations/{one}")
+    gone = pull(store, server, settings)
+    assert (gone.versions, gone.withdrawn, gone.rows) == (0, 1, 1)
+    assert _verdicts(store, settings) == {}
+    kept = store.read().to_pylist()
+    assert kept[: len(rows)] == rows and [
+        row["version"] for row in kept if row["annotation"] == one and row["kind"] == "annotation"
+    ] == [1, 2, 3]
+    assert pull(store, server, settings).rows == 0
+
+
+def test_an_unknown_choice_is_kept_and_said(store, server, settings, pushed) -> None:
+    result = _result("q002", "gold", flags=["leak", "dull"])
+    result[1]["value"]["choices"].append("a0123456789")
+    _annotate(server, pushed["q002"], result)
+    report = pull(store, server, settings)
+    assert "never had: a0123456789, dull" in report.problems[0]
+    rows = store.read().to_pylist()
+    assert [row["text"] for row in rows if row["kind"] == "unknown"] == ["a0123456789", "dull"]
+    assert _verdicts(store, settings) == {("q002", "gold"): True, ("q002", "tin"): False, ("q002", "leak"): True}
+
+
+def test_who_saw_an_older_version_judged_only_what_it_showed(store, server, settings, pushed, people) -> None:
+    extra = replace(item(0), answers=(*item(0).answers, replace(item(0).answers[1], key="zinc", forms=("Zinc",))))
+    push(store, server, settings, [extra, *(item(number) for number in range(1, 6))])
+    ben = Server(server.url, people["ben@example.org"], settings.review)
+    _annotate(server, pushed["q000"], _result("q000", "gold", shown=1))
+    _annotate(ben, pushed["q000"], _result("q000", "gold", "zinc", shown=2))
+    pull(store, server, settings)
+    seen = {}
+    for row in store.read().to_pylist():
+        if row["kind"] == "answer":
+            seen.setdefault(row["shown"], {})[row["answer_key"]] = row["correct"]
+    assert seen == {1: {"gold": True, "tin": False}, 2: {"gold": True, "tin": False, "zinc": True}}
+    assert _verdicts(store, settings)["q000", "zinc"] is True
+
+
+def test_a_strangers_edit_does_not_count_and_the_own_version_does(store, server, settings, pushed, people) -> None:
+    ada, ben = (Server(server.url, people[f"{name}@example.org"], settings.review) for name in ("ada", "ben"))
+    number = _annotate(ada, pushed["q003"], _result("q003", "gold"))
+    pull(store, server, settings)
+    ben.request("PATCH", f"api/annotations/{number}", body={"result": _result("q003")})
+    report = pull(store, server, settings)
+    assert "by ada@example.org was changed by ben@example.org" in report.problems[0]
+    assert _verdicts(store, settings) == {("q003", "gold"): True, ("q003", "tin"): False}
+
+
+def test_a_deleted_task_withdraws_nothing(store, server, settings, pushed) -> None:
+    _annotate(server, pushed["q004"], _result("q004", "tin"))
+    pull(store, server, settings)
+    server.request("DELETE", f"api/tasks/{pushed['q004']}")
+    report = pull(store, server, settings)
+    assert report.withdrawn == 0 and "were deleted on the server" in report.problems[0]
+    assert _verdicts(store, settings) == {("q004", "gold"): False, ("q004", "tin"): True}
+    assert push(store, server, settings, [item(number) for number in range(6)]).remade == 1
+
+
+def test_a_pull_killed_with_its_server_counts_everything_once(store, live, settings, pushed, monkeypatch) -> None:
+    server = live.client(settings)
+    for question, task in pushed.items():
+        _annotate(server, task, _result(question, "gold"))
+    real, calls = Server.tasks, []
+
+    def dying(self, project, include, since=None):
+        for task in real(self, project, include, since):
+            calls.append(task["id"])
+            if len(calls) == 3:  # in the middle of the first page of two
+                live.kill()
+            yield task
+
+    monkeypatch.setattr(Server, "tasks", dying)
+    try:
+        with pytest.raises(ServerError, match="Nothing is lost"):
+            pull(store, server, settings)
+        assert store.parts == []
+    finally:
+        monkeypatch.setattr(Server, "tasks", real)
+        live.restart()
+    assert pull(store, live.client(settings), settings).versions == 6
+    # Killed after the rows were written, before the cursor was: the same again, and nothing new.
+    (store.folder / "sync.json").unlink()
+    assert pull(store, live.client(settings), settings).rows == 0
+    headers = [row["annotation"] for row in store.read().to_pylist() if row["kind"] == "annotation"]
+    assert len(headers) == len(set(headers)) == 6
+
+
+def test_losing_every_note_loses_no_review(store, server, settings, pushed) -> None:
+    _annotate(server, pushed["q000"], _result("q000", "gold"))
+    pull(store, server, settings)
+    key = store.project["key"]
+    for path in store.folder.glob("*.json"):
+        path.unlink()
+    store.set_project({"key": key})
+    assert pull(store, server, settings).rows == 0
+
+
+def test_the_webhook_brings_versions_that_no_pull_would_see(store, server, settings, pushed) -> None:
+    quick = settings.model_copy(update={"review": settings.review.model_copy(update={"webhook_port": 0})})
+    project = store.project["id"]
+    with Receiver(store, "s3cret", quick.review) as receiver:
+        number = register(server, project, receiver.url, "s3cret")
+        assert register(server, project, receiver.url, "s3cret") == number  # once, however often it is asked for
+        annotation = _annotate(server, pushed["q005"], _result("q005", "gold"))
+        server.request("PATCH", f"api/annotations/{annotation}", body={"result": _result("q005", "tin")})
+        server.request("DELETE", f"api/annotations/{annotation}")
+        server.request("DELETE", f"api/webhooks/{number}")
+    assert len(store.queued()) == 3
+    report = pull(store, server, settings)
+    assert (report.versions, report.withdrawn, report.events) == (2, 1, 3) and store.queued() == []
+    headers = [row for row in store.read().to_pylist() if row["kind"] == "annotation"]
+    assert [(row["version"], row["state"]) for row in headers] == [(1, "submitted"), (2, "submitted"), (3, "withdrawn")]
+    assert _verdicts(store, settings) == {}
+
+
+def test_the_secret_is_made_once_and_readable_by_its_owner_alone(store, monkeypatch) -> None:
+    monkeypatch.delenv("QUIT_REVIEW_SECRET", raising=False)
+    secret = webhook_secret(store)
+    path = store.folder / "server" / "secret"
+    assert len(secret) >= 24 and webhook_secret(store) == secret and stat.S_IMODE(path.stat().st_mode) == 0o600
+    monkeypatch.setenv("QUIT_REVIEW_SECRET", "given")
+    assert webhook_secret(store) == "given"
+
+
+def test_the_receiver_takes_only_what_carries_the_secret(store, settings) -> None:
+    quick = settings.review.model_copy(update={"webhook_port": 0, "webhook_bytes": 1000})
+    with Receiver(store, "s3cret", quick) as receiver:
+        good = {HEADER: "s3cret"}
+        assert httpx.post(receiver.url, json={"action": "X"}).status_code == 401
+        assert httpx.post(receiver.url, json={"action": "X"}, headers={HEADER: "guess"}).status_code == 401
+        assert httpx.post(receiver.url, content=b"{not json", headers=good).status_code == 400
+        assert httpx.post(receiver.url, content=b"[1]", headers=good).status_code == 400
+        assert httpx.post(receiver.url, content=b" " * 1001, headers=good).status_code == 413
+        assert store.queued() == [] and not receiver.woken.is_set()
+        assert httpx.post(receiver.url, json={"action": "X"}, headers=good).status_code == 202
+        assert receiver.woken.is_set()
+    [event] = store.queued()
+    assert json.loads(event.read_bytes()) == {"action": "X"}
+
+
+def test_the_receiver_pulls_after_an_event_and_outlives_a_server_that_is_down(store, settings) -> None:
+    quick = settings.review.model_copy(update={"webhook_port": 0, "settle_seconds": 0.0, "poll_seconds": 60.0})
+    stop, turns, told = threading.Event(), [], []
+
+    def turn() -> str:
+        turns.append(len(store.queued()))
+        if len(turns) == 1:
+            httpx.post(receiver.url, json={"action": "X"}, headers={HEADER: "s"})
+            raise ServerError("down")
+        stop.set()
+        receiver.woken.set()
+        return "pulled"
+
+    with Receiver(store, "s", quick) as receiver:
+        serve(receiver, turn, quick, stop, told.append)
+    assert turns == [0, 1] and told == ["down", "pulled"]

@@ -1,0 +1,268 @@
+"""The label update against hand-made expectations and against a slow, obvious way of working labels out."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import schemas
+from quit.construct.label import label_passages
+from quit.construct.leakage import Finding
+from quit.construct.update import LabelTables, decided, update_labels
+from quit.evaluate.normalize import normalize_answer
+from quit.review.verdicts import DECISIONS
+from quit.settings import Review
+
+LABELERS = ("one", "two")
+PERMUTATIONS = ("0", "01", "1", "10")
+HINTS = ("It floats.", "It has masts.")
+
+
+def _decision(
+    question: str, key: str, decision: bool | None, kind: str = "answer", answer: str | None = None, review: str = "r1"
+) -> dict:
+    yes, no = (1, 0) if decision else (0, 1)
+    return {
+        "question_id": question, "kind": kind, "key": key, "answer": answer or key, "decision": decision,
+        "yes": yes, "no": no, "basis": "unanimous", "reviews": [review],
+    }  # fmt: skip
+
+
+def _world(
+    given_answers: dict[str, dict[str, list[str]]], correct: dict[str, set[str]], splits: dict[str, str] | None = None
+):
+    """``given_answers``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the judge accepts."""
+    questions = sorted(given_answers)
+    asked = schemas.table("questions").from_rows(
+        [
+            {
+                "question_id": one,
+                "question": f"What is {one}?",
+                "answers": ["Ship"],
+                "source": "test",
+                "content_key": one,
+            }
+            for one in questions
+        ]
+    )
+    passages = schemas.table("passages").from_rows(
+        [
+            {"question_id": one, "subset": "".join(sorted(order)), "permutation": order, "hints": len(order)}
+            for one in questions
+            for order in PERMUTATIONS
+        ]
+    )
+    answers = {
+        labeler: schemas.table("answers").from_rows(
+            [
+                {
+                    "question_id": one,
+                    "permutation": order,
+                    "reader": labeler,
+                    "answer": answer,
+                    "raw": answer,
+                    "producer": "p",
+                }
+                for one in questions
+                for order, answer in zip(PERMUTATIONS, given_answers[one][labeler], strict=True)
+            ]
+        )
+        for labeler in LABELERS
+    }
+    verdicts = schemas.table("verdicts").from_rows(
+        [
+            {
+                "question_id": one, "answer_key": key, "answer": key, "correct": key == "ship" or key in correct.get(one, ()),
+                "basis": "model", "passages": 1, "judge": "j", "producer": "j", "raw": "",
+            }
+            for one in questions
+            for key in sorted({normalize_answer(text) for labeler in LABELERS for text in given_answers[one][labeler]})
+        ]
+    )  # fmt: skip
+    made = label_passages(asked, passages, answers, verdicts)
+    hints = schemas.table("ranked_hints").from_rows(
+        [
+            {
+                "question_id": one,
+                "rank": rank,
+                "hint_id": f"{one}-h{rank:02d}",
+                "hint": text,
+                "convergence": 1.0,
+                "producer": "s",
+                "selected": True,
+            }
+            for one in questions
+            for rank, text in enumerate(HINTS)
+        ]
+    )
+    kept = schemas.table("splits").from_rows(
+        [
+            {"question_id": one, "parametric": False, "split": (splits or {}).get(one, "dev"), "draw": 0.5}
+            for one in questions
+        ]
+    )
+    return LabelTables(asked, hints, kept, verdicts, made["labels"], made["valid_answers"]), answers
+
+
+def _no_leaks(items):
+    return [[[] for _ in item.hints] for item in items]
+
+
+def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None):
+    tables, answers = world
+    found = decided(pa.Table.from_pylist(decisions, schema=DECISIONS), tables, settings or Review())
+    mine = {
+        name: rows.filter(pa.compute.is_in(rows.column("question_id"), pa.array(found.touched, pa.string()))).select(
+            ["question_id", "answer"]
+        )
+        for name, rows in answers.items()
+    }
+    return update_labels(tables, mine, found, leaks)
+
+
+WORLD = {
+    "a": {"one": ["Ship", "Boat", "boat!", "Car"], "two": ["Car", "Car", "Car", "Car"]},
+    "b": {"one": ["Raft", "Raft", "Ship", "NO ANSWER"], "two": ["Car", "Raft", "Car", "Car"]},
+    "c": {"one": ["Ship", "Ship", "Ship", "Ship"], "two": ["Car", "Car", "Car", "Car"]},
+}
+
+
+def _label_list(made, question: str) -> list[int]:
+    return [row["label"] for row in made["labels"].to_pylist() if row["question_id"] == question]
+
+
+def test_an_accepted_answer_raises_its_passages_and_joins_in_every_form() -> None:
+    made = _update(_world(WORLD, {"b": {"raft"}}), [_decision("a", "boat", True)])
+    assert _label_list(made, "a") == [2, 2, 2, 1]
+    assert [(row["answer"], row["origin"]) for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"] == [
+        ("Ship", "gold"), ("Boat", "labeler"), ("boat!", "labeler"),
+    ]  # fmt: skip
+    changes = [row for row in made["changes"].to_pylist() if row["change"] == "label"]
+    assert [(row["permutation"], row["before"], row["after"], row["answer"], row["reviews"]) for row in changes] == [
+        ("01", 1, 2, "Boat", ["r1"]),
+        ("1", 1, 2, "boat!", ["r1"]),
+    ]
+    assert [row["labelers"] for row in made["labels"].to_pylist()][:4] == [["one"], ["one"], ["one"], []]
+
+
+def test_a_rejected_answer_lowers_only_passages_that_nothing_else_holds_up() -> None:
+    made = _update(_world(WORLD, {"b": {"raft"}}), [_decision("b", "raft", False, review="r7")])
+    assert _label_list(made, "b") == [1, 1, 2, 1]
+    assert [row["answer"] for row in made["valid_answers"].to_pylist() if row["question_id"] == "b"] == ["Ship"]
+    told = {(row["change"], row["permutation"], row["answer"]) for row in made["changes"].to_pylist()}
+    assert told == {("label", "0", "Raft"), ("label", "01", "Raft"), ("answer_removed", None, "Raft")}
+    assert all(row["reviews"] == ["r7"] for row in made["changes"].to_pylist())
+    ruled = [row for row in made["verdicts"].to_pylist() if row["question_id"] == "b" and row["answer_key"] == "raft"]
+    assert [(row["correct"], row["basis"], row["judge"]) for row in ruled] == [(False, "review", "review")]
+
+
+def test_a_rejected_gold_answer_leaves_and_a_question_without_valid_answer_with_it() -> None:
+    world = _world(WORLD, {})
+    made = _update(world, [_decision("c", "ship", False), _decision("a", "ship", False), _decision("a", "boat", True)])
+    assert [row["answer"] for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"] == [
+        "Boat",
+        "boat!",
+    ]
+    assert _label_list(made, "a") == [1, 2, 2, 1]
+    assert _label_list(made, "c") == [] and "c" not in made["splits"].column("question_id").to_pylist()
+    [gone] = made["rejects"].to_pylist()
+    assert (gone["question_id"], gone["reason"]) == ("c", "no_valid_answer")
+    assert [row["change"] for row in made["changes"].to_pylist() if row["question_id"] == "c"] == ["question_removed"]
+
+
+def test_an_added_answer_joins_and_a_confirmed_one_changes_nothing() -> None:
+    world = _world(WORLD, {"b": {"raft"}})
+    made = _update(world, [_decision("a", "frigate", True, answer="Frigate"), _decision("b", "raft", True)])
+    assert [(row["answer"], row["origin"]) for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"] == [
+        ("Ship", "gold"), ("Frigate", "review"),
+    ]  # fmt: skip
+    assert made["labels"].equals(world[0].labels)
+    assert [(row["question_id"], row["change"]) for row in made["changes"].to_pylist()] == [("a", "answer_added")]
+
+
+def test_the_leakage_filter_sees_all_valid_answers_of_the_changed_questions_only() -> None:
+    asked = []
+
+    def leaks(items):
+        asked.extend((item.question, list(item.answers), list(item.hints)) for item in items)
+        leak = Finding("floats", "Boat", 0.9, "equivalence", "m")
+        return [
+            [[leak] if "Boat" in item.answers and "floats" in hint else [] for hint in item.hints] for item in items
+        ]
+
+    decisions = [_decision("a", "boat", True, review="r3"), _decision("b", "car", True)]
+    made = _update(_world(WORLD, {"b": {"raft"}}), decisions, leaks)
+    assert asked == [("What is a?", ["Boat", "boat!"], list(HINTS)), ("What is b?", ["Car", "Raft"], list(HINTS))]
+    assert made["splits"].column("question_id").to_pylist() == ["b", "c"]
+    assert set(made["labels"].column("question_id").to_pylist()) == {"b", "c"}
+    [leak] = made["leak_findings"].to_pylist()
+    assert (leak["hint_id"], leak["span"], leak["answer"]) == ("a-h00", "floats", "Boat")
+    [gone] = [row for row in made["changes"].to_pylist() if row["change"] == "question_removed"]
+    assert (gone["question_id"], gone["reviews"]) == ("a", ["r3"]) and "gives away" in gone["reason"]
+
+
+@pytest.mark.parametrize(("flag", "goes"), [("leak", True), ("offensive", True), ("ambiguous", False)])
+def test_an_agreed_flag_removes_the_question_if_the_owner_says_so(flag: str, goes: bool) -> None:
+    made = _update(_world(WORLD, {}), [_decision("c", flag, True, kind="flag")])
+    assert ("c" not in made["splits"].column("question_id").to_pylist()) is goes
+    assert bool(len(made["rejects"])) is goes
+
+
+def test_nothing_settled_gives_the_label_stages_tables() -> None:
+    world = _world(WORLD, {"b": {"raft"}})
+    for decisions in ([], [_decision("a", "boat", None)], [_decision("a", "leak", False, kind="flag")]):
+        made = _update(world, decisions)
+        for name in ("labels", "valid_answers", "verdicts", "splits"):
+            assert made[name].equals(getattr(world[0], name)), name
+        assert len(made["changes"]) == 0
+
+
+def test_reviews_of_questions_outside_the_reviewed_splits_change_nothing() -> None:
+    world = _world(WORLD, {}, splits={"a": "train"})
+    made = _update(world, [_decision("a", "boat", True), _decision("zz", "boat", True)])
+    assert made["labels"].equals(world[0].labels) and len(made["changes"]) == 0
+
+
+_ANSWERS = st.lists(st.sampled_from(["Ship", "ship.", "Boat", "Car", "NO ANSWER"]), min_size=4, max_size=4)
+
+
+@settings(deadline=None)
+@given(
+    st.fixed_dictionaries({one: st.fixed_dictionaries({"one": _ANSWERS, "two": _ANSWERS}) for one in "abc"}),
+    st.dictionaries(st.sampled_from("abc"), st.sets(st.sampled_from(["boat", "car"])), max_size=3),
+    st.dictionaries(
+        st.tuples(st.sampled_from("abc"), st.sampled_from(["ship", "boat", "car", "oar"])), st.booleans(), max_size=6
+    ),
+)
+def test_labels_are_what_passage_by_passage_work_gives(given_answers, correct, rulings) -> None:
+    world = _world(given_answers, correct)
+    made = _update(world, [_decision(question, key, verdict) for (question, key), verdict in sorted(rulings.items())])
+    there = set(made["splits"].column("question_id").to_pylist())
+    expected = {}
+    for question, by_labeler in given_answers.items():
+        accepted = {"ship", *correct.get(question, ())}
+        for (about, key), verdict in rulings.items():
+            if about == question:
+                accepted = accepted | {key} if verdict else accepted - {key}
+        gold_or_given = {"ship"} | {normalize_answer(text) for texts in by_labeler.values() for text in texts}
+        added = {key for (about, key), verdict in rulings.items() if about == question and verdict}
+        assert (question in there) is bool(accepted & (gold_or_given | added))
+        for place, order in enumerate(PERMUTATIONS):
+            right = any(normalize_answer(by_labeler[labeler][place]) in accepted for labeler in LABELERS)
+            expected[question, order] = 2 if right else 1
+    now = {(row["question_id"], row["permutation"]): row["label"] for row in made["labels"].to_pylist()}
+    assert now == {place: label for place, label in expected.items() if place[0] in there}
+    before = {(row["question_id"], row["permutation"]): row["label"] for row in world[0].labels.to_pylist()}
+    told = {
+        (row["question_id"], row["permutation"]): row["after"]
+        for row in made["changes"].to_pylist()
+        if row["change"] == "label"
+    }
+    assert told == {place: label for place, label in now.items() if before[place] != label}
+    # What an export checks: label 2 exactly where a labeler's answer is, as written, among the valid answers.
+    valid = {(row["question_id"], row["answer"]) for row in made["valid_answers"].to_pylist()}
+    for (question, order), label in now.items():
+        place = PERMUTATIONS.index(order)
+        assert label == (2 if any((question, given_answers[question][one][place]) in valid for one in LABELERS) else 1)

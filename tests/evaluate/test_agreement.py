@@ -1,0 +1,66 @@
+"""Agreement against published worked examples and against scikit-learn."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quit.evaluate.agreement import alpha_of, cohen_kappa, krippendorff_alpha, pair_agreements
+
+# Krippendorff, Computing Krippendorff's alpha-reliability (2011), section C: four observers, twelve units, gaps; nominal alpha 0.743.
+_GAP = None
+KRIPPENDORFF = {
+    "A": [1, 2, 3, 3, 2, 1, 4, 1, 2, _GAP, _GAP, _GAP],
+    "B": [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, _GAP, 3],
+    "C": [_GAP, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, _GAP],
+    "D": [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, _GAP],
+}
+
+
+def test_alpha_is_the_published_one() -> None:
+    judged = {
+        who: {unit: value for unit, value in enumerate(row) if value is not None} for who, row in KRIPPENDORFF.items()
+    }
+    assert alpha_of(judged) == pytest.approx(0.743, abs=0.0005)
+
+
+def test_alpha_of_two_observers_is_the_published_one() -> None:
+    # The same paper, section A: binary data, two observers, ten units, alpha 0.095.
+    first = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
+    second = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
+    assert krippendorff_alpha(zip(first, second, strict=True)) == pytest.approx(0.095, abs=0.0005)
+
+
+def test_kappa_by_hand() -> None:
+    # Fifty proposals, two readers: 20 both yes, 5 only the first, 10 only the second, 15 both no: (0.7 - 0.5) / (1 - 0.5).
+    first = [True] * 25 + [False] * 25
+    second = [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15
+    assert cohen_kappa(first, second) == pytest.approx(0.4)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_kappa_is_scikit_learns(pairs) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    first, second = [one for one, _ in pairs], [other for _, other in pairs]
+    mine = cohen_kappa(first, second)
+    if len({*first, *second}) == 1:
+        assert mine is None
+    else:
+        assert mine == pytest.approx(metrics.cohen_kappa_score(first, second))
+
+
+def test_what_is_not_defined_is_none() -> None:
+    assert cohen_kappa([], []) is None
+    assert cohen_kappa([True, True], [True, True]) is None
+    assert krippendorff_alpha([]) is None and krippendorff_alpha([[True], [False]]) is None
+    assert krippendorff_alpha([[True, True], [True, True]]) is None
+    with pytest.raises(ValueError, match="1 values against 2"):
+        cohen_kappa([True], [True, False])
+
+
+def test_pairs_count_only_what_both_judged() -> None:
+    judged = {"a": {1: True, 2: False, 3: True}, "b": {2: False, 3: False, 4: True}, "c": {9: True}}
+    [pair] = pair_agreements(judged)
+    assert (pair.first, pair.second, pair.items, pair.agreement) == ("a", "b", 2, 0.5)

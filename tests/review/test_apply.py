@@ -1,0 +1,173 @@
+"""Applying reviews to a built workspace: the same bytes twice, back again, through kills, rebuilds and exports."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError, SettingsError
+from quit.pipeline import last_build
+from quit.review.apply import apply_reviews
+from quit.review.items import ReviewItem, review_items
+from quit.review.store import ReviewStore
+from quit.settings import Review
+from quit.story import story
+from quit.workspace import Workspace
+from tests.conftest import ROOT, run_quit
+from tests.review.test_verdicts import said
+
+pytestmark = pytest.mark.slow
+BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "splits": "split"}
+
+
+@pytest.fixture
+def workspace(built: Path, tmp_path: Path) -> Workspace:
+    return Workspace.open(shutil.copytree(built, tmp_path / "W"))
+
+
+def _items(workspace: Workspace) -> list[ReviewItem]:
+    return review_items(workspace, Review(), 0.5)
+
+
+def _say(
+    number: int, item: ReviewItem, flipped: str | None = None, version: int = 1, state: str = "submitted"
+) -> list[dict]:
+    """One person's annotation of a question: the judge's verdicts, but for one answer."""
+    answers = {answer.key: bool(answer.verdict) is not (answer.key == flipped) for answer in item.answers}
+    rows = said("ada", number, version, state, item.question_id, **(answers if state == "submitted" else {}))
+    forms = {answer.key: answer.forms[0] for answer in item.answers}
+    return [{**row, "answer": forms[row["answer_key"]]} if row["kind"] == "answer" else row for row in rows]
+
+
+def _wrong(item: ReviewItem) -> str:
+    return max((answer for answer in item.answers if not answer.verdict), key=lambda answer: answer.passages).key
+
+
+def _update_bytes(workspace: Workspace) -> dict[str, str]:
+    return {
+        str(path.relative_to(workspace.path)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((workspace.path / "tables").glob("11_update/*/**/*"))
+        if path.is_file()
+    }
+
+
+def _is_base(workspace: Workspace) -> bool:
+    return all(workspace.read(name).equals(workspace.read(name, runs=[run])) for name, run in BASE.items())
+
+
+def test_what_is_reviewed_is_dev_and_test_with_every_distinct_answer(workspace: Workspace) -> None:
+    items = _items(workspace)
+    wanted = {row["question_id"] for row in workspace.read("splits").to_pylist() if row["split"] != "train"}
+    assert {item.question_id for item in items} == wanted
+    stakes = [item.stake for item in items]
+    assert stakes == sorted(stakes, reverse=True) and stakes[0] > stakes[-1]
+    rows = [row for row in workspace.read("answers").to_pylist() if row["question_id"] == items[0].question_id]
+    for answer in items[0].answers:
+        passages = {row["permutation"] for row in rows if row["answer"] in answer.forms}
+        assert len(passages) == answer.passages
+        assert {row["reader"] for row in rows if row["answer"] in answer.forms} == set(answer.readers)
+
+
+def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
+    store, items = ReviewStore(workspace), _items(workspace)
+    assert apply_reviews(last_build(workspace)).applied == 0 and _is_base(workspace)
+    store.append([*_say(1, items[0], _wrong(items[0])), *_say(2, items[1])])
+    first = apply_reviews(last_build(workspace))
+    assert first.ran and first.questions == 1 and (first.labels_up or first.questions_removed)
+    made, state = _update_bytes(workspace), workspace.state
+    again = apply_reviews(last_build(workspace))
+    assert not again.ran and again.fingerprint == first.fingerprint
+    assert _update_bytes(workspace) == made and workspace.state == state
+    store.append([*_say(1, items[0], version=2, state="withdrawn")])
+    assert apply_reviews(last_build(workspace)).questions == 0
+    for name in ("labels", "valid_answers", "splits"):
+        assert workspace.read(name).equals(workspace.read(name, runs=[BASE[name]]))
+    apply_reviews(last_build(workspace), withdraw=True)
+    assert _is_base(workspace) and "update" not in workspace.state
+
+
+def test_a_withdrawn_review_leads_back_to_the_very_tables_of_before(workspace: Workspace) -> None:
+    store, items = ReviewStore(workspace), _items(workspace)
+    store.append(_say(1, items[0], _wrong(items[0])))
+    before = apply_reviews(last_build(workspace)).fingerprint
+    store.append(_say(2, items[1], _wrong(items[1])))
+    assert apply_reviews(last_build(workspace)).fingerprint != before
+    store.append(_say(2, items[1], version=2, state="withdrawn"))
+    assert apply_reviews(last_build(workspace)).fingerprint == before
+
+
+def test_a_build_keeps_what_people_said_and_exports_use_it(
+    workspace: Workspace, prefect_home: Path, tmp_path: Path
+) -> None:
+    store, items = ReviewStore(workspace), _items(workspace)
+    flagged = said("ada", 2, question=items[1].question_id, flag_leak=True)
+    store.append([*_say(1, items[0], _wrong(items[0])), *flagged])
+    report = apply_reviews(last_build(workspace))
+    assert report.questions_removed["flagged_leak"] == 1
+    done = run_quit("build", "-w", str(workspace.path), home=prefect_home)
+    assert done.returncode == 0 and "up to date" in done.stderr
+    # Another label stage below it: the verdicts are applied again, to its labels.
+    done = run_quit("build", "-q", "-w", str(workspace.path), "--set", "judge.threshold=0.9", home=prefect_home)
+    assert done.returncode == 0, done.stderr
+    assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
+    removed = items[1].question_id
+    assert removed not in workspace.read("splits").column("question_id").to_pylist()
+    told = story(workspace, removed)
+    assert [row["reason"] for row in told["rejects"]] == ["flagged_leak"] and told["reviews"] and told["changes"]
+    done = run_quit(
+        "export", "-w", str(workspace.path), "-f", "release-json", "-o", str(tmp_path / "x"), home=prefect_home
+    )
+    assert done.returncode == 0, done.stderr  # an export recomputes every label from answers and valid answers
+    records = [
+        record
+        for split in ("train", "dev", "test")
+        for record in json.loads((tmp_path / "x" / "release-json" / f"{split}.json").read_text())
+    ]
+    assert removed not in {record["id"] for record in records} and len(records) == len(workspace.read("splits"))
+    status = json.loads(run_quit("status", "-w", str(workspace.path), "--json", home=prefect_home).stdout)
+    assert status["stages"][-1]["run"] == "update" and status["stages"][-1]["state"] == "complete"
+
+
+def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: Workspace, tmp_path: Path) -> None:
+    store, items = ReviewStore(workspace), _items(workspace)
+    store.append([row for number, item in enumerate(items) for row in _say(number, item, _wrong(item))])
+    other = Workspace.open(shutil.copytree(workspace.path, tmp_path / "other"))
+    apply_reviews(last_build(other))
+    program = (
+        "import os, signal, sys, quit.construct.update as u, quit.stages as s\n"
+        "real = s.update_labels\n"
+        "def slow(*a): open(sys.argv[1], 'w').close(); import time; time.sleep(60); return real(*a)\n"
+        "s.update_labels = slow\n"
+        "from quit.cli import main; main(['review', 'apply', '-w', sys.argv[2]])\n"
+    )
+    marker = tmp_path / "running"
+    process = subprocess.Popen([sys.executable, "-c", program, str(marker), str(workspace.path)], cwd=ROOT)
+    end = time.monotonic() + 120
+    while not marker.exists() and time.monotonic() < end:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert marker.exists() and _is_base(workspace)  # half an update is none
+    apply_reviews(last_build(workspace))
+    assert _update_bytes(workspace) == _update_bytes(other) != {}
+
+
+def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace) -> None:
+    with pytest.raises(SettingsError, match="only review settings"):
+        last_build(workspace, ["judge.threshold=0.1"])
+    with pytest.raises(SettingsError, match="needs the e-mail"):
+        last_build(workspace, ["review.adjudication=adjudicator"])
+    assert workspace.build is not None and not any("review" in text for text in workspace.build["overrides"])
+    last_build(workspace, ["review.minimum=2"])
+    assert last_build(workspace).settings.review.minimum == 2  # remembered
+    workspace.set_current({key: value for key, value in workspace.state.items() if key != "label"})
+    with pytest.raises(InputError, match="'label' .* not up to date"):
+        apply_reviews(last_build(workspace))
