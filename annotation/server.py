@@ -1,19 +1,17 @@
 """A Label Studio server on this machine: its own environment, an embedded database in the workspace, one account.
 
-The server's dependencies conflict with Prefect's, so it never shares an environment with the pipeline. The environment is made once
-a user, under the cache folder, and marked as ready by a file that names the requirements it was made from.
+The server's dependencies conflict with Prefect's, so it never shares an environment with the pipeline
+(:mod:`quit.environments`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import secrets
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,9 +19,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import httpx
-from filelock import FileLock
 
 from quit.environment import SILENT
+from quit.environments import ensure_environment
 from quit.errors import InputError, MissingDependency, ServerError, WorkspaceError
 from quit.workspace import writing
 
@@ -39,42 +37,18 @@ def _version() -> str:
     raise MissingDependency(f"{REQUIREMENTS} does not pin label-studio.")
 
 
-def cache_folder() -> Path:
-    """Return the folder of everything that users and runs share: ``$QUIT_CACHE``, else ``~/.cache/quit``."""
-    return Path(os.environ.get("QUIT_CACHE") or Path.home() / ".cache" / "quit")
-
-
-def ensure_environment(say: Callable[[str], None] = lambda _: None) -> Path:
-    """Return the folder of the server's environment, made on first use (about two minutes; later at once).
+def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
+    """Return the folder of programs of the server's environment, made on first use (about two minutes; later at once).
 
     Raises :class:`MissingDependency` with the end of pip's output when it cannot be installed. Several processes may ask at once.
     """
-    folder = cache_folder() / "envs" / f"label-studio-{_version()}"
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version[:4].encode()).hexdigest()
-    marker = folder / ".ready"
-    with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder.with_suffix(".lock")):
-        if marker.is_file() and marker.read_text(encoding="utf-8").strip() == wanted:
-            return folder
-        say(f"Installing Label Studio {_version()} into {folder} (once; about two minutes) ...")
-        steps = (
-            [sys.executable, "-m", "venv", "--clear", str(folder)],
-            [
-                str(folder / "bin" / "python"),
-                *("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(REQUIREMENTS)),
-            ],
-        )
-        for step in steps:
-            done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            if done.returncode:
-                told = [line for line in done.stdout.splitlines() if line.strip() and not line.startswith("WARNING")]
-                raise MissingDependency(
-                    f"Label Studio could not be installed into {folder}: {' '.join(told[-3:])}. Check the connection to a "
-                    "package index and run the command again, or use a server you have: quit review push --url URL."
-                )
-        marker.write_text(wanted + "\n", encoding="utf-8")
-    return folder
+    try:
+        return ensure_environment("label-studio", REQUIREMENTS, log=say)
+    except MissingDependency as error:
+        raise MissingDependency(
+            f"Label Studio {_version()} could not be installed: {error}\nCheck the connection to a package index and run the "
+            "command again, or use a server you have: quit review push --url URL."
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -143,7 +117,7 @@ class LocalServer:
             )
         if known and known.pid and _alive(known.pid) and answers(known.url):
             return known
-        environment = ensure_environment(say)
+        programs = label_studio_programs(say)
         port = self._port or _free_port()
         if not _is_free(port):
             raise InputError(f"Port {port} of {HOST} is in use by another program. Name another: --port 8081.")
@@ -159,7 +133,7 @@ class LocalServer:
         with log.open("ab") as out:
             self._process = subprocess.Popen(
                 [
-                    str(environment / "bin" / "label-studio"),
+                    str(programs / "label-studio"),
                     *("start", "--no-browser", "--internal-host", HOST, "--port", str(port)),
                 ],
                 stdout=out,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from annotation.server import label_studio_programs
+from quit.errors import MissingDependency
 from tests.servers.vllm import vllm_environment
 
 
@@ -13,6 +15,10 @@ def main() -> None:
         print(f"vLLM: {vllm_environment()}")
     except pytest.skip.Exception as reason:
         print(f"vLLM: left out: {reason}")
+    try:
+        print(f"Label Studio: {label_studio_programs(print)}")
+    except MissingDependency as reason:
+        print(f"Label Studio: left out: {reason}")
 
 
 if __name__ == "__main__":
