@@ -1,0 +1,83 @@
+"""A plan's counts against the prompts themselves, tokenised by the model's own tokenizer, and a simulated prefix cache."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.prefix_reuse import ideal
+from quit.construct.passages import permutations
+from quit.models.language import reader_prompts
+from quit.pipeline import Pipeline
+from quit.plan import plan
+from quit.settings import parse
+from quit.sources import parse_source
+from quit.workspace import Workspace
+from tests.conftest import STARTER
+from tests.servers.checkpoints import checkpoint
+
+QUESTIONS = 4
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("plan") / "four.jsonl"
+    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1 : 1 + 2 * QUESTIONS : 2]) + "\n")
+    return path
+
+
+def _pipeline(source: Path, folder: Path, model: str, **reader) -> Pipeline:
+    settings = parse(
+        {
+            "readers": [
+                {"name": "r", "role": "labeler", "kind": "server", "server": "s", "model": model, **reader},
+                {"name": "minilm-vector", "role": "reader"},
+            ],
+            "servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}],
+        }
+    )
+    return Pipeline(Workspace(folder / "W"), settings, [parse_source(f"jsonl:{source}")])
+
+
+def test_tokens_are_those_of_the_prompts(source: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    model = checkpoint("llama", 3)
+    pipeline = _pipeline(source, tmp_path, str(model))
+    lines = {line.role: line for line in plan(pipeline, block=16).lines}
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    template, _ = reader_prompts(pipeline.settings.readers[0])
+    prompts = []
+    for line in source.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        for passage in sorted(permutations(5)):
+            context = " ".join(row["hints"][index] for index in passage)
+            messages = template.messages({"context": context, "question": row["question"]})
+            prompts.append(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False))
+    assert lines["read"].requests == 325 * QUESTIONS == len(prompts)
+    assert lines["probe"].requests == 3 * QUESTIONS
+    assert lines["read"].prompt_tokens == pytest.approx(sum(map(len, prompts)), rel=0.1)
+    assert lines["read"].computed == pytest.approx(ideal(prompts, 16), rel=0.2)
+    assert lines["read"].computed < lines["read"].prompt_tokens / 8
+
+
+def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
+    made = plan(
+        _pipeline(source, tmp_path, "no/model", price_prompt=2.0, price_cached=0.5, price_completion=10.0),
+        throughput=10,
+    )
+    read = next(line for line in made.lines if line.role == "read")
+    cached = read.prompt_tokens - read.computed
+    expected = (read.computed * 2.0 + cached * 0.5 + read.completion_tokens * 10.0) / 1e6
+    assert read.cost == pytest.approx(expected, rel=1e-3)
+    assert read.cost_uncached == pytest.approx(
+        (read.prompt_tokens * 2.0 + read.completion_tokens * 10.0) / 1e6, rel=1e-3
+    )
+    assert read.seconds == pytest.approx(325 * QUESTIONS / 10)
+    assert any("4 characters" in note for note in made.notes)
+
+
+def test_embedded_readers_cost_nothing(source: Path, tmp_path: Path) -> None:
+    made = plan(_pipeline(source, tmp_path, "no/model"))
+    assert {line.model for line in made.lines} == {"r"}
+    assert (made.questions, made.passages) == (QUESTIONS, 325 * QUESTIONS)
