@@ -47,7 +47,7 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
             }
         )
     settings = pipeline.settings.model_dump(mode="json")
-    del settings["run"]  # how a build was carried out has no part in what came out
+    del settings["run"], settings["servers"]  # how a build was carried out, and where, has no part in what came out
     # Of a review, only its rules matter to who reads a release; names of people and servers stay at home.
     settings["review"] = {
         name: settings["review"][name] for name in ("splits", "adjudication", "minimum", "removing_flags")
