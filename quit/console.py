@@ -24,8 +24,17 @@ from rich.table import Table
 from quit.pipeline import Pipeline, StageRun
 from quit.plan import Plan
 from quit.settings import Loaded
-from quit.summary import JudgeAgreement, funnel, judge_agreement, labels_by_hints, readers_table, status, type_agreement
-from quit.usage import totals
+from quit.summary import (
+    USAGE,
+    JudgeAgreement,
+    funnel,
+    judge_agreement,
+    labels_by_hints,
+    readers_table,
+    status,
+    type_agreement,
+    usage_rows,
+)
 from quit.workspace import Workspace
 
 _OUT = Console(highlight=False)
@@ -137,22 +146,11 @@ def print_summary(workspace: Workspace) -> None:
     for name, passages, none, right in readers_table(workspace):
         table.add_row(name, f"{passages:,}", f"{none / passages:.1%}", f"{right / passages:.1%}")
     _OUT.print(table)
-    usage = totals(workspace.path)
+    usage = usage_rows(workspace)
     if usage:
-        table = _table(
-            "model<",
-            "asked",
-            "kept",
-            "tried again",
-            "prompt tokens",
-            "reply tokens",
-            "a second",
-            title="\nLanguage models, all runs",
-        )
-        for name, asked in usage.items():
-            rate = f"{asked['requests'] / asked['seconds']:.1f}" if asked["seconds"] else ""
-            numbers = ("requests", "cached", "retries", "prompt_tokens", "completion_tokens")
-            table.add_row(name, *(f"{int(asked[number]):,}" for number in numbers), rate)
+        table = _table(*(f"{name}<" if name == "language model" else name for name in USAGE), title="\nAsked, all runs")
+        for row in usage:
+            table.add_row(*row)
         _OUT.print(table)
     agreement = judge_agreement(workspace)
     if agreement:

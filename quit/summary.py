@@ -193,6 +193,22 @@ def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
         return found.to_arrow_table().to_pylist()
 
 
+USAGE = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
+"""Heads of :func:`usage_rows`: replies asked for, served by the generation cache, and asked for again; tokens of prompts, of these
+from the server's prefix cache, and of replies; replies a second."""
+
+
+def usage_rows(workspace: Workspace) -> list[tuple[str, ...]]:
+    """Return a row of texts for each language model that was asked, over all runs of the workspace."""
+    rows = []
+    for name, asked in totals(workspace.path).items():
+        rate = f"{asked['requests'] / asked['seconds']:.1f}" if asked["seconds"] else ""
+        cached = f"{asked['cached_tokens'] / asked['prompt_tokens']:.0%}" if asked["cached_tokens"] else ""
+        counts = (f"{int(asked[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
+        rows.append((name, *counts, cached, f"{int(asked['completion_tokens']):,}", rate))
+    return rows
+
+
 def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
     """Return the whole summary as JSON-like values."""
     return {
@@ -233,16 +249,10 @@ def markdown_summary(workspace: Workspace) -> str:
         f"| {name} | {count:,} | {none / count:.1%} | {right / count:.1%} |"
         for name, count, none, right in readers_table(workspace)
     ]
-    usage = totals(workspace.path)
+    usage = usage_rows(workspace)
     if usage:
-        lines += [
-            "",
-            "| language model | asked | kept | tried again | prompt tokens | reply tokens |",
-            "|---|---|---|---|---|---|",
-        ]
-        for name, asked in usage.items():
-            numbers = ("requests", "cached", "retries", "prompt_tokens", "completion_tokens")
-            lines.append(f"| {name} | {' | '.join(f'{int(asked[number]):,}' for number in numbers)} |")
+        lines += ["", f"| {' | '.join(USAGE)} |", "|---" * len(USAGE) + "|"]
+        lines += [f"| {' | '.join(row)} |" for row in usage]
     agreement = judge_agreement(workspace)
     if agreement:
         lines += ["", agreement.sentence()]

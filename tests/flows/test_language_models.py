@@ -154,6 +154,8 @@ def test_usage_and_plan_tell_what_it_took(
     status = json.loads(run_quit("status", "-w", str(workspace), "--json", home=prefect_home).stdout)
     reader = status["language_models"]["reader-a"]
     assert reader["requests"] and reader["seconds"] > 0 and reader["prompt_tokens"] > 500 * reader["requests"]
+    # The server says how much of each prompt its prefix cache had: all but the last hint and the question, mostly.
+    assert reader["cached_tokens"] > 0.8 * reader["prompt_tokens"]
     plan = json.loads(run_quit("plan", "-w", str(workspace), "--json", home=prefect_home).stdout)
     assert all(line["requests"] == 0 for line in plan["lines"]), "nothing is left to do"
     # With other labels to make from the same replies, the plan finds them in the cache.

@@ -92,7 +92,12 @@ class VllmServer:
         self._command = [
             *("serve", str(checkpoint), "--served-model-name", name, "--host", "127.0.0.1", "--port", str(self.port)),
             *("--enforce-eager", "--dtype", dtype, "--max-model-len", str(max_len), "--max-num-seqs", str(max_seqs)),
-            *("--block-size", str(block), "--enable-prefix-caching" if caching else "--no-enable-prefix-caching"),
+            *(
+                "--enable-prompt-tokens-details",
+                "--block-size",
+                str(block),
+                "--enable-prefix-caching" if caching else "--no-enable-prefix-caching",
+            ),
             *(("--num-gpu-blocks-override", str(cache_tokens // block)) if cache_tokens else ()),
             *more,
         ]
