@@ -66,6 +66,7 @@ class Pipeline:
         workspace: Workspace,
         settings: Settings,
         sources: Sequence[SourceRef],
+        *,
         decided: int | None = None,
         models: Models | None = None,
     ) -> None:
@@ -354,4 +355,6 @@ def pipeline_of(spec: BuildSpec) -> Pipeline:
     if spec in _PIPELINES:
         return _PIPELINES[spec]
     sources = [parse_source(text) for text in spec.sources]
-    return _remember(Pipeline(Workspace.open(spec.workspace), parse(json.loads(spec.settings)), sources, spec.decided))
+    return _remember(
+        Pipeline(Workspace.open(spec.workspace), parse(json.loads(spec.settings)), sources, decided=spec.decided)
+    )
