@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from contextvars import ContextVar
+from itertools import zip_longest
 from typing import Any
 
 from prefect import flow, task
 from prefect.artifacts import create_markdown_artifact, create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
-from prefect.futures import as_completed
+from prefect.futures import PrefectFuture, as_completed
 from prefect.logging import get_run_logger
 from prefect.task_runners import ThreadPoolTaskRunner
 
@@ -70,35 +72,45 @@ class Work:
             ],
         )
 
-    def __call__(self, stage: str, reader: str | None = None) -> None:
-        """Run what is missing of a stage, then mark it as complete."""
-        run = self.pipeline.run(stage, reader)
-        pending = self.pipeline.pending(run)
+    def __call__(self, stage: str, *readers: str) -> None:
+        """Run what is missing of a stage, then mark it as complete. Several readers' runs of it go on side by side."""
+        runs = [self.pipeline.run(stage, reader) for reader in readers or (None,)]
+        waiting = self._waiting(runs)
         before = self.pipeline.models.meter.snapshot()
-        if pending:
-            count = pending[0].count
-            done = count - len(pending)
-            self._logger.info("%s: %d of %d shards to do", run.key, len(pending), count)
-            self._progress(run, done, count)
-            waiting, working = list(reversed(pending)), []
-            try:
-                while waiting or working:
-                    while waiting and len(working) < self.pipeline.settings.run.workers:
-                        shard = waiting.pop()
-                        where = (shard.index, shard.count, shard.first, shard.end)
-                        working.append(self._task.submit(self._spec, stage, reader, *where))
-                    finished = next(as_completed(working))
-                    working.remove(finished)
-                    finished.result()
-                    done += 1
-                    self._progress(run, done, count)
-            finally:
-                self.pipeline.record_usage(run, before)
-        else:
-            self._logger.info("%s: up to date", run.key)
-        self.pipeline.finish(run)
-        place = self.pipeline.runs.index(run) + 1
-        update_progress_artifact(self._artifact, 100.0 * place / len(self.pipeline.runs), description=run.key)
+        try:
+            self._carry_out(waiting, self.pipeline.settings.run.workers * len(runs))
+        finally:
+            self.pipeline.record_usage(stage if len(runs) > 1 else runs[0].key, before)
+        for run in runs:
+            self.pipeline.finish(run)
+            place = self.pipeline.runs.index(run) + 1
+            update_progress_artifact(self._artifact, 100.0 * place / len(self.pipeline.runs), description=run.key)
+
+    def _waiting(self, runs: list[StageRun]) -> deque[tuple[StageRun, Range]]:
+        """Return the shards to do; several runs take turns."""
+        pending = [self.pipeline.pending(run) for run in runs]
+        for run, shards in zip(runs, pending, strict=True):
+            if shards:
+                self._logger.info("%s: %d of %d shards to do", run.key, len(shards), shards[0].count)
+                self._progress(run, shards[0].count - len(shards), shards[0].count)
+            else:
+                self._logger.info("%s: up to date", run.key)
+        turns = zip_longest(*([(run, shard) for shard in shards] for run, shards in zip(runs, pending, strict=True)))
+        return deque(one for turn in turns for one in turn if one is not None)
+
+    def _carry_out(self, waiting: deque[tuple[StageRun, Range]], at_once: int) -> None:
+        left = Counter(run.key for run, _ in waiting)
+        working: dict[PrefectFuture[int], tuple[StageRun, Range]] = {}
+        while waiting or working:
+            while waiting and len(working) < at_once:
+                run, shard = waiting.popleft()
+                where = (shard.index, shard.count, shard.first, shard.end)
+                working[self._task.submit(self._spec, run.stage.name, run.reader, *where)] = (run, shard)
+            finished = next(as_completed(list(working)))
+            run, shard = working.pop(finished)
+            finished.result()
+            left[run.key] -= 1
+            self._progress(run, shard.count - left[run.key], shard.count)
 
 
 @flow(name="build", task_runner=ThreadPoolTaskRunner(max_workers=64))  # `run.workers` says how many of them work
@@ -120,8 +132,8 @@ def build(workspace: str, sources: list[str], profile: str = "embedded", overrid
         do("probe")  # who answers without hints? (3.1.4)
         do("split")  # train, dev, test (3.1.4)
         do("enumerate")  # 325 passages a question (3.2.1)
-        for reader in pipeline.settings.readers:
-            do("read", reader.name)  # three labelers, three readers (3.2.2)
+        for readers in pipeline.readers_at_once:
+            do("read", *readers)  # three labelers, three readers (3.2.2)
         do("judge")  # GPT-Eval: a verdict on each distinct answer (3.2.2)
         do("label")  # 2 fully, 1 partially relevant (3.2.2)
         if pipeline.reviews_applied:

@@ -95,6 +95,12 @@ class Pipeline:
         return runs
 
     @property
+    def readers_at_once(self) -> list[list[str]]:
+        """The readers' names in the groups that read side by side: one by one, or all (``run.readers_together``)."""
+        names = [reader.name for reader in self.settings.readers]
+        return [names] if self.settings.run.readers_together else [[name] for name in names]
+
+    @property
     def reviews_applied(self) -> bool:
         """Whether labels rest on people's verdicts too (``quit review apply``)."""
         return bool(self._applied)
@@ -211,9 +217,9 @@ class Pipeline:
         done = self.runs[: self.runs.index(run) + 1]
         self.workspace.set_current({each.key: self.fingerprints[each.key] for each in done})
 
-    def record_usage(self, run: StageRun, before: dict[str, dict[str, Any]]) -> None:
-        """Write down what a stage run asked of language models since ``before``, a snapshot of the models' meter."""
-        record(self.workspace.path, run.key, before, self.models.meter.snapshot(), self.settings.run.workers)
+    def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> None:
+        """Write down what a stage (or one reader's run) asked of language models since ``before``, a snapshot of their meter."""
+        record(self.workspace.path, name, before, self.models.meter.snapshot(), self.settings.run.workers)
 
     def begin(self, profile: str, overrides: Sequence[str]) -> None:
         """Remember how the workspace is built, and keep as current only what this build would make again."""

@@ -148,6 +148,9 @@ class Run(Section):
     shards: int | None = Field(None, ge=1, description="Parts a table; chosen by `shard_questions` if not given.")
     shard_questions: int = Field(64, ge=1, description="Questions a part, where `shards` is not given.")
     workers: int = Field(2, ge=1, description="Shards worked on at a time.")
+    readers_together: bool = Field(
+        False, description="Let all readers read side by side: where each has a server of its own, all of them work."
+    )
     retries: int = Field(2, ge=0, description="How often a failed shard is tried again.")
     retry_seconds: float = Field(2.0, ge=0, description="Pause before the first new try; doubles each time.")
     lock_seconds: float = Field(3600.0, ge=0, description="How long to wait for another run on the same workspace.")

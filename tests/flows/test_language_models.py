@@ -117,6 +117,27 @@ def test_a_new_workspace_with_the_same_cache_asks_for_nothing(
     assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
 
 
+def test_readers_that_read_side_by_side_give_the_same_tables(
+    interrupted: tuple[Path, Path, float], profile: Path, source: Path, tmp_path: Path, prefect_home: Path
+) -> None:
+    # Two readers of one model: every reply is in the cache, so this asks little and shows that turns change nothing.
+    text = profile.read_text(encoding="utf-8")
+    reader = text[text.index("[[readers]]") : text.index("[[servers]]")]
+    second = reader.replace('name = "reader-a"', 'name = "reader-b"')
+    tables = {}
+    for together in ("false", "true"):
+        path = tmp_path / f"{together}.toml"
+        made = text.replace("[run]", f"[run]\nreaders_together = {together}").replace(
+            "[[servers]]", f"{second}\n[[servers]]", 1
+        )
+        path.write_text(made, encoding="utf-8")
+        process = start_build(tmp_path / together, path, f"jsonl:{source}", interrupted[1], prefect_home)
+        assert process.wait(timeout=600) == 0, (tmp_path / f"{together}.log").read_text()
+        tables[together] = table_bytes(tmp_path / together)
+    assert tables["true"] == tables["false"]
+    assert any("read_reader-b" in path for path in tables["true"])
+
+
 def test_verdicts_are_the_judges_and_stand_beside_the_second_judges(interrupted: tuple[Path, Path, float]) -> None:
     opened = Workspace.open(interrupted[0])
     verdicts, second = opened.read("verdicts").to_pylist(), opened.read("second_verdicts").to_pylist()
