@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,8 @@ class Lines:
         return [safe_id(one) for one in self.dataset.ids]
 
     @cached_property
-    def _tails(self) -> pa.StringArray:
+    def tails(self) -> pa.StringArray:
+        """What follows the question's id in the ids of its passages."""
         one = self.dataset.permutations
         return pc.binary_join_element_wise("_", one.subset, "_", one.permutation, "")
 
@@ -58,13 +60,13 @@ class Lines:
 
     def passage_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
         """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through ``prepare``."""
-        tails = self._tails.take(np.tile(np.arange(len(self._tails), dtype=np.int32), len(positions)))
+        tails = self.tails.take(np.tile(np.arange(len(self.tails), dtype=np.int32), len(positions)))
         return pc.binary_join_element_wise(self.question_ids(positions, prepare), tails, "")
 
     def question_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
         """Return the question's id for each passage of some questions."""
         ids = pa.array([prepare(self.ids[position]) for position in positions], pa.string())
-        return ids.take(np.repeat(np.arange(len(positions), dtype=np.int32), len(self._tails)))
+        return ids.take(np.repeat(np.arange(len(positions), dtype=np.int32), len(self.tails)))
 
     def texts(self, positions: np.ndarray, prepare: Callable[[str], str]) -> pa.StringArray:
         """Return the texts of all passages of some questions: their hints, through ``prepare``, joined by spaces."""
@@ -127,6 +129,33 @@ class Lines:
     def write_trec_qrels(self, folder: ExportFolder, name: str, split: str) -> int:
         """Write ``qid 0 docid label``, as trec_eval reads it; return how many lines."""
         return self.write_qrels(folder, name, split, ("", " 0 ", " ", ""))
+
+
+class PassageTexts:
+    """Single passages by number (``position * P + row``), for formats that hold a choice of them.
+
+    Hints pass through ``prepare`` once each; a passage is then one join.
+    """
+
+    def __init__(self, lines: Lines, prepare: Callable[[str], str]) -> None:
+        one = lines.dataset.permutations
+        self._hints = [[prepare(row["hint"]) for row in hints] for hints in lines.dataset.selected_hints]
+        self._ids = [prepare(name) for name in lines.ids]
+        self._tails = lines.tails.to_pylist()
+        bounds = one.offsets.tolist()
+        indices = one.indices.tolist()
+        self._chosen = [indices[low:high] for low, high in pairwise(bounds)]
+
+    def text(self, number: int) -> str:
+        """Return a passage's text."""
+        position, row = divmod(number, len(self._chosen))
+        hints = self._hints[position]
+        return " ".join([hints[index] for index in self._chosen[row]])
+
+    def id(self, number: int) -> str:
+        """Return a passage's id."""
+        position, row = divmod(number, len(self._chosen))
+        return self._ids[position] + self._tails[row]
 
 
 @contextmanager
