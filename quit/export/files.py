@@ -62,6 +62,7 @@ FORMATS: dict[str, Format] = {
         Format("beir", 1, "quit.export.beir", "BEIR's corpus, queries and qrels"),
         Format("trec", 1, "quit.export.trec", "TREC topics, qrels and a collection, for trec_eval and its kin"),
         Format("pyserini", 1, "quit.export.pyserini", "A JSONL collection, topics and qrels for Pyserini"),
+        Format("mteb", 1, "quit.export.mteb", "The hub's retrieval layout in Parquet, as MTEB loads it"),
         Format("tevatron", 1, "quit.export.tevatron", "Training records, queries and corpus for Tevatron"),
         Format("colbert", 1, "quit.export.colbert", "Collection, queries and triples with integer ids for ColBERT"),
         Format("monot5", 1, "quit.export.monot5", "Triples of texts for MonoT5"),

@@ -31,13 +31,14 @@ LABELS = pa.array(["0", str(PARTIALLY), str(FULLY)])
 
 @dataclass(frozen=True)
 class Lines:
-    """A dataset seen as lines. ``ids``: of the questions, safe in every format (see ``quit.export.safe``)."""
+    """A dataset seen as lines. ``ids``: of the questions; safe in every format (see ``quit.export.safe``) if ``escaped``."""
 
     dataset: Dataset
+    escaped: bool = True
 
     @cached_property
     def ids(self) -> list[str]:
-        return [safe_id(one) for one in self.dataset.ids]
+        return [safe_id(one) if self.escaped else one for one in self.dataset.ids]
 
     @cached_property
     def tails(self) -> pa.StringArray:
