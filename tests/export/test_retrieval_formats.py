@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pytest
 
+from quit.errors import WorkspaceError
 from quit.export import export, lines, verify
 from quit.ids import passage_id
 
@@ -209,3 +210,17 @@ def test_a_split_without_questions_has_empty_files(release, tmp_path):
     assert (tmp_path / "beir" / "qrels" / "dev.tsv").read_text() == "query-id\tcorpus-id\tscore\n"
     assert (tmp_path / "trec" / "qrels.test.txt").read_bytes() == b""
     assert np.all([len(jsonl(path)) == 325 for path in (tmp_path / "pyserini" / "corpus").iterdir()])
+
+
+@pytest.mark.parametrize("name", ["beir", "trec", "pyserini", "mteb", "tevatron", "colbert", "monot5"])
+def test_an_export_that_breaks_off_leaves_nothing(tables, tmp_path, monkeypatch, name):
+    """The disk is full."""
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(lines, "buffer_of", full)
+    monkeypatch.setattr("quit.export.mteb._Writer.write", full)
+    with pytest.raises(WorkspaceError, match="No space left"):
+        export(tables, [name], tmp_path)
+    assert list(tmp_path.iterdir()) == [], "neither a target nor a temporary folder"
