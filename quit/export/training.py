@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,7 @@ class Selection:
     wanted: FineTuning
     encoder: Any = None
     counts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _orders: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
 
     def examples(self, split: str) -> Iterator[Example]:
         """Yield a split's questions in order, without those that have no positive or no negative."""
@@ -166,15 +168,16 @@ class Selection:
         barred = self._sharing(position)
         nearest = [one for one in ranking.tolist() if one not in barred][:wanted]
         made = [one * size + self.full_row for one in nearest]
-        rows = np.delete(np.arange(size), self.full_row)
-        if len(made) < wanted and nearest:
-            more = [self._ordered("hard", one, rows) for one in nearest]
-            made += [
-                one * size + int(order[turn])
-                for turn in range(size - 1)
-                for one, order in zip(nearest, more, strict=True)
-            ]
-        return made[:wanted]
+        turns = range(size - 1)
+        further = (one * size + int(self._further(one)[turn]) for turn in turns for one in nearest)
+        return made + list(islice(further, wanted - len(made)))
+
+    def _further(self, position: int) -> np.ndarray:
+        """Return the rows of a question's other passages, in the order in which they become hard negatives."""
+        if position not in self._orders:
+            rows = np.delete(np.arange(len(self.dataset.permutations)), self.full_row)
+            self._orders[position] = self._ordered("hard", position, rows).astype(np.int32)
+        return self._orders[position]
 
     def _rankings(self, positions: np.ndarray) -> Iterator[np.ndarray]:
         from quit.export.mining import nearest_questions
