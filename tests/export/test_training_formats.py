@@ -275,3 +275,35 @@ def test_the_encoder_mines_by_cosine():
     assert found.tolist() == [1, 0, 3, 2]
     with pytest.raises(SettingsError, match="bm25"):
         list(nearest_questions("encoder", ["q"], ["a"]))
+
+
+def test_an_export_mined_with_an_encoder_says_so(awkward, truth, tmp_path):
+    """The encoder sees one document a question, and its nearest gives the first negative."""
+    asked = []
+
+    class Digits:
+        identity, dimension = "digits@1", 6
+
+        def encode(self, texts):
+            asked.append(list(texts))
+            made = np.zeros((len(texts), 6), dtype=np.float32)
+            for row, text in enumerate(texts):
+                number = int(next(one for one in text if one.isdigit()))
+                # A question points at the documents of question 5; documents point at themselves.
+                made[row, 5 if text.startswith("Who") else number] = 1
+            return made
+
+    wanted = FineTuning(1, 2, "hard", "encoder")
+    [manifest] = export(awkward, ["tevatron"], tmp_path, fine_tuning=wanted, encoder=Digits())
+    assert manifest.facts["fine_tuning"]["miner_identity"] == "digits@1"
+    assert sum(map(len, asked)) == 2 * sum(given != "test" for given in AWKWARD.values())
+    rows = [json.loads(line) for line in lines_of(tmp_path / "tevatron" / "train.jsonl")]
+    first = {unquote(row["query_id"]): unquote(row["negative_passages"][0]["docid"]) for row in rows}
+    expected = passage_id("f 6", "01234")
+    assert first == {"a b\t1": expected, "d\u20284": expected, "f 6": passage_id("a b\t1", "01234")}
+
+
+def test_mining_with_an_encoder_that_is_not_there_is_refused(awkward, tmp_path):
+    with pytest.raises(SettingsError, match="--miner bm25"):
+        export(awkward, ["monot5"], tmp_path, fine_tuning=FineTuning(1, 1, "hard", "encoder"))
+    assert not (tmp_path / "monot5").exists()
