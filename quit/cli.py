@@ -147,25 +147,48 @@ def export(
     paper_keys: Annotated[
         bool, typer.Option("--paper-keys", help="release-json: put answers under the paper's six names.")
     ] = False,
+    positives: Annotated[
+        int, typer.Option("--positives", help="tevatron, colbert, monot5: passages of label 2 a question, at most.")
+    ] = 10,
+    negatives: Annotated[
+        int, typer.Option("--negatives", help="tevatron, colbert, monot5: negative passages a question, at most.")
+    ] = 10,
+    negative_kind: Annotated[
+        str,
+        typer.Option("--negative-kind", help="other (questions), partial (label 1) or hard (mined)."),
+    ] = "other",
+    miner: Annotated[str, typer.Option("--miner", help="What finds hard negatives: bm25 or encoder.")] = "bm25",
+    seed: Annotated[str, typer.Option("--seed", help="Key of the choice of positives and negatives.")] = "export",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the labelled dataset in formats that other tools read.
 
+    Formats: huggingface, release-json, beir, trec, pyserini, mteb, tevatron, colbert, monot5.
+
     Example: `quit export -w W --format huggingface,release-json --out DIR`
     """
     from quit.console import print_exports
+    from quit.export import FineTuning
     from quit.export import export as export_tables
     from quit.export.workspace import export_tables_of
     from quit.models.factory import Models
     from quit.workspace import Workspace
 
+    chosen = FineTuning(positives, negatives, negative_kind, miner, seed)
     opened = Workspace.open(workspace)
     pipeline = _pipeline_of(opened, needed=True)
     tables = export_tables_of(opened, pipeline)
     formats = [name.strip() for name in format_.split(",") if name.strip()]
+    encoding = "huggingface" in formats or (negative_kind, miner) == ("hard", "encoder")
     made = export_tables(
-        tables, formats, out, paper_keys=paper_keys, overwrite=overwrite, encoder=Models(pipeline.settings).encoder
+        tables,
+        formats,
+        out,
+        paper_keys=paper_keys,
+        overwrite=overwrite,
+        encoder=Models(pipeline.settings).encoder if encoding else None,
+        fine_tuning=chosen,
     )
     if as_json:
         _print_json({"out": str(out), "formats": [{"format": one.format, "files": len(one.files)} for one in made]})

@@ -75,6 +75,7 @@ def test_an_earlier_export_is_not_overwritten_unasked(built: Path, exported: Pat
     ("arguments", "code", "said"),
     [
         (["export", "-f", "hugginface"], 4, "'huggingface'"),
+        (["export", "-f", "colbert", "--positives", "0"], 4, "1 to 200"),
         (["show", "jsonl-geo-01"], 3, "jsonl-geo-001"),
         (["status", "-w", "/nowhere"], 7, "no workspace"),
     ],
@@ -163,3 +164,23 @@ def test_help_is_instant_and_telemetry_is_off(prefect_home: Path) -> None:
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
         == "False"
     )
+
+
+def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path, prefect_home: Path) -> None:
+    choices = ("--positives", "2", "--negatives", "3", "--negative-kind", "hard", "--seed", "mine")
+    given = ("export", "-w", str(built), "-f", "monot5,tevatron", "--out", str(tmp_path / "o"), *choices)
+    done = run_quit(*given, home=prefect_home)
+    assert done.returncode == 0, done.stderr
+    facts = json.loads((tmp_path / "o" / "tevatron" / "manifest.json").read_text(encoding="utf-8"))["facts"]
+    chosen = facts["fine_tuning"]
+    assert [chosen[name] for name in ("positives", "negatives", "kind", "miner", "seed")] == [
+        2,
+        3,
+        "hard",
+        "bm25",
+        "mine",
+    ]
+    files = [tmp_path / "o" / "tevatron" / f"{split}.jsonl" for split in ("train", "dev")]
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == sum(one["questions"] for one in chosen["splits"].values()) > 0
+    assert all(len(row["positive_passages"]) <= 2 and len(row["negative_passages"]) == 3 for row in rows)

@@ -2,5 +2,6 @@
 
 from quit.export.dataset import ExportTables, ReaderInfo
 from quit.export.files import FORMATS, Manifest, export, verify
+from quit.export.training import FineTuning
 
-__all__ = ["FORMATS", "ExportTables", "Manifest", "ReaderInfo", "export", "verify"]
+__all__ = ["FORMATS", "ExportTables", "FineTuning", "Manifest", "ReaderInfo", "export", "verify"]

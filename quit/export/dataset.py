@@ -207,6 +207,15 @@ class Dataset:
 
     # Large tables, block by block.
 
+    def labels(self, positions: np.ndarray) -> np.ndarray:
+        """Return the labels of some questions, int8, shape (questions, passages). Raises ``InputError`` as ``block``."""
+        self._rows["passages"].column(positions, None, self.permutations.permutation)
+        labels = self._rows["labels"].column(positions, "label", self.permutations.permutation)
+        made = labels.to_numpy(zero_copy_only=False).astype(np.int8).reshape(len(positions), len(self.permutations))
+        if not np.isin(made, (PARTIALLY, FULLY)).all():
+            raise InputError(f"The table 'labels' holds a label that is neither {PARTIALLY} nor {FULLY}.")
+        return made
+
     def block(self, positions: np.ndarray) -> Block:
         """Return some questions with labels and answers (see ``Block``); 100 to 300 at a time are fastest.
 
@@ -214,9 +223,7 @@ class Dataset:
         the valid answers: a release must allow everyone to recompute its labels.
         """
         shape = (len(positions), len(self.permutations))
-        self._rows["passages"].column(positions, None, self.permutations.permutation)
-        labels = self._rows["labels"].column(positions, "label", self.permutations.permutation)
-        labels = labels.to_numpy(zero_copy_only=False).astype(np.int8).reshape(shape)
+        labels = self.labels(positions)
         found: dict[str, int] = {}
         columns = []
         for info in self.tables.ordered_readers:

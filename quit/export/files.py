@@ -22,6 +22,7 @@ from typing import Any
 import quit
 from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
 from quit.export.dataset import Dataset, ExportTables
+from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
 
 MANIFEST = "manifest.json"
@@ -30,10 +31,15 @@ MADE_BY = "QUIT builder"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a format may be asked for. ``paper_keys``: release-json only; ``encoder``: similarity in the card."""
+    """What a format may be asked for.
+
+    ``paper_keys``: release-json only; ``encoder``: similarity in the card, hard negatives; ``fine_tuning``: which
+    passages tevatron, colbert and monot5 take.
+    """
 
     paper_keys: bool = False
     encoder: Encoder | None = None
+    fine_tuning: FineTuning = field(default_factory=FineTuning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,13 @@ FORMATS: dict[str, Format] = {
             "huggingface", 1, "quit.export.huggingface", "Parquet shards and a dataset card for datasets.load_dataset"
         ),
         Format("release-json", 1, "quit.export.release_json", "The paper's own JSON files and corpus.jsonl"),
+        Format("beir", 1, "quit.export.beir", "BEIR's corpus, queries and qrels"),
+        Format("trec", 1, "quit.export.trec", "TREC topics, qrels and a collection, for trec_eval and its kin"),
+        Format("pyserini", 1, "quit.export.pyserini", "A JSONL collection, topics and qrels for Pyserini"),
+        Format("mteb", 1, "quit.export.mteb", "The hub's retrieval layout in Parquet, as MTEB loads it"),
+        Format("tevatron", 1, "quit.export.tevatron", "Training records, queries and corpus for Tevatron"),
+        Format("colbert", 1, "quit.export.colbert", "Collection, queries and triples with integer ids for ColBERT"),
+        Format("monot5", 1, "quit.export.monot5", "Triples of texts for MonoT5"),
     )
 }
 
@@ -93,12 +106,14 @@ def export(
     paper_keys: bool = False,
     overwrite: bool = False,
     encoder: Encoder | None = None,
+    fine_tuning: FineTuning | None = None,
 ) -> list[Manifest]:
     """Write each format into its own folder ``out/<format>`` and return their manifests, in the order asked for.
 
-    All targets are checked before anything is written. Raises ``SettingsError`` for an unknown format, none at all, a
-    target that is not an earlier export of ours, or one that is when ``overwrite`` is false; ``InputError`` when the
-    tables do not fit together; ``WorkspaceError`` when the disk refuses (full, not writable).
+    All targets are checked before anything is written; ``fine_tuning`` as in ``Options``. Raises ``SettingsError`` for
+    an unknown format, none at all, a target that is not an earlier export of ours, or one that is when ``overwrite`` is
+    false; ``InputError`` when the tables do not fit together; ``WorkspaceError`` when the disk refuses (full, not
+    writable).
     """
     chosen = [_format(name) for name in dict.fromkeys(formats)]
     if not chosen:
@@ -106,7 +121,7 @@ def export(
     for one in chosen:
         _restore(Path(out) / one.name)
         check_target(Path(out) / one.name, overwrite)
-    dataset, options = Dataset(tables), Options(paper_keys, encoder)
+    dataset, options = Dataset(tables), Options(paper_keys, encoder, fine_tuning or FineTuning())
     made = []
     for one in chosen:
         try:

@@ -10,7 +10,6 @@ Each text is escaped once; a question is then one ``join`` over ready pieces. So
 
 from __future__ import annotations
 
-import json
 from operator import itemgetter
 from typing import Any
 
@@ -20,11 +19,10 @@ from quit.construct.passages import PermutationTable
 from quit.errors import SettingsError
 from quit.export.dataset import SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
+from quit.export.safe import json_text
 
 PAPER_LABELERS = ("gemma-3-1b", "qwen-3-4b", "llama-31-8b")
 PAPER_READERS = ("llama-32-1b", "gemma-3-4b", "qwen-3-8b")
-# Legal inside JSON, but str.splitlines() takes them for the end of a line.
-_LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
@@ -152,5 +150,4 @@ def _write_corpus(dataset: Dataset, folder: ExportFolder) -> None:
 
 
 def _dump(value: Any) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return (text if text.isascii() else text.translate(_LINE_ENDS)).encode()
+    return json_text(value).encode()

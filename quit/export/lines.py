@@ -1,0 +1,188 @@
+"""Passages, queries and relevance labels as lines of text, for the formats of retrieval tools.
+
+2.4 million passages are assembled by Arrow: hints are escaped once each, joined to texts, and the texts to whole lines,
+whose buffer is then the content of the file. Nothing here loops over passages in Python, and memory holds one range of
+questions at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit.construct.passages import passage_texts
+from quit.export.dataset import FULLY, PARTIALLY, Dataset
+from quit.export.files import ExportFolder
+from quit.export.safe import escapes, json_inside, one_line, safe_id
+
+ROWS_A_RANGE = 80_000
+"""Passages assembled at a time: see ``quit.construct.passages``."""
+QUESTIONS_A_SHARD = 2_000
+"""Questions whose passages share a file, where a format is sharded: 650,000 passages."""
+LABELS = pa.array(["0", str(PARTIALLY), str(FULLY)])
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A dataset seen as lines. ``ids``: of the questions; safe in every format (see ``quit.export.safe``) if ``escaped``."""
+
+    dataset: Dataset
+    escaped: bool = True
+
+    @cached_property
+    def ids(self) -> list[str]:
+        return [safe_id(one) if self.escaped else one for one in self.dataset.ids]
+
+    @cached_property
+    def tails(self) -> pa.StringArray:
+        """What follows the question's id in the ids of its passages."""
+        one = self.dataset.permutations
+        return pc.binary_join_element_wise("_", one.subset, "_", one.permutation, "")
+
+    def escapes(self, texts: bool) -> dict:
+        """Return what was escaped, for the manifest; ``texts``: whether texts were made fit for TSV too."""
+        dataset = self.dataset
+        rows = (row["hint"] for hints in dataset.selected_hints for row in hints)
+        return escapes(dataset.ids, (*dataset.questions, *rows) if texts else ())
+
+    def ranges(self, positions: np.ndarray | None = None) -> Iterator[np.ndarray]:
+        """Yield the positions of some questions (all, if None), as many at a time as fit into memory well."""
+        positions = np.arange(len(self.ids)) if positions is None else positions
+        step = max(1, ROWS_A_RANGE // len(self.dataset.permutations))
+        for start in range(0, len(positions), step):
+            yield positions[start : start + step]
+
+    def passage_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
+        """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through ``prepare``."""
+        tails = self.tails.take(np.tile(np.arange(len(self.tails), dtype=np.int32), len(positions)))
+        return pc.binary_join_element_wise(self.question_ids(positions, prepare), tails, "")
+
+    def question_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
+        """Return the question's id for each passage of some questions."""
+        ids = pa.array([prepare(self.ids[position]) for position in positions], pa.string())
+        return ids.take(np.repeat(np.arange(len(positions), dtype=np.int32), len(self.tails)))
+
+    def texts(self, positions: np.ndarray, prepare: Callable[[str], str]) -> pa.StringArray:
+        """Return the texts of all passages of some questions: their hints, through ``prepare``, joined by spaces."""
+        hints = [[prepare(hint) for hint in hints] for hints in self.dataset.hint_lists(positions)]
+        return passage_texts(hints, self.dataset.permutations)
+
+    # Whole files.
+
+    def write_passages(
+        self,
+        folder: ExportFolder,
+        name: str,
+        before: str,
+        between: str,
+        after: str,
+        positions: np.ndarray | None = None,
+    ) -> int:
+        """Write ``before id between text after`` and a line end for every passage; return how many.
+
+        Ids and texts are escaped for JSON when ``before`` opens an object, else fitted to one field of a line.
+        """
+        prepare = json_inside if before.startswith("{") else one_line
+        after += "\n"
+        with line_file(folder, name) as write:
+            for some in self.ranges(positions):
+                ids, texts = self.passage_ids(some, prepare), self.texts(some, prepare)
+                rows = write(pc.binary_join_element_wise(before, ids, between, texts, after, ""))
+        return rows
+
+    def write_shards(self, folder: ExportFolder, name: str, before: str, between: str, after: str) -> int:
+        """Write passages to ``{name}-00000.jsonl`` and so on, ``QUESTIONS_A_SHARD`` questions each; return how many."""
+        total = 0
+        for number, start in enumerate(range(0, len(self.ids), QUESTIONS_A_SHARD)):
+            some = np.arange(start, min(start + QUESTIONS_A_SHARD, len(self.ids)))
+            total += self.write_passages(folder, f"{name}-{number:05d}.jsonl", before, between, after, some)
+        return total
+
+    def write_queries(self, folder: ExportFolder, name: str, positions: np.ndarray | None = None) -> int:
+        """Write ``id <tab> question`` for each question; return how many."""
+        positions = np.arange(len(self.ids)) if positions is None else positions
+        lines = [f"{self.ids[place]}\t{one_line(self.dataset.questions[place])}\n" for place in positions]
+        with line_file(folder, name) as write:
+            return write(pa.array(lines, pa.string()))
+
+    def write_qrels(self, folder: ExportFolder, name: str, split: str, parts: Iterable[str], head: str = "") -> int:
+        """Write the labels of a split; return how many.
+
+        ``parts``: constants before the question's id, between it and the passage's, before the label, and at the end
+        (the line end comes by itself). ``head``: a first line.
+        """
+        first, middle, last, end = parts
+        with line_file(folder, name, head) as write:
+            rows = 0
+            for some in self.ranges(self.dataset.positions(split)):
+                labels = LABELS.take(pa.array(self.dataset.labels(some).ravel()))
+                columns = [first, self.question_ids(some), middle, self.passage_ids(some), last, labels, end + "\n"]
+                rows = write(pc.binary_join_element_wise(*columns, ""))
+        return rows
+
+    def write_trec_qrels(self, folder: ExportFolder, name: str, split: str) -> int:
+        """Write ``qid 0 docid label``, as trec_eval reads it; return how many lines."""
+        return self.write_qrels(folder, name, split, ("", " 0 ", " ", ""))
+
+
+class PassageTexts:
+    """Single passages by number (``position * P + row``), for formats that hold a choice of them.
+
+    Hints pass through ``prepare`` once each; a passage is then one join.
+    """
+
+    def __init__(self, lines: Lines, prepare: Callable[[str], str]) -> None:
+        one = lines.dataset.permutations
+        self._hints = [[prepare(row["hint"]) for row in hints] for hints in lines.dataset.selected_hints]
+        self._ids = [prepare(name) for name in lines.ids]
+        self._tails = lines.tails.to_pylist()
+        bounds = one.offsets.tolist()
+        indices = one.indices.tolist()
+        self._chosen = [indices[low:high] for low, high in pairwise(bounds)]
+
+    def text(self, number: int) -> str:
+        """Return a passage's text."""
+        position, row = divmod(number, len(self._chosen))
+        hints = self._hints[position]
+        return " ".join([hints[index] for index in self._chosen[row]])
+
+    def id(self, number: int) -> str:
+        """Return a passage's id."""
+        position, row = divmod(number, len(self._chosen))
+        return self._ids[position] + self._tails[row]
+
+
+@contextmanager
+def line_file(folder: ExportFolder, name: str, head: str = ""):
+    """Open a file of an export for whole lines and record it when it is finished.
+
+    Yields a function that writes an Arrow array of lines, each with its line end, and returns the lines so far (without
+    ``head``).
+    """
+    rows = 0
+    with folder.path(name).open("wb") as file:
+        file.write(head.encode())
+
+        def write(lines: pa.StringArray) -> int:
+            nonlocal rows
+            file.write(buffer_of(lines))
+            rows += len(lines)
+            return rows
+
+        yield write
+    folder.done(name, rows)
+
+
+def buffer_of(lines: pa.StringArray) -> memoryview:
+    """Return the bytes of all texts of an array, one after the other, without copying them."""
+    if not len(lines):
+        return memoryview(b"")
+    offsets = np.frombuffer(lines.buffers()[1], dtype=np.int32)
+    return memoryview(lines.buffers()[2])[offsets[lines.offset] : offsets[lines.offset + len(lines)]]

@@ -1,0 +1,134 @@
+"""MTEB's retrieval layout, the hub's convention: configs ``corpus``, ``queries`` and ``default``, as Parquet.
+
+``corpus`` (_id, title, text) and ``queries`` (_id, text) have one split each, named like the config; ``default``
+(query-id, corpus-id, score) has train, dev and test, without those that hold no question. Titles are empty, as in
+``beir``; ids are as they are, since Parquet needs no escapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from quit.export.card import CITATION, hub_licence
+from quit.export.dataset import SPLITS, Dataset
+from quit.export.files import ExportFolder, Options
+from quit.export.lines import QUESTIONS_A_SHARD, Lines
+
+CONFIGS: dict[str, pa.Schema] = {
+    "corpus": pa.schema({"_id": pa.string(), "title": pa.string(), "text": pa.string()}),
+    "queries": pa.schema({"_id": pa.string(), "text": pa.string()}),
+    "default": pa.schema({"query-id": pa.string(), "corpus-id": pa.string(), "score": pa.int32()}),
+}
+
+
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+    """Write the three configs and the card; return rows by config and split."""
+    lines = Lines(dataset, escaped=False)
+    everything = np.arange(len(dataset.ids))
+    files: dict[str, dict[str, list[str]]] = {"corpus": {"corpus": []}, "queries": {}, "default": {}}
+    rows: dict[str, dict[str, int]] = {"corpus": {"corpus": 0}, "queries": {}, "default": {}}
+
+    shards = [everything[one : one + QUESTIONS_A_SHARD] for one in range(0, len(everything), QUESTIONS_A_SHARD)]
+    for number, shard in enumerate(shards):
+        name = f"corpus/corpus-{number:05d}-of-{len(shards):05d}.parquet"
+        with _Writer(folder, name, "corpus") as writer:
+            for some in lines.ranges(shard):
+                ids = lines.passage_ids(some)
+                writer.write([ids, pa.array([""]).take(pa.array(np.zeros(len(ids), np.int8))), lines.texts(some, str)])
+        files["corpus"]["corpus"].append(name)
+        rows["corpus"]["corpus"] += writer.rows
+
+    name = "queries/queries-00000-of-00001.parquet"
+    with _Writer(folder, name, "queries") as writer:
+        writer.write([pa.array(dataset.ids), pa.array(dataset.questions)])
+    files["queries"]["queries"], rows["queries"]["queries"] = [name], writer.rows
+
+    for split in SPLITS:
+        if not len(positions := dataset.positions(split)):
+            continue
+        name = f"default/{split}-00000-of-00001.parquet"
+        with _Writer(folder, name, "default") as writer:
+            for some in lines.ranges(positions):
+                labels = pa.array(dataset.labels(some).ravel().astype(np.int32))
+                writer.write([lines.question_ids(some), lines.passage_ids(some), labels])
+        files["default"][split], rows["default"][split] = [name], writer.rows
+
+    text = _card(dataset, files)
+    folder.path("README.md").write_text(text, encoding="utf-8")
+    folder.done("README.md", text.count("\n"))
+    return {"rows": rows, "empty_splits": [split for split in SPLITS if split not in rows["default"]]}
+
+
+class _Writer:
+    """One Parquet file, a row group for each range of questions. The Arrow schema is not stored, as in ``huggingface``."""
+
+    def __init__(self, folder: ExportFolder, name: str, config: str) -> None:
+        self.folder, self.name, self.schema, self.rows = folder, name, CONFIGS[config], 0
+        self.writer = pq.ParquetWriter(
+            folder.path(name),
+            self.schema,
+            compression="zstd",
+            compression_level=1,
+            store_schema=False,
+            use_dictionary=[one for one in self.schema.names if one in ("title", "query-id", "score")],
+        )
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def write(self, columns: list[pa.Array]) -> None:
+        """Write one row group."""
+        self.writer.write_batch(pa.record_batch(columns, schema=self.schema))
+        self.rows += len(columns[0])
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        self.writer.close()
+        if kind is None:
+            self.folder.done(self.name, self.rows)
+
+
+def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]]) -> str:
+    tables = dataset.tables
+    sources = list(tables.provenance.get("sources") or [])
+    licences = sorted({hub_licence(str(source.get("licence") or "")) for source in sources}) or ["other"]
+    header = {
+        "language": ["en"],
+        "license": licences if len(licences) > 1 else licences[0],
+        "multilinguality": "monolingual",
+        "task_categories": ["text-retrieval"],
+        "task_ids": ["document-retrieval"],
+        "tags": ["mteb", "text", *(["embedded-readers"] if tables.embedded else [])],
+        "configs": [
+            {
+                "config_name": config,
+                **({"default": True} if config == "default" else {}),
+                "data_files": [{"split": split, "path": paths} for split, paths in by_split.items()],
+            }
+            for config, by_split in files.items()
+        ],
+        "dataset_info": [
+            {"config_name": config, "features": [{"name": one.name, "dtype": str(one.type)} for one in schema]}
+            for config, schema in CONFIGS.items()
+        ],
+    }
+    title = tables.provenance.get("title") or "Inferential question answering, made with QUIT builder"
+    warning = (
+        "\n> **Warning: embedded readers.** The labels follow from small closed-set guessers, not from language models; "
+        "they must not be compared with labels made by LLMs, such as those of the QUIT dataset.\n"
+        if tables.embedded
+        else ""
+    )
+    return (
+        f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n# {title}\n{warning}\n"
+        "Retrieval of passages from which an answer can be inferred. Scores: 2 fully relevant (a labeler answered "
+        "correctly from the passage), 1 partially relevant; every passage of another question is irrelevant and not "
+        "listed. Titles are empty.\n\n"
+        f"Release fingerprint: `{tables.fingerprint}`\n\n"
+        + "".join(f"- Source: {one.get('name')}, licence {one.get('licence') or 'not stated'}\n" for one in sources)
+        + f"\n```bibtex\n{CITATION}\n```\n"
+    )

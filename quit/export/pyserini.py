@@ -1,0 +1,21 @@
+"""Pyserini and Anserini: ``corpus/docs-*.jsonl`` of ``{"id", "contents"}``, topics and labels.
+
+The folder ``corpus`` is what ``pyserini.index.lucene --collection JsonCollection --input`` takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quit.export.dataset import SPLITS, Dataset
+from quit.export.files import ExportFolder, Options
+from quit.export.lines import Lines
+
+
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+    """Write the sharded collection, and ``topics.<split>.tsv`` and ``qrels.<split>.txt``; return rows and escapes."""
+    lines = Lines(dataset)
+    passages = lines.write_shards(folder, "corpus/docs", '{"id": "', '", "contents": "', '"}')
+    topics = {split: lines.write_queries(folder, f"topics.{split}.tsv", dataset.positions(split)) for split in SPLITS}
+    qrels = {split: lines.write_trec_qrels(folder, f"qrels.{split}.txt", split) for split in SPLITS}
+    return {"passages": passages, "topics": topics, "qrels": qrels, "escaped": lines.escapes(texts=True)}

@@ -1,0 +1,230 @@
+"""Which passages a fine-tuning export takes as positives and negatives of a question.
+
+Positives have label 2. Negatives are of one kind: ``other`` (passages of other questions, drawn evenly), ``partial``
+(label 1, the same question) or ``hard`` (passages of the questions nearest in text, see ``quit.export.mining``). A
+question's negatives come from its own split, and never from a question that shares a valid answer with it: a passage
+about the same answer is no negative.
+
+Every choice follows from a keyed hash of the question's id, so fewer passages are always the first of more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.evaluate.normalize import normalize_answer
+from quit.export.dataset import FULLY, PARTIALLY, Dataset
+
+KINDS = ("other", "partial", "hard")
+MINERS = ("bm25", "encoder")
+MOST = 200
+"""Positives or negatives a question at most: the largest number that fine-tuning runs compare (1, 5, ... 200)."""
+SPLITS = ("train", "dev")
+"""Splits that models are tuned on."""
+PAIRS = "line i of a question pairs its positive i mod P with its negative i mod N, for i below max(P, N)"
+
+
+@dataclass(frozen=True, slots=True)
+class FineTuning:
+    """What a fine-tuning export takes: ``positives`` and ``negatives`` a question (at most), of which ``kind``.
+
+    ``miner``: what finds hard negatives. ``seed``: key of all choices. Raises ``SettingsError`` for other values.
+    """
+
+    positives: int = 10
+    negatives: int = 10
+    kind: str = "other"
+    miner: str = "bm25"
+    seed: str = "export"
+
+    def __post_init__(self) -> None:
+        for name in ("positives", "negatives"):
+            if not 1 <= getattr(self, name) <= MOST:
+                raise SettingsError(f"--{name} must be 1 to {MOST}, not {getattr(self, name)}.")
+        for option, value, known in (("--negative-kind", self.kind, KINDS), ("--miner", self.miner, MINERS)):
+            if value not in known:
+                raise SettingsError(f"{option} {value!r} is unknown.{did_you_mean(value, known)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with its passages: ``position * P + row``, P passages a question, best first or as drawn."""
+
+    position: int
+    positives: list[int]
+    negatives: list[int]
+
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield pairs that use every passage at least once (see ``PAIRS``)."""
+        for i in range(max(len(self.positives), len(self.negatives))):
+            yield self.positives[i % len(self.positives)], self.negatives[i % len(self.negatives)]
+
+
+@dataclass
+class Selection:
+    """The examples of a dataset, and counts of what could not be had. ``encoder``: only for the miner of that name."""
+
+    dataset: Dataset
+    wanted: FineTuning
+    encoder: Any = None
+    counts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _orders: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def examples(self, split: str) -> Iterator[Example]:
+        """Yield a split's questions in order, without those that have no positive or no negative."""
+        positions = self.dataset.positions(split)
+        count = self.counts[split] = dict.fromkeys(
+            ("questions", "without_positive", "without_negative", "fewer_positives", "fewer_negatives", "topped_up"), 0
+        )
+        for example in self._all(positions, count):
+            if not example.positives:
+                count["without_positive"] += 1
+            elif not example.negatives:
+                count["without_negative"] += 1
+            else:
+                count["questions"] += 1
+                count["fewer_positives"] += len(example.positives) < self.wanted.positives
+                count["fewer_negatives"] += len(example.negatives) < self.wanted.negatives
+                yield example
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the manifest says. Raises ``InputError`` when no question of any split could be used."""
+        if not any(count["questions"] for count in self.counts.values()):
+            raise InputError(
+                f"No question of {' or '.join(SPLITS)} has both a passage of label {FULLY} and a negative of the kind "
+                f"{self.wanted.kind!r}: there is nothing to fine-tune on. Choose another --negative-kind."
+            )
+        made: dict[str, Any] = {**asdict(self.wanted), "splits": self.counts}
+        made["rule"] = (
+            f"positives: passages of label {FULLY} in the order of a keyed hash; negatives ({self.wanted.kind}): "
+            + {
+                "other": "passages of other questions of the split, drawn by a keyed hash",
+                "partial": f"passages of label {PARTIALLY} of the same question, in the order of a keyed hash",
+                "hard": "of the split's questions whose passage of all hints is nearest to the question, in rank order, "
+                "that passage first; then further passages of theirs in the order of a keyed hash; where these are too few "
+                "('topped_up' counts the questions), passages of other questions as for 'other'",
+            }[self.wanted.kind]
+            + ("" if self.wanted.kind == "partial" else "; never of a question that shares a valid answer")
+        )
+        if self.wanted.kind == "hard":
+            from quit.export import mining
+
+            made["miner_identity"] = mining.identity(self.wanted.miner, self.encoder)
+        else:
+            del made["miner"]
+        return made
+
+    def _all(self, positions: np.ndarray, count: dict[str, int]) -> Iterator[Example]:
+        dataset, wanted = self.dataset, self.wanted
+        size = len(dataset.permutations)
+        rankings = self._rankings(positions) if wanted.kind == "hard" else None
+        for start in range(0, len(positions), 128):
+            some = positions[start : start + 128]
+            for position, labels in zip(some.tolist(), dataset.labels(some), strict=True):
+                ours = self._ordered("positive", position, np.flatnonzero(labels == FULLY))[: wanted.positives]
+                if wanted.kind == "partial":
+                    rows = self._ordered("partial", position, np.flatnonzero(labels == PARTIALLY))
+                    negatives = (position * size + rows[: wanted.negatives]).tolist()
+                elif rankings is not None:
+                    negatives = self._hard(position, next(rankings))
+                    if len(negatives) < wanted.negatives:  # such as a question that shares no word with any hint
+                        more = [one for one in self._other(position, positions) if one not in negatives]
+                        count["topped_up"] += bool(more)
+                        negatives += more[: wanted.negatives - len(negatives)]
+                else:
+                    negatives = self._other(position, positions)
+                yield Example(position, (position * size + ours).tolist(), negatives)
+
+    def _ordered(self, purpose: str, position: int, rows: np.ndarray) -> np.ndarray:
+        drawn = keyed_draws(self._key(purpose, position), len(self.dataset.permutations))
+        return rows[np.argsort(drawn[rows], kind="stable")]
+
+    def _other(self, position: int, positions: np.ndarray) -> list[int]:
+        size, wanted = len(self.dataset.permutations), self.wanted.negatives
+        barred = self._sharing(position)
+        allowed = len(positions) - sum(self.dataset.split_names[one] == self._split(position) for one in barred)
+        if allowed * size <= wanted:
+            return [one * size + row for one in positions.tolist() if one not in barred for row in range(size)]
+        key, start = self._key("other", position), 0
+        found: dict[int, None] = {}
+        while len(found) < wanted:
+            drawn = (keyed_draws(key, 2 * MOST, start) % np.uint64(len(positions) * size)).astype(np.int64)
+            start += 2 * MOST
+            for place, row in zip((drawn // size).tolist(), (drawn % size).tolist(), strict=True):
+                if (other := int(positions[place])) not in barred:
+                    found[other * size + row] = None
+        return list(found)[:wanted]
+
+    def _hard(self, position: int, ranking: np.ndarray) -> list[int]:
+        size, wanted = len(self.dataset.permutations), self.wanted.negatives
+        barred = self._sharing(position)
+        nearest = [one for one in ranking.tolist() if one not in barred][:wanted]
+        made = [one * size + self.full_row for one in nearest]
+        turns = range(size - 1)
+        further = (one * size + int(self._further(one)[turn]) for turn in turns for one in nearest)
+        return made + list(islice(further, wanted - len(made)))
+
+    def _further(self, position: int) -> np.ndarray:
+        """Return the rows of a question's other passages, in the order in which they become hard negatives."""
+        if position not in self._orders:
+            rows = np.delete(np.arange(len(self.dataset.permutations)), self.full_row)
+            self._orders[position] = self._ordered("hard", position, rows).astype(np.int32)
+        return self._orders[position]
+
+    def _rankings(self, positions: np.ndarray) -> Iterator[np.ndarray]:
+        from quit.export.mining import nearest_questions
+
+        asked = [self.dataset.questions[position] for position in positions]
+        documents = [" ".join(hints) for hints in self.dataset.hint_lists(positions)]
+        for rows in nearest_questions(self.wanted.miner, asked, documents, self.encoder):
+            yield positions[rows]
+
+    @cached_property
+    def full_row(self) -> int:
+        """The row of the passage of all hints in rank order."""
+        one = self.dataset.permutations
+        return one.permutation.index("".join(map(str, range(one.n)))).as_py()
+
+    @cached_property
+    def _keys(self) -> list[list[str]]:
+        return [sorted({normalize_answer(one) for one in given} - {""}) for given in self.dataset.valid_answers]
+
+    @cached_property
+    def _owners(self) -> dict[str, set[int]]:
+        made: dict[str, set[int]] = {}
+        for position, keys in enumerate(self._keys):
+            for key in keys:
+                made.setdefault(key, set()).add(position)
+        return made
+
+    def _sharing(self, position: int) -> set[int]:
+        """Return the questions, of any split, that share a valid answer with this one, and itself."""
+        return {position}.union(*(self._owners[key] for key in self._keys[position]))
+
+    def _split(self, position: int) -> str:
+        return self.dataset.split_names[position]
+
+    def _key(self, purpose: str, position: int) -> int:
+        text = f"{purpose}\x1f{self.dataset.ids[position]}"
+        digest = hashlib.blake2b(text.encode(), key=self.wanted.seed.encode()[:64], digest_size=8).digest()
+        return int.from_bytes(digest, "big")
+
+
+def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:
+    """Return draws ``start`` to ``start + count`` of the stream of a key: uint64, shape (count,).
+
+    SplitMix64 (Steele, Lea and Flood 2014): each draw depends on key and place alone, on every machine.
+    """
+    place = np.arange(start + 1, start + count + 1, dtype=np.uint64)
+    value = np.uint64(key) + place * np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))

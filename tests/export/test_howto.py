@@ -1,0 +1,41 @@
+"""The loading lines of docs/howto/export.md, run on exports of every format."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from quit.export import FORMATS, export
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "export.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.S)
+
+
+@pytest.fixture(scope="module")
+def exports(tables, tmp_path_factory):
+    out = tmp_path_factory.mktemp("howto")
+    export(tables, list(FORMATS), out / "exports")
+    return out
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: re.search(r"exports/([\w-]+)", block).group(1))
+def test_the_lines_load_what_was_exported(block, exports, monkeypatch):
+    for name in re.findall(r"^(?:from|import) (\w+)", block, flags=re.M):
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+    monkeypatch.chdir(exports)
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(exports / "cache"))
+    found: dict = {}
+    exec(compile(block, str(PAGE), "exec"), found)
+    if "labels" in found:
+        assert len(found["corpus"]) == 7 * 325 and set(found["labels"]["score"]) == {1, 2}
+    if "train" in found:
+        assert len(found["train"]) == 3 and len(found["train"][0]["positive_passages"]) == 10
+    if "triples" in found:
+        assert len(found["triples"]) == 30 and {len(one) for one in found["triples"]} == {3}
+
+
+def test_every_format_has_a_command_on_the_page():
+    named = set(re.findall(r"--format ([\w,-]+)", PAGE.read_text(encoding="utf-8")))
+    assert {one for names in named for one in names.split(",")} == set(FORMATS)

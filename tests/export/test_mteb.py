@@ -1,0 +1,96 @@
+import pytest
+import yaml
+
+from quit.export import export, lines, verify
+from quit.export.mteb import CONFIGS
+from quit.ids import passage_id
+
+datasets = pytest.importorskip("datasets")
+AWKWARD = {"a b\t1": "train", 'q"2%': "dev", "c-3": "test", "d\u20284": "train"}
+
+
+@pytest.fixture(scope="module")
+def awkward(release):
+    return release.make(AWKWARD)
+
+
+@pytest.fixture(scope="module")
+def folder(awkward, tmp_path_factory):
+    out = tmp_path_factory.mktemp("mteb")
+    export(awkward, ["mteb"], out)
+    return out / "mteb"
+
+
+@pytest.fixture(scope="module")
+def loaded(folder, tmp_path_factory):
+    cache = str(tmp_path_factory.mktemp("cache"))
+    return {config: datasets.load_dataset(str(folder), config, cache_dir=cache) for config in CONFIGS}
+
+
+def test_configs_splits_and_columns_are_the_convention(folder, loaded):
+    assert {config: list(found) for config, found in loaded.items()} == {
+        "corpus": ["corpus"], "queries": ["queries"], "default": ["train", "dev", "test"]
+    }  # fmt: skip
+    for config, found in loaded.items():
+        for split in found.values():
+            assert split.features.arrow_schema.remove_metadata() == CONFIGS[config]
+
+
+def test_the_default_config_is_the_qrels(folder, tmp_path):
+    found = datasets.load_dataset(str(folder), split="test", cache_dir=str(tmp_path))
+    assert found.column_names == ["query-id", "corpus-id", "score"]
+
+
+def test_rows_are_the_tables(loaded, awkward):
+    hints: dict[str, list[str]] = {}
+    for row in sorted(awkward.ranked_hints.to_pylist(), key=lambda row: row["rank"]):
+        if row["selected"]:
+            hints.setdefault(row["question_id"], []).append(row["hint"])
+    texts, labels = {}, {split: [] for split in ("train", "dev", "test")}
+    for row in awkward.labels.to_pylist():
+        name = passage_id(row["question_id"], row["permutation"])
+        texts[name] = " ".join(hints[row["question_id"]][int(one)] for one in row["permutation"])
+        labels[AWKWARD[row["question_id"]]].append((row["question_id"], name, row["label"]))
+    corpus = loaded["corpus"]["corpus"].to_list()
+    assert {row["_id"]: row["text"] for row in corpus} == texts and len(corpus) == len(texts)
+    assert {row["title"] for row in corpus} == {""}
+    assert {row["_id"]: row["text"] for row in loaded["queries"]["queries"].to_list()} == {
+        row["question_id"]: row["question"] for row in awkward.questions.to_pylist()
+    }
+    for split, expected in labels.items():
+        assert [tuple(row.values()) for row in loaded["default"][split].to_list()] == expected
+
+
+def test_loaded_as_mteb_loads_a_retrieval_task(folder, tmp_path):
+    """Its steps: the qrels of a split, then ``corpus`` and ``queries`` from that split or else from their only one."""
+
+    def only(config, split):
+        names = datasets.get_dataset_split_names(str(folder), config)
+        chosen = split if split in names else names[0]
+        assert split in names or len(names) == 1
+        return datasets.load_dataset(str(folder), config, split=chosen, cache_dir=str(tmp_path))
+
+    qrels = only("default", "test")
+    corpus, queries = only("corpus", "test"), only("queries", "test")
+    assert set(qrels["corpus-id"]) <= set(corpus["_id"]) and set(qrels["query-id"]) == {"c-3"} <= set(queries["_id"])
+
+
+def test_several_shards_load_as_one(awkward, loaded, tmp_path, monkeypatch):
+    monkeypatch.setattr("quit.export.mteb.QUESTIONS_A_SHARD", 3)
+    monkeypatch.setattr(lines, "ROWS_A_RANGE", 400)
+    export(awkward, ["mteb"], tmp_path)
+    assert len(list((tmp_path / "mteb" / "corpus").iterdir())) == 2
+    again = datasets.load_dataset(str(tmp_path / "mteb"), "corpus", cache_dir=str(tmp_path / "cache"))
+    assert again["corpus"].to_list() == loaded["corpus"]["corpus"].to_list()
+
+
+def test_the_card_and_the_manifest(folder, release, tmp_path):
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    header = yaml.safe_load(text.split("---\n")[1])
+    assert header["license"] == ["cc-by-4.0", "mit"] and "mteb" in header["tags"]
+    assert "Warning: embedded readers" in text and "mozafari2026inferential" in text
+    assert verify(folder).facts["rows"]["default"] == {"train": 650, "dev": 325, "test": 325}
+    export(release.make({"q1": "train"}), ["mteb"], tmp_path)
+    assert verify(tmp_path / "mteb").facts["empty_splits"] == ["dev", "test"]
+    found = datasets.load_dataset(str(tmp_path / "mteb"), "default", cache_dir=str(tmp_path / "cache"))
+    assert list(found) == ["train"]
