@@ -48,7 +48,7 @@ def apply_reviews(pipeline: Pipeline, withdraw: bool = False) -> ApplyReport:
                     f"quit build -w {workspace.path}"
                 )
         store.set_applied([] if withdraw else store.parts)
-        updated = Pipeline(workspace, pipeline.settings, pipeline.sources, pipeline.models)
+        updated = Pipeline(workspace, pipeline.settings, pipeline.sources, models=pipeline.models)
         ran = updated.fingerprints != state
         if not updated.reviews_applied:
             workspace.set_current({run.key: updated.fingerprints[run.key] for run in base})
