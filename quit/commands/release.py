@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.errors import SettingsError
+from quit.errors import GateError, SettingsError
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
 
@@ -133,7 +133,7 @@ def check(
     Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
     """
     from quit.pipeline import last_build
-    from quit.release.create import GateError, subject_of, subject_of_release
+    from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers
     from quit.release.release import verify as verify_release

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from quit.errors import InputError, QuitError, SettingsError, WorkspaceError
+from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.evaluate.statistics import statistics
 from quit.export.workspace import provenance_of, readers_of
 from quit.ids import content_hash
@@ -42,21 +42,6 @@ from quit.workspace import Workspace, write_json, writing
 MADE_BY = "QUIT builder"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SIMILARITY_DIGITS = 3  # an estimate with a standard error of about 0.01; further digits depend on the machine
-
-
-class GateError(QuitError):
-    """A release was refused by its gates: fix what they name, or waive them with a reason. ``results``: all of them."""
-
-    exit_code = 8
-
-    def __init__(self, results: Sequence[GateResult]) -> None:
-        failed = [result for result in results if result.state == "failed"]
-        told = "; ".join(f"{one.gate} ({one.violations}, such as {one.examples[0]})" for one in failed)
-        super().__init__(
-            f"The release was refused by {len(failed)} gate{'s' * (len(failed) > 1)}: {told}. See: quit release check. "
-            "Where it must be so: --waive GATE='reason', which is published with the data."
-        )
-        self.results = tuple(results)
 
 
 @dataclass(frozen=True)
@@ -103,7 +88,7 @@ def create(
             raise WorkspaceError(f"{damaged[0]} was changed or is missing. Delete its folder and build again.")
         results = check(subject, waivers)
         if any(result.state == "failed" for result in results):
-            raise GateError(results)
+            raise GateError(_refusal(results))
         with writing(target), _partial(target) as folder:
             facts = _write(folder, subject, workspace, pipeline, name, results, encoder)
             if is_release(target):
@@ -128,6 +113,15 @@ def subject_of_release(release: Release, settings: Mapping[str, Any] | None = No
         }
     )
     return Subject(release.files, release.readers, made)
+
+
+def _refusal(results: Sequence[GateResult]) -> str:
+    failed = [result for result in results if result.state == "failed"]
+    told = "; ".join(f"{one.gate} ({one.violations}, such as {one.examples[0]})" for one in failed)
+    return (
+        f"The release was refused by {len(failed)} gate{'s' * (len(failed) > 1)}: {told}. See: quit release check. "
+        "Where it must be so: --waive GATE='reason', which is published with the data."
+    )
 
 
 def _check_target(target: Path) -> None:

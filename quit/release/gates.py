@@ -229,12 +229,12 @@ def _unjudged_answer(subject: Subject) -> list[str]:
         for name in names:
             reader = connection.execute(
                 f"SELECT DISTINCT question_id, answer FROM {subject.files.sql(name)} SEMI JOIN ours USING (question_id)"
-                f" WHERE answer <> '{NO_ANSWER}' ORDER BY 1, 2"
+                f" WHERE answer <> '{NO_ANSWER}'"
             )
             while rows := reader.fetchmany(50_000):
                 for question, answer in rows:
                     if (key := (question, normalize_answer(answer))) not in known:
-                        missing.setdefault(key, answer)
+                        missing[key] = min(missing.get(key, answer), answer)
     return [f"{question}: {answer!r} has no verdict" for (question, _), answer in sorted(missing.items())]
 
 

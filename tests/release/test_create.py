@@ -14,12 +14,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
 from quit.export.release import export_tables_of_release
 from quit.export.workspace import export_tables_of
 from quit.pipeline import last_build
-from quit.release.create import GateError, create, subject_of, subject_of_release
+from quit.release.create import create, subject_of, subject_of_release
 from quit.release.diff import diff
 from quit.release.gates import check
 from quit.release.release import Release, releases_of, verify
