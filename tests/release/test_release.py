@@ -130,3 +130,25 @@ def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:
         "01": {"one": "Picasso", "two": "NO ANSWER"},
         "10": {"one": "Wrong", "two": "NO ANSWER"},
     }
+
+
+def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> None:
+    from quit.pipeline import Pipeline
+    from quit.settings import load
+    from quit.sources import parse_source
+    from quit.workspace import Workspace
+    from tests.conftest import STARTER
+
+    other = small.rows()
+    other["splits"][1]["split"] = "test"
+    for name, made in (("a", small.rows()), ("b", small.rows()), ("c", other)):
+        small.freeze(tmp_path / name, made)
+
+    def fingerprints(pinned: Path | None) -> dict[str, str]:
+        settings = load("embedded", [f"split.pinned={pinned}"] if pinned else []).settings
+        source = parse_source(f"jsonl:{STARTER}")
+        return Pipeline(Workspace(tmp_path / "W"), settings, [source]).fingerprints
+
+    free, a, b, c = (fingerprints(tmp_path / name if name else None) for name in (None, "a", "b", "c"))
+    assert a == b and a["probe"] == c["probe"] == free["probe"]
+    assert len({free["split"], a["split"], c["split"]}) == 3
