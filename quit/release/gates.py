@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -223,19 +223,27 @@ def _unjudged_answer(subject: Subject) -> list[str]:
         for question, key, correct in zip(*judged.to_pydict().values(), strict=True)
         if correct is not None
     }
-    names = [f"answers/{info.name}" for info in subject.readers if subject.files.parts.get(f"answers/{info.name}")]
     missing: dict[tuple[str, str], str] = {}
-    with subject.connect() as connection:
-        for name in names:
-            reader = connection.execute(
-                f"SELECT DISTINCT question_id, answer FROM {subject.files.sql(name)} SEMI JOIN ours USING (question_id)"
-                f" WHERE answer <> '{NO_ANSWER}'"
-            )
-            while rows := reader.fetchmany(50_000):
-                for question, answer in rows:
-                    if (key := (question, normalize_answer(answer))) not in known:
-                        missing[key] = min(missing.get(key, answer), answer)
+    for info in subject.readers:
+        for question, answer in _distinct(subject.files, f"answers/{info.name}"):
+            if answer != NO_ANSWER and (key := (question, normalize_answer(answer))) not in known:
+                missing[key] = min(missing.get(key, answer), answer)
     return [f"{question}: {answer!r} has no verdict" for (question, _), answer in sorted(missing.items())]
+
+
+def _distinct(files: TableFiles, name: str) -> Iterator[tuple[str, str]]:
+    """Yield each question's distinct answers (one on the border of two pieces twice); Python sees distinct ones only."""
+    columns = ["question_id", "answer"]
+    for rows in files.batches(name, columns, columns):
+        question, answer = (pa.concat_arrays(rows[column].unify_dictionaries().chunks) for column in columns)
+        size = len(answer.dictionary)
+        pairs = question.indices.to_numpy().astype(np.int64) * size + answer.indices.to_numpy()
+        found = np.unique(pairs)
+        yield from zip(
+            question.dictionary.take(pa.array(found // size)).to_pylist(),
+            answer.dictionary.take(pa.array(found % size)).to_pylist(),
+            strict=True,
+        )
 
 
 def _label_mismatch(subject: Subject) -> list[str]:

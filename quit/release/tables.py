@@ -72,14 +72,19 @@ class TableFiles:
             pieces.append(self._ours(name, rows).select(wanted))
         return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in wanted]).empty_table()
 
-    def batches(self, name: str, columns: Sequence[str] | None = None, rows: int = ROWS_A_GROUP) -> Iterator[pa.Table]:
-        """Yield a table in pieces of at most ``rows`` rows; one without rows yields nothing."""
+    def batches(
+        self, name: str, columns: Sequence[str] | None = None, dictionary: Sequence[str] = ()
+    ) -> Iterator[pa.Table]:
+        """Yield a table, or some of its columns, in pieces of bounded size; those in ``dictionary`` stay dictionary-encoded.
+
+        A table without rows yields nothing. Raises ``InputError`` for a file that cannot be read.
+        """
         wanted = list(columns or contract(name).schema.names)
         read = wanted if not self._filters(name) or "question_id" in wanted else [*wanted, "question_id"]
         for path in self.parts.get(name, ()):
             try:
-                with pq.ParquetFile(path) as file:
-                    for batch in file.iter_batches(rows, columns=read):
+                with pq.ParquetFile(path, read_dictionary=list(dictionary)) as file:
+                    for batch in file.iter_batches(ROWS_A_GROUP, columns=read):
                         made = self._ours(name, pa.Table.from_batches([batch])).select(wanted)
                         if len(made):
                             yield made
