@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
-from quit.commands import review
+from quit.commands import release, review
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
 from quit.commands.overrides import override
@@ -138,6 +138,9 @@ def show(
 @app.command()
 def export(
     workspace: WorkspaceOption = Path("workspace"),
+    release_: Annotated[
+        Path | None, typer.Option("--release", help="Folder of a release to export, instead of the workspace's tables.")
+    ] = None,
     format_: Annotated[
         str, typer.Option("--format", "-f", help="Formats, separated by commas.")
     ] = "huggingface,release-json",
@@ -166,19 +169,24 @@ def export(
 
     Formats: huggingface, release-json, beir, trec, pyserini, mteb, tevatron, colbert, monot5.
 
-    Example: `quit export -w W --format huggingface,release-json --out DIR`
+    Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out DIR`
     """
     from quit.console import print_exports
     from quit.export import FineTuning
     from quit.export import export as export_tables
+    from quit.export.release import export_tables_of_release
     from quit.export.workspace import export_tables_of
     from quit.models.factory import Models
+    from quit.settings import Settings
     from quit.workspace import Workspace
 
     chosen = FineTuning(positives, negatives, negative_kind, miner, seed)
-    opened = Workspace.open(workspace)
-    pipeline = _pipeline_of(opened, needed=True)
-    tables = export_tables_of(opened, pipeline)
+    if release_ is not None:
+        tables, settings = export_tables_of_release(release_), Settings()
+    else:
+        opened = Workspace.open(workspace)
+        pipeline = _pipeline_of(opened, needed=True)
+        tables, settings = export_tables_of(opened, pipeline), pipeline.settings
     formats = [name.strip() for name in format_.split(",") if name.strip()]
     encoding = "huggingface" in formats or (negative_kind, miner) == ("hard", "encoder")
     made = export_tables(
@@ -187,7 +195,7 @@ def export(
         out,
         paper_keys=paper_keys,
         overwrite=overwrite,
-        encoder=Models(pipeline.settings).encoder if encoding else None,
+        encoder=Models(settings).encoder if encoding else None,
         fine_tuning=chosen,
     )
     if as_json:
@@ -286,6 +294,7 @@ def plan(
 app.add_typer(override, name="override")
 
 app.add_typer(review.app, name="review")
+app.add_typer(release.app, name="release")
 evaluate = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
 app.add_typer(evaluate, name="evaluate")
 

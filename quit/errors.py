@@ -46,6 +46,12 @@ class WorkspaceError(QuitError):
     exit_code = 7
 
 
+class GateError(QuitError):
+    """A release was refused by its quality gates: fix what they name, or waive them with a reason."""
+
+    exit_code = 8
+
+
 def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str:
     """Return ``" Did you mean 'x'?"`` for the nearest known name, else the list of what is known."""
     near = get_close_matches(name, known, n=1, cutoff=0.5)

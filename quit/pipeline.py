@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from quit.construct.collect import collect
+from quit.construct.split import read_pins
 from quit.errors import InputError, SettingsError
 from quit.ids import content_hash
 from quit.models.factory import Models, identities, reader_identity
@@ -280,6 +281,8 @@ class Pipeline:
                 value = value[step]
             if isinstance(value, dict):
                 value = {key: one for key, one in value.items() if f"{section}.{key}" not in PLACES}
+            if section == "split" and value["pinned"]:
+                value["pinned"] = content_hash("pins", read_pins(value["pinned"]))  # what it says, not where it lies
             found[section] = value
         return found
 

@@ -7,12 +7,14 @@ as earlier questions are pinned.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import schemas
 from quit.errors import InputError
@@ -41,7 +43,7 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
     rows.sort(key=lambda row: (row["pinned"] is None, row["draw"], row["question_id"]))
     _assign(rows, settings)
     reasons = {row["question_id"]: ("not_sampled", _not_sampled(row, settings)) for row in rows if row["split"] is None}
-    for loser, other in _near_identical(rows, settings.near_duplicate):
+    for loser, other in near_identical(rows, settings.near_duplicate):
         reasons[loser["question_id"]] = (
             "near_duplicate_across_splits",
             f"near-identical to {other['question_id']} in {other['split']}; {loser['split']} gives way",
@@ -82,8 +84,12 @@ def _not_sampled(row: dict, settings: Split) -> str:
     return f"parametrically answerable, but not among those drawn for train ({rule})"
 
 
-def _near_identical(rows: list[dict], threshold: float) -> list[tuple[dict, dict]]:
-    """Return (the one to leave out, the other) for near-identical questions on both sides of train | dev, test."""
+def near_identical(rows: list[dict], threshold: float) -> list[tuple[dict, dict]]:
+    """Return (the one to leave out, the other) for near-identical questions on both sides of train | dev, test.
+
+    ``rows``: dicts with question, split (None: in none) and pinned; ``threshold``: Jaccard index of their words, 0 to 1. The one of
+    train is left out, unless it alone is pinned.
+    """
     placed = [(row, _content_words(row["question"])) for row in rows if row["split"]]
     by_word: dict[str, list[int]] = {}
     for index, (_, words) in enumerate(placed):
@@ -110,9 +116,14 @@ def _content_words(question: str) -> frozenset[str]:
 
 
 def read_pins(path: str | None) -> dict[str, str]:
-    """Return content_key -> split from a JSONL file of an earlier release. Raises :class:`InputError` for a bad line."""
+    """Return content_key -> split of an earlier release: its folder, or a JSONL file of both.
+
+    Raises :class:`InputError` for a bad line, or a folder whose tables are missing or were changed since.
+    """
     if path is None:
         return {}
+    if Path(path).is_dir():
+        return _pins_of_release(Path(path))
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -130,3 +141,19 @@ def read_pins(path: str | None) -> dict[str, str]:
             raise InputError(f"{path}, line {number}: split is {place!r}; it must be train, dev or test.")
         pins[key] = place
     return pins
+
+
+def _pins_of_release(folder: Path) -> dict[str, str]:
+    """Return content_key -> split from a release's two tables, after comparing them with their checksums."""
+    try:
+        entries = json.loads((folder / "release.json").read_text(encoding="utf-8"))["content"]["tables"]
+        tables = {}
+        for name, columns in (("splits", ["question_id", "split"]), ("questions", ["question_id", "content_key"])):
+            file = folder / entries[name]["file"]
+            if hashlib.sha256(file.read_bytes()).hexdigest() != entries[name]["sha256"]:
+                raise InputError(f"split.pinned: {file} was changed since it was released (its checksum differs).")
+            tables[name] = pq.read_table(file, columns=columns, partitioning=None).to_pylist()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"split.pinned: {folder} is no whole release: {error!r}.") from error
+    place = {row["question_id"]: row["split"] for row in tables["splits"]}
+    return {row["content_key"]: place[row["question_id"]] for row in tables["questions"] if row["question_id"] in place}

@@ -255,6 +255,8 @@ def _provenance(tables: ExportTables) -> str:
     lines = [f"- Release fingerprint: `{tables.fingerprint}`"]
     if given.get("release"):
         lines.append(f"- Release: {given['release']}")
+    if given.get("content_id"):
+        lines.append(f"- Content id: `{given['content_id']}`")
     if given.get("program_version"):
         lines.append(f"- Made by QUIT builder {given['program_version']}")
     for title in ("fingerprints", "settings"):
@@ -291,6 +293,11 @@ def _limits(tables: ExportTables, figures: Statistics, unjudged: int) -> str:
     ]
     if tables.embedded:
         lines.append("- Made with embedded readers: see the warning at the top.")
+    lines += [
+        f"- **Quality gate `{one['gate']}` was waived**: {_cell(one['waiver'])} ({one['violations']:,} violations, such as "
+        f"{_cell(one['examples'][0])}). {one['why']}"
+        for one in tables.provenance.get("waivers") or []
+    ]
     if unjudged:
         lines.append(f"- {unjudged:,} answers have no verdict (`answers.correct` is null); they count as not correct.")
     if figures.contained:

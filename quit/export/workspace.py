@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from quit import __version__
 from quit.errors import WorkspaceError
 from quit.export.dataset import ExportTables, ReaderInfo
@@ -28,14 +30,40 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
 
     Raises :class:`WorkspaceError` when a stage is not complete or belongs to other sources or settings.
     """
+    check_finished(workspace, pipeline)
+    return ExportTables(
+        **{name: workspace.read(name) for name in _NEEDED},
+        answers={
+            reader.name: workspace.read("answers", runs=[f"read:{reader.name}"]) for reader in pipeline.settings.readers
+        },
+        readers=readers_of(pipeline),
+        provenance=provenance_of(workspace, pipeline),
+        embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
+    )
+
+
+def check_finished(workspace: Workspace, pipeline: Pipeline) -> None:
+    """Raise :class:`WorkspaceError` unless every stage is complete and belongs to these sources and settings."""
     current = workspace.current()
     for run in pipeline.runs:
         if run.key not in current or workspace.state[run.key] != pipeline.fingerprints[run.key]:
             raise WorkspaceError(
                 f"The stage {run.key!r} of {workspace.path} is not finished. Run: quit build -w {workspace.path}"
             )
+
+
+def readers_of(pipeline: Pipeline) -> tuple[ReaderInfo, ...]:
+    """Return the readers in profile order."""
+    return tuple(
+        ReaderInfo(reader.name, reader.role, reader_identity(reader, pipeline.settings), reader.kind)
+        for reader in pipeline.settings.readers
+    )
+
+
+def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
+    """Return settings, fingerprints, sources and program version of a finished build: nothing of machines or people."""
     sources = []
-    for fact in current["collect"][1]["sources"]:
+    for fact in workspace.current()["collect"][1]["sources"]:
         source = SOURCES[fact["kind"]]
         sources.append(
             {
@@ -52,20 +80,9 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
     settings["review"] = {
         name: settings["review"][name] for name in ("splits", "adjudication", "minimum", "removing_flags")
     }
-    return ExportTables(
-        **{name: workspace.read(name) for name in _NEEDED},
-        answers={
-            reader.name: workspace.read("answers", runs=[f"read:{reader.name}"]) for reader in pipeline.settings.readers
-        },
-        readers=tuple(
-            ReaderInfo(reader.name, reader.role, reader_identity(reader, pipeline.settings), reader.kind)
-            for reader in pipeline.settings.readers
-        ),
-        provenance={
-            "settings": settings,
-            "fingerprints": dict(workspace.state),
-            "sources": sources,
-            "program_version": __version__,
-        },
-        embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
-    )
+    return {
+        "settings": settings,
+        "fingerprints": dict(workspace.state),
+        "sources": sources,
+        "program_version": __version__,
+    }

@@ -18,6 +18,7 @@ from quit.settings.construction import (
 )
 from quit.settings.loading import PROFILES, Loaded, flatten, load, parse, profile_names
 from quit.settings.models import Judge, LanguageModel, Models, ReaderSettings, ServerSettings
+from quit.settings.release import Release
 from quit.settings.review import Review
 from quit.settings.section import Section
 from quit.settings.settings import Settings
@@ -37,6 +38,7 @@ __all__ = [
     "Probe",
     "QuestionType",
     "ReaderSettings",
+    "Release",
     "Review",
     "Run",
     "Section",

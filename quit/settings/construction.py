@@ -127,7 +127,7 @@ class Split(Section):
     )
     pinned: str | None = Field(
         None,
-        description="JSONL file of {content_key, split} from an earlier release: those questions keep their split.",
+        description="Folder of an earlier release, or a JSONL file of {content_key, split}: those questions keep their split.",
     )
 
 

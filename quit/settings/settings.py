@@ -19,6 +19,7 @@ from quit.settings.construction import (
     Split,
 )
 from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
+from quit.settings.release import Release
 from quit.settings.review import Review
 from quit.settings.section import Section
 
@@ -39,6 +40,7 @@ class Settings(Section):
     readers: tuple[ReaderSettings, ...] = ()
     servers: tuple[ServerSettings, ...] = ()
     review: Review = Review()
+    release: Release = Release()
     run: Run = Run()
 
     @model_validator(mode="after")

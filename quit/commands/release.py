@@ -1,0 +1,207 @@
+"""``quit release``: freeze a version of the dataset, check it, verify it, compare two."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.errors import GateError, SettingsError
+
+app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
+
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+WaiveOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--waive",
+        help="GATE=REASON: let a failed gate pass; the reason is published with the data. Repeat for several.",
+    ),
+]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a release setting for this command: release.human_coverage=0.9."),
+]
+PathArgument = Annotated[Path, typer.Argument(help="Folder of a release, such as workspace/releases/v1.")]
+
+
+@app.command()
+def create(
+    workspace: WorkspaceOption = Path("workspace"),
+    name: Annotated[str, typer.Option("--name", "-n", help="Name of the version, such as v1.")] = ...,  # type: ignore[assignment]
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of the release; WORKSPACE/releases/NAME if not given.")
+    ] = None,
+    waive: WaiveOption = None,
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Freeze the current tables as a release, if every gate is passed or waived.
+
+    The same workspace gives the same bytes and the same content id. A release is never changed: an existing name with other content is
+    refused.
+
+    Example: `quit release create -w W --name v1`
+    """
+    from quit.models.factory import Models
+    from quit.pipeline import last_build
+    from quit.release.create import create as freeze
+    from quit.release.gates import parse_waivers
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    pipeline = last_build(opened)
+    made = freeze(
+        opened,
+        pipeline,
+        name,
+        out,
+        waivers=parse_waivers(waive or ()),
+        settings=_settings(pipeline.settings, set_),
+        encoder=Models(pipeline.settings).encoder,
+    )
+    release = made.release
+    if as_json:
+        _print_json({"path": str(release.path), "content_id": release.content_id, "new": made.new})
+        return
+    if made.new:
+        typer.echo(f"{release.path}: release {release.name}, content id {release.content_id}")
+    else:
+        typer.echo(f"{release.path} already holds this release (content id {release.content_id}): nothing to do.")
+
+
+@app.command()
+def verify(path: PathArgument, as_json: JsonOption = False) -> None:
+    """Recompute every checksum and the content id; name each file that is not what was frozen."""
+    from quit.release.release import verify as verify_release
+
+    release = verify_release(path)
+    if as_json:
+        _print_json({"path": str(path), "name": release.name, "content_id": release.content_id, "verified": True})
+    else:
+        files = len(release.content["tables"])
+        typer.echo(
+            f"{path}: release {release.name} is what was frozen ({files} tables, content id {release.content_id})"
+        )
+
+
+@app.command("list")
+def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
+    """List the releases in a workspace."""
+    from quit.release.create import list_rows
+    from quit.release.release import releases_of
+    from quit.workspace import Workspace
+
+    rows = list_rows(releases_of(Workspace.open(workspace)))
+    if as_json:
+        _print_json(rows)
+        return
+    for row in rows:
+        counts = ", ".join(f"{count} {split}" for split, count in row["questions"].items() if split != "all")
+        waived = f"; waived: {', '.join(row['waived'])}" if row["waived"] else ""
+        typer.echo(f"{row['name']}  {row['content_id'][:12]}  {row['questions']['all']} questions ({counts}){waived}")
+    if not rows:
+        typer.echo("There is no release yet: quit release create")
+
+
+@app.command()
+def show(path: PathArgument, as_json: JsonOption = False) -> None:
+    """Show what a release says of itself: counts, statistics, sources, readers, reviews, gates."""
+    from quit.release.release import open_release
+    from quit.release.show import lines
+
+    release = open_release(path)
+    if as_json:
+        _print_json(release.facts)
+    else:
+        typer.echo("\n".join(lines(release)))
+
+
+@app.command()
+def check(
+    path: Annotated[Path | None, typer.Argument(help="Folder of a release; the workspace if not given.")] = None,
+    workspace: WorkspaceOption = Path("workspace"),
+    waive: WaiveOption = None,
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which quality gates a workspace (or a release) passes; exits with 8 when one fails.
+
+    Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
+    """
+    from quit.pipeline import last_build
+    from quit.release.create import subject_of, subject_of_release
+    from quit.release.gates import check as check_gates
+    from quit.release.gates import parse_waivers
+    from quit.release.release import verify as verify_release
+    from quit.workspace import Workspace
+
+    waivers = parse_waivers(waive or ())
+    if path is not None:
+        release = verify_release(path)
+        earlier = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
+        results = check_gates(subject_of_release(release, _overrides(set_)), {**earlier, **waivers})
+    else:
+        opened = Workspace.open(workspace)
+        pipeline = last_build(opened)
+        results = check_gates(subject_of(opened, pipeline, _settings(pipeline.settings, set_)), waivers)
+    if as_json:
+        _print_json([result.to_dict() for result in results])
+    else:
+        for result in results:
+            typer.echo(f"{result.state:7} {result.gate}")
+            if result.state != "passed":
+                reason = (
+                    f"Waived: {result.waiver}" if result.waiver else f"{result.violations} violations. {result.why}"
+                )
+                typer.echo("\n".join(f"          {line}" for line in (reason, *result.examples)))
+    if any(result.state == "failed" for result in results):
+        raise typer.Exit(GateError.exit_code)
+
+
+@app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(help="Folder of the earlier release.")],
+    after: Annotated[Path, typer.Argument(help="Folder of the later release.")],
+    as_json: JsonOption = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a changelog (the default).")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Rows a list in Markdown; 0 for all.")] = 50,
+) -> None:
+    """Say which questions, labels and valid answers changed between two releases, and why.
+
+    Example: `quit release diff W/releases/v1 W/releases/v2 > changes.md`
+    """
+    from quit.release.diff import diff as compare
+    from quit.release.show import changelog
+
+    if as_json and markdown:
+        raise SettingsError("Name one of --json and --markdown.")
+    made = compare(before, after)
+    if as_json:
+        _print_json(made.to_dict())
+    else:
+        typer.echo(changelog(made, limit))
+
+
+def _overrides(texts: list[str] | None) -> dict[str, Any]:
+    from quit.settings import load
+
+    for text in texts or ():
+        if not text.strip().startswith("release."):
+            raise SettingsError(
+                f"--set {text!r}: only release settings can change here; for others run quit build again."
+            )
+    section = load("embedded", texts or ()).settings.release
+    given = {text.partition("=")[0].strip().removeprefix("release.") for text in texts or ()}
+    return {name: value for name, value in section.model_dump().items() if name in given}
+
+
+def _settings(settings: Any, texts: list[str] | None) -> Any:
+    return settings.model_copy(update={"release": settings.release.model_copy(update=_overrides(texts))})
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

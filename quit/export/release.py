@@ -1,0 +1,59 @@
+"""From a frozen release to what an export is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from quit.export.dataset import ExportTables, ReaderInfo
+from quit.release.release import Release, verify
+from quit.release.tables import TableFiles
+
+_SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
+
+
+def export_tables_of_release(path: str | Path) -> ExportTables:
+    """Return the tables of a release, after verifying it (a changed file must not be published).
+
+    Large tables come with their string columns dictionary-encoded. Raises ``InputError`` as ``verify`` does.
+    """
+    release = verify(path)
+    return frozen_tables(release.files, release.readers, _provenance(release))
+
+
+def frozen_tables(
+    files: TableFiles, readers: Sequence[ReaderInfo], provenance: Mapping[str, Any] | None = None
+) -> ExportTables:
+    """Return the tables of ``files``; of the large ones only the columns that exports read."""
+    keys = ["question_id", "permutation"]
+    return ExportTables(
+        **{name: files.read(name) for name in _SMALL},
+        passages=files.read("passages", keys, keys).unify_dictionaries(),
+        labels=files.read("labels", [*keys, "label"], keys).unify_dictionaries(),
+        answers={
+            info.name: files.read(f"answers/{info.name}", [*keys, "answer"], [*keys, "answer"]).unify_dictionaries()
+            for info in readers
+        },
+        readers=tuple(readers),
+        provenance=dict(provenance or {}),
+        embedded=any(info.kind == "embedded" for info in readers),
+    )
+
+
+def _provenance(release: Release) -> dict[str, Any]:
+    content = release.content
+    reviews = content["reviews"]
+    told = {
+        "release": release.name,
+        "content_id": release.content_id,
+        **{name: content[name] for name in ("settings", "fingerprints", "sources", "program_version")},
+    }
+    if reviews["reviews"]:
+        told["reviews"] = (
+            f"{reviews['reviews']:,} annotations by {len(reviews['annotators'])} people settled "
+            f"{reviews['settled']:,} verdicts and flags ({reviews['open']:,} stay open)."
+        )
+    if waived := [gate for gate in release.facts["gates"] if gate["state"] == "waived"]:
+        told["waivers"] = waived
+    return told

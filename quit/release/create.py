@@ -1,0 +1,291 @@
+"""Freeze a workspace's current tables as a release: whole or not at all, with the same bytes from the same workspace."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from quit.errors import GateError, InputError, SettingsError, WorkspaceError
+from quit.evaluate.statistics import statistics
+from quit.export.workspace import provenance_of, readers_of
+from quit.ids import content_hash
+from quit.models.language import judge_prompt, reader_prompts
+from quit.models.prompting import PromptTemplate, load_prompt
+from quit.models.protocols import Encoder
+from quit.pipeline import Pipeline
+from quit.release.gates import GateResult, Subject, check, coverage
+from quit.release.release import (
+    DESCRIPTION,
+    FOLDER,
+    LAYOUT,
+    Release,
+    checksum_of,
+    content_id_of,
+    file_checksum,
+    is_release,
+    open_release,
+    verify,
+)
+from quit.release.tables import TABLES, TableFiles, workspace_tables, write_table
+from quit.review.store import ReviewStore
+from quit.review.verdicts import decisions_hash, live_reviews
+from quit.settings import Settings, parse
+from quit.workspace import Workspace, write_json, writing
+
+MADE_BY = "QUIT builder"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_SIMILARITY_DIGITS = 3  # an estimate with a standard error of about 0.01; further digits depend on the machine
+
+
+@dataclass(frozen=True)
+class Created:
+    """What became of ``create``. ``new``: false where the same release was already there."""
+
+    release: Release
+    new: bool
+
+
+def subject_of(workspace: Workspace, pipeline: Pipeline, settings: Settings | None = None) -> Subject:
+    """Return a finished build as what gates check; ``settings``: others than the build's, for the gates alone.
+
+    Raises :class:`WorkspaceError` when a stage is not finished.
+    """
+    return Subject(workspace_tables(workspace, pipeline), readers_of(pipeline), settings or pipeline.settings)
+
+
+def create(
+    workspace: Workspace,
+    pipeline: Pipeline,
+    name: str,
+    out: Path | None = None,
+    *,
+    waivers: Mapping[str, str] | None = None,
+    settings: Settings | None = None,
+    encoder: Encoder | None = None,
+) -> Created:
+    """Freeze the current tables as the release ``name`` in the workspace, or as the folder ``out``.
+
+    ``settings``: for the gates, if not the build's. ``encoder``: measures the semantic similarity. Raises ``GateError`` when a gate is
+    neither passed nor waived; ``InputError`` when the target is anything but the same release; :class:`WorkspaceError` when a stage is not
+    finished, a part of the workspace is damaged, or the disk refuses. Nothing is left then.
+    """
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            f"{name!r} cannot name a release: use letters, digits, dots, dashes and underscores, such as v1."
+        )
+    target = Path(out) if out is not None else workspace.path / FOLDER / name
+    _check_target(target)
+    with workspace.lock(pipeline.settings.run.lock_seconds):
+        subject = subject_of(workspace, pipeline, settings)
+        if damaged := workspace.damaged():
+            raise WorkspaceError(f"{damaged[0]} was changed or is missing. Delete its folder and build again.")
+        results = check(subject, waivers)
+        if any(result.state == "failed" for result in results):
+            raise GateError(_refusal(results))
+        with writing(target), _partial(target) as folder:
+            facts = _write(folder, subject, workspace, pipeline, name, results, encoder)
+            if is_release(target):
+                return Created(_same(target, facts), False)
+            write_json(folder / DESCRIPTION, facts)
+            for path in sorted(folder.rglob("*")):
+                _sync(path)
+            os.rename(folder, target)
+            _sync(target.parent)
+    return Created(open_release(target), True)
+
+
+def subject_of_release(release: Release, settings: Mapping[str, Any] | None = None) -> Subject:
+    """Return a release as what gates check; ``settings``: other values of the section ``release``."""
+    given = release.content["settings"]
+    made = parse(
+        {
+            "convergence": {"hints": given["convergence"]["hints"]},
+            "split": {"near_duplicate": given["split"]["near_duplicate"]},
+            "review": {"splits": given["review"]["splits"]},
+            "release": {**given["release"], **(settings or {})},
+        }
+    )
+    return Subject(release.files, release.readers, made)
+
+
+def _refusal(results: Sequence[GateResult]) -> str:
+    failed = [result for result in results if result.state == "failed"]
+    told = "; ".join(f"{one.gate} ({one.violations}, such as {one.examples[0]})" for one in failed)
+    return (
+        f"The release was refused by {len(failed)} gate{'s' * (len(failed) > 1)}: {told}. See: quit release check. "
+        "Where it must be so: --waive GATE='reason', which is published with the data."
+    )
+
+
+def _check_target(target: Path) -> None:
+    if target.is_symlink() or (target.exists() and not target.is_dir()):
+        raise InputError(f"{target} exists and is not a folder: choose another place.")
+    if target.is_dir() and any(target.iterdir()) and not is_release(target):
+        raise InputError(f"{target} exists and is no release: choose another place, or remove it first.")
+
+
+def _same(target: Path, facts: Mapping[str, Any]) -> Release:
+    found = open_release(target)
+    if found.content_id != facts["content_id"] or found.name != facts["name"]:
+        raise InputError(
+            f"{target} already holds the release {found.name!r} with other content ({found.content_id[:12]}, now "
+            f"{facts['content_id'][:12]}). A release is never changed: choose another name, and compare them with quit release diff."
+        )
+    return verify(target)
+
+
+@contextmanager
+def _partial(target: Path):
+    """A hidden folder beside the target; that of a killed run is removed first. The lock on their parent ends with the process."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = target.with_name(f".{target.name}.partial")
+    handle = os.open(target.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(handle)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write(
+    folder: Path,
+    subject: Subject,
+    workspace: Workspace,
+    pipeline: Pipeline,
+    name: str,
+    results: Sequence[GateResult],
+    encoder: Encoder | None,
+) -> dict[str, Any]:
+    """Write the tables; return ``release.json``."""
+    tables = {}
+    for table in (*TABLES, *(f"answers/{info.name}" for info in subject.readers)):
+        file = f"tables/{table}.parquet"
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = write_table(path, table, subject.files.batches(table))
+        tables[table] = {"file": file, "sha256": file_checksum(path), "bytes": path.stat().st_size, "rows": rows}
+    frozen = TableFiles({table: [folder / entry["file"]] for table, entry in tables.items()})
+    provenance = provenance_of(workspace, pipeline)
+    manifests = {
+        key: manifest for key, (_, manifest) in workspace.current().items() if key in provenance["fingerprints"]
+    }
+    content = {
+        **provenance,
+        "settings": _without_places(provenance["settings"])
+        | {"release": {"human_coverage": subject.settings.release.human_coverage}},
+        "tables": tables,
+        "readers": [asdict(info) for info in subject.readers],
+        "models": {key: manifest["models"] for key, manifest in manifests.items() if manifest["models"]},
+        "prompts": _prompts(pipeline.settings),
+        "reviews": _reviews(workspace, pipeline, frozen),
+    }
+    facts = {
+        "made_by": MADE_BY,
+        "layout": LAYOUT,
+        "name": name,
+        "content_id": content_id_of(content),
+        "content": content,
+        "counts": _counts(frozen),
+        "statistics": _statistics(frozen, encoder),
+        "gates": [result.to_dict() for result in results],
+    }
+    return {**facts, "checksum": checksum_of(facts)}
+
+
+def _without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings without paths of this machine: of a place, the last part of its name stays."""
+    made = {name: dict(value) if isinstance(value, dict) else value for name, value in settings.items()}
+    for section, key in (("split", "pinned"), ("difficulty", "corpus")):
+        if made[section][key]:
+            made[section][key] = Path(made[section][key]).name
+    return made
+
+
+def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
+    """Return the prompts that language models were given: use -> name, hash and turns."""
+    used: dict[str, PromptTemplate] = {}
+    for reader in settings.readers:
+        if reader.kind != "embedded":
+            used[f"reader:{reader.name}"], used[f"probe:{reader.name}"] = reader_prompts(reader)
+    if settings.judge.kind != "equivalence":
+        used["judge"] = judge_prompt(settings.judge)
+    if settings.convergence.method == "llm":
+        used |= {name: load_prompt(name) for name in ("refers", "candidates")}
+    return {
+        use: {
+            "name": prompt.name,
+            "sha256_12": prompt.sha,
+            "text": "\n\n".join(f"### {role}\n{text}" for role, text in prompt.turns),
+        }
+        for use, prompt in used.items()
+    }
+
+
+def _reviews(workspace: Workspace, pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
+    """Return which reviews the labels rest on. People appear under a hash that is keyed by their project's private key."""
+    store = ReviewStore(workspace)
+    rows = live_reviews(store.read(store.applied)) if store.applied else None
+    used = rows.select(["review_id", "annotator", "project"]).to_pylist() if rows is not None else []
+    settled = [row for row in pipeline.decisions.to_pylist() if row["decision"] is not None] if used else []
+    return {
+        "reviews": len({row["review_id"] for row in used}),
+        "reviews_hash": content_hash(sorted({row["review_id"] for row in used})),
+        "decisions_hash": decisions_hash(pipeline.decisions) if used else None,
+        "annotators": sorted({content_hash("annotator", row["project"], row["annotator"], size=6) for row in used}),
+        "settled": len(settled),
+        "open": len(pipeline.decisions) - len(settled) if used else 0,
+        "coverage": coverage(files, pipeline.settings.review.splits),
+    }
+
+
+def _counts(files: TableFiles) -> dict[str, Any]:
+    splits = files.read("splits", ["split"])["split"].to_pylist()
+    questions = {split: splits.count(split) for split in ("train", "dev", "test")}
+    return {"questions": {**questions, "all": len(splits)}, "passages": files.rows("passages")}
+
+
+def _statistics(files: TableFiles, encoder: Encoder | None) -> dict[str, Any]:
+    keys = ["question_id", "permutation"]
+    made = statistics(
+        **{name: files.read(name) for name in ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")},
+        labels=files.read("labels", [*keys, "label"], keys),
+        encoder=encoder,
+    ).to_dict()
+    for row in made["summary"]:
+        for name in ("semantic_similarity", "similarity_error"):
+            if row[name] is not None:
+                row[name] = round(row[name], _SIMILARITY_DIGITS)
+    return made
+
+
+def list_rows(releases: Sequence[Release]) -> list[dict[str, Any]]:
+    """Return one row a release: name, content id, questions by split, waived gates."""
+    return [
+        {
+            "name": one.name,
+            "content_id": one.content_id,
+            "questions": one.facts["counts"]["questions"],
+            "passages": one.facts["counts"]["passages"],
+            "reviews": one.content["reviews"]["reviews"],
+            "waived": [gate["gate"] for gate in one.facts["gates"] if gate["state"] == "waived"],
+        }
+        for one in releases
+    ]

@@ -1,0 +1,191 @@
+"""What changed between two releases, and why, as far as the later one knows (its changelog and its rejects)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from quit.release.release import Release, verify
+from quit.settings import flatten
+from quit.settings.release import Release as ReleaseSettings
+
+_UNKNOWN = "no reason is recorded"
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Two releases compared. Lists hold rows (dicts) sorted by question.
+
+    ``added``, ``removed``: question_id, question, split, reason. ``moved``: question_id, question, before, after (splits), reason.
+    ``passages``: question_id, reason, of questions whose hints changed; their labels are not compared. ``labels``: question_id, up, down
+    (passages from 1 to 2, from 2 to 1), reasons. ``answers_added``, ``answers_removed``: question_id, answer, origin, reason, of questions
+    that are in both. ``origins``: what, before, after of settings (dotted keys), models, readers, prompts, sources and program version.
+    """
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+    same: bool
+    added: list[dict[str, Any]] = field(default_factory=list)
+    removed: list[dict[str, Any]] = field(default_factory=list)
+    moved: list[dict[str, Any]] = field(default_factory=list)
+    passages: list[dict[str, Any]] = field(default_factory=list)
+    labels: list[dict[str, Any]] = field(default_factory=list)
+    answers_added: list[dict[str, Any]] = field(default_factory=list)
+    answers_removed: list[dict[str, Any]] = field(default_factory=list)
+    origins: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def labels_up(self) -> int:
+        """Passages whose label rose from 1 to 2."""
+        return sum(row["up"] for row in self.labels)
+
+    @property
+    def labels_down(self) -> int:
+        """Passages whose label fell from 2 to 1."""
+        return sum(row["down"] for row in self.labels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-like values, with the sums."""
+        return {**asdict(self), "labels_up": self.labels_up, "labels_down": self.labels_down}
+
+
+def diff(before: str | Path, after: str | Path) -> Diff:
+    """Compare two releases, after verifying both. Raises ``InputError`` as ``verify`` does."""
+    old, new = verify(before), verify(after)
+    ends = [
+        {"name": one.name, "content_id": one.content_id, "questions": one.facts["counts"]["questions"],
+         "reviews": one.content["reviews"]["reviews"]}
+        for one in (old, new)
+    ]  # fmt: skip
+    if old.content_id == new.content_id:
+        return Diff(*ends, same=True)
+    with duckdb.connect(config={"memory_limit": f"{ReleaseSettings().memory_mb}MB"}) as connection:
+        for side, release in (("old", old), ("new", new)):
+            for name in ("splits", "questions", "ranked_hints", "labels", "valid_answers", "changes", "rejects"):
+                connection.execute(f"CREATE VIEW {side}_{name} AS SELECT * FROM {release.files.sql(name)}")
+        connection.execute(_HINTS)
+        return Diff(
+            *ends,
+            same=False,
+            added=_rows(connection, _ADDED),
+            removed=_rows(connection, _REMOVED),
+            moved=[{**row, "reason": _moved(row)} for row in _rows(connection, _MOVED)],
+            passages=_rows(connection, _PASSAGES),
+            labels=_rows(connection, _LABELS),
+            answers_added=_rows(connection, _answers("new", "old", "answer_added")),
+            answers_removed=_rows(connection, _answers("old", "new", "answer_removed")),
+            origins=_origins(old, new),
+        )
+
+
+_HINTS = """
+    CREATE TABLE rehinted AS
+    WITH o AS (SELECT question_id, list(hint ORDER BY rank) AS hints FROM old_ranked_hints WHERE selected GROUP BY 1),
+         n AS (SELECT question_id, list(hint ORDER BY rank) AS hints FROM new_ranked_hints WHERE selected GROUP BY 1)
+    SELECT question_id FROM o JOIN n USING (question_id) WHERE o.hints <> n.hints
+"""
+_LEFT_OUT = """
+    (SELECT question_id, string_agg(DISTINCT stage || ': ' || reason || ' (' || detail || ')', '; ' ORDER BY
+        stage || ': ' || reason || ' (' || detail || ')') AS reason
+     FROM {side}_rejects WHERE kind = 'question' AND question_id IS NOT NULL GROUP BY 1)
+"""
+_ADDED = f"""
+    SELECT s.question_id, q.question, s.split, coalesce('was left out by ' || r.reason, 'new to the collection') AS reason
+    FROM new_splits s JOIN new_questions q USING (question_id)
+    LEFT JOIN {_LEFT_OUT.format(side="old")} r USING (question_id)
+    WHERE s.question_id NOT IN (SELECT question_id FROM old_splits) ORDER BY 1
+"""
+_REMOVED = f"""
+    SELECT s.question_id, q.question, s.split,
+           coalesce('review: ' || c.reason, r.reason, 'no longer in the collection') AS reason
+    FROM old_splits s JOIN old_questions q USING (question_id)
+    LEFT JOIN (SELECT question_id, min(reason) AS reason FROM new_changes WHERE change = 'question_removed' GROUP BY 1) c
+        USING (question_id)
+    LEFT JOIN {_LEFT_OUT.format(side="new")} r USING (question_id)
+    WHERE s.question_id NOT IN (SELECT question_id FROM new_splits) ORDER BY 1
+"""
+_MOVED = """
+    SELECT question_id, q.question, o.split AS before, n.split AS after, o.parametric AS was, n.parametric AS is_now
+    FROM old_splits o JOIN new_splits n USING (question_id) JOIN new_questions q USING (question_id)
+    WHERE o.split <> n.split ORDER BY 1
+"""
+_PASSAGES = """
+    SELECT question_id, 'its hints, or their order, are others' AS reason FROM rehinted ORDER BY 1
+"""
+# A row of `changes` explains a label only where it ends at the later release's label: it is told against the labels without any
+# review, of which some may be in the earlier release already.
+_LABELS = f"""
+    WITH changed AS (
+        SELECT o.question_id, o.permutation, o.label AS was, n.label AS now
+        FROM old_labels o JOIN new_labels n USING (question_id, permutation)
+        WHERE o.label <> n.label AND o.question_id NOT IN (FROM rehinted)
+    ), why AS (
+        SELECT c.*, coalesce('review: ' || w.reason, 'taken back: ' || b.reason, '{_UNKNOWN}') AS reason
+        FROM changed c
+        LEFT JOIN (SELECT question_id, permutation, after, min(reason) AS reason FROM new_changes WHERE change = 'label' GROUP BY ALL) w
+            ON w.question_id = c.question_id AND w.permutation = c.permutation AND w.after = c.now
+        LEFT JOIN (SELECT question_id, permutation, before, min(reason) AS reason FROM old_changes WHERE change = 'label' GROUP BY ALL) b
+            ON b.question_id = c.question_id AND b.permutation = c.permutation AND b.before = c.now
+    )
+    SELECT question_id, count(*) FILTER (now > was) AS up, count(*) FILTER (now < was) AS down,
+           list(DISTINCT reason ORDER BY reason) AS reasons
+    FROM why GROUP BY 1 ORDER BY 1
+"""
+
+
+def _answers(side: str, other: str, change: str) -> str:
+    opposite = "answer_removed" if change == "answer_added" else "answer_added"
+    return f"""
+        SELECT v.question_id, v.answer, v.origin,
+               coalesce('review: ' || c.reason, 'taken back: ' || b.reason, '{_UNKNOWN}') AS reason
+        FROM {side}_valid_answers v
+        LEFT JOIN (SELECT question_id, answer, min(reason) AS reason FROM new_changes WHERE change = '{change}' GROUP BY 1, 2) c
+            ON c.question_id = v.question_id AND c.answer = v.answer
+        LEFT JOIN (SELECT question_id, answer, min(reason) AS reason FROM old_changes WHERE change = '{opposite}' GROUP BY 1, 2) b
+            ON b.question_id = v.question_id AND b.answer = v.answer
+        WHERE v.question_id IN (SELECT question_id FROM {other}_splits)
+          AND NOT EXISTS (SELECT 1 FROM {other}_valid_answers o WHERE o.question_id = v.question_id AND o.answer = v.answer)
+        ORDER BY 1, 2
+    """
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    return connection.sql(query).to_arrow_table().to_pylist()
+
+
+def _moved(row: dict[str, Any]) -> str:
+    was, now = row.pop("was"), row.pop("is_now")
+    if was != now:
+        return f"parametrically answerable: {'yes' if was else 'no'} before, {'yes' if now else 'no'} now"
+    return "drawn anew: the split's sizes, shares, seed or collection changed"
+
+
+def _origins(old: Release, new: Release) -> list[dict[str, Any]]:
+    found = []
+    for what, keyed in (
+        ("setting", lambda one: dict(flatten(one["settings"]))),
+        ("model", lambda one: {key: ", ".join(names) for key, names in one["models"].items()}),
+        ("reader", lambda one: {row["name"]: f"{row['role']}, {row['identity']}" for row in one["readers"]}),
+        ("prompt", lambda one: {use: f"{row['name']}@{row['sha256_12']}" for use, row in one["prompts"].items()}),
+        ("source", _sources),
+        ("program", lambda one: {"version": one["program_version"]}),
+    ):
+        found += _changes(what, keyed(old.content), keyed(new.content))
+    return found
+
+
+def _sources(content: Mapping[str, Any]) -> dict[str, str]:
+    made: dict[str, list[str]] = {}
+    for row in content["sources"]:
+        made.setdefault(f"{row['name']}:{row['file']}", []).append(row["checksum"])
+    return {name: ", ".join(sorted(checksums)) for name, checksums in made.items()}
+
+
+def _changes(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            yield {"what": what, "key": key, "before": before.get(key), "after": after.get(key)}

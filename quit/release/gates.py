@@ -1,0 +1,330 @@
+"""Quality gates: what a release must hold to be one, each with a name, a reason and an explicit waiver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from quit.construct.passages import permutation_table
+from quit.construct.split import SPLITS, near_identical
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.evaluate.normalize import normalize_answer
+from quit.export.dataset import Dataset, ReaderInfo
+from quit.export.release import frozen_tables
+from quit.models.protocols import NO_ANSWER
+from quit.release.containment import stands_in_a_passage
+from quit.release.tables import TableFiles, contract
+from quit.settings import Settings
+
+Finding = tuple[str, Iterable[str]]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is checked: tables of a workspace or a release, its readers, and the settings it was made with."""
+
+    files: TableFiles
+    readers: tuple[ReaderInfo, ...]
+    settings: Settings
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """Return an in-memory DuckDB that keeps to ``release.memory_mb`` and has the questions as ``ours``."""
+        connection = duckdb.connect(config={"memory_limit": f"{self.settings.release.memory_mb}MB"})
+        connection.register("ours", self.files.read("splits", ["question_id", "split"]))
+        return connection
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One gate. ``find`` returns what is wrong, one text a violation; ``why``: what a violation would do to users."""
+
+    name: str
+    why: str
+    find: Callable[[Subject], list[str]]
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What a gate found: ``state``, how many violations, some of them, and the reason of a waiver."""
+
+    gate: str
+    why: str
+    state: Literal["passed", "failed", "waived"]
+    violations: int
+    examples: tuple[str, ...] = ()
+    waiver: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-like values."""
+        return {**asdict(self), "examples": list(self.examples)}
+
+
+def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[GateResult]:
+    """Return what every gate says, in order. ``waivers``: gate -> reason; one that passes needs and keeps none.
+
+    Raises :class:`SettingsError` for a waiver of an unknown gate or without a reason.
+    """
+    waivers = dict(waivers or {})
+    for name, reason in waivers.items():
+        if name not in GATES:
+            raise SettingsError(f"There is no gate {name!r}.{did_you_mean(name, list(GATES))}")
+        if not reason.strip():
+            raise SettingsError(
+                f"The waiver of {name!r} needs a reason: --waive {name}='...'. It is published with the data."
+            )
+    results = []
+    for gate in GATES.values():
+        try:
+            found = gate.find(subject)
+        except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:
+            found = [f"could not be examined: {error}"]  # what a schema gate reports keeps others from looking
+        state = "passed" if not found else "waived" if gate.name in waivers else "failed"
+        examples = tuple(found[: subject.settings.release.examples])
+        waiver = waivers[gate.name].strip() if state == "waived" else None
+        results.append(GateResult(gate.name, gate.why, state, len(found), examples, waiver))
+    return results
+
+
+def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
+    """Return gate -> reason from ``GATE=REASON`` texts. Raises :class:`SettingsError` for one without ``=``."""
+    made = {}
+    for text in texts:
+        name, separator, reason = text.partition("=")
+        if not separator:
+            raise SettingsError(f"--waive {text!r} has no '='. Write it as --waive unjudged-answer='why it may pass'.")
+        made[name.strip()] = reason
+    return made
+
+
+def _schema(subject: Subject) -> list[str]:
+    found = []
+    for name, paths in subject.files.parts.items():
+        made = contract(name)
+        for path in paths:
+            have = pq.read_schema(path)
+            if not have.equals(made.schema):
+                wrong = [f.name for f in made.schema if f.name not in have.names or not have.field(f.name).equals(f)]
+                extra = [column for column in have.names if column not in made.schema.names]
+                found.append(
+                    f"{name}: columns differ from the table's schema ({', '.join(wrong + extra) or 'their order'})"
+                )
+    if found:
+        return found
+    with subject.connect() as connection:
+        for name in ("splits", "questions", "ranked_hints", "descriptions", "valid_answers", "verdicts"):
+            key = ", ".join(contract(name).key)
+            if subject.files.parts[name]:
+                rows = connection.execute(
+                    f"SELECT {key}, count(*) FROM {subject.files.sql(name)} GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL"
+                ).fetchall()
+                found += [f"{name}: {row[-1]} rows with the key {' / '.join(map(str, row[:-1]))}" for row in rows]
+        for name in ("questions", "descriptions", "valid_answers"):
+            rows = connection.execute(
+                f"SELECT question_id FROM ours WHERE question_id NOT IN (SELECT question_id FROM {subject.files.sql(name)})"
+                " ORDER BY 1"
+                if subject.files.parts[name]
+                else "SELECT question_id FROM ours ORDER BY 1"
+            ).fetchall()
+            found += [f"{name}: no row for the question {row[0]}" for row in rows]
+    splits = subject.files.read("splits", ["question_id", "split"]).to_pylist()
+    found += [f"splits: {row['question_id']} is in {row['split']!r}" for row in splits if row["split"] not in SPLITS]
+    labels = subject.files.batches("labels", ["label"])
+    strange = sum(pc.sum(pc.invert(pc.is_in(rows["label"], pa.array([1, 2], pa.int16())))).as_py() for rows in labels)
+    return found + ([f"labels: {strange} labels are neither 1 nor 2"] if strange else [])
+
+
+def _missing_passage(subject: Subject) -> list[str]:
+    ids = subject.files.read("splits", ["question_id"])["question_id"].combine_chunks()
+    hints = subject.settings.convergence.hints
+    one = permutation_table(hints)
+    ranked = subject.files.read("ranked_hints", ["question_id", "selected"])
+    made = _short("ranked_hints", ids, [ranked.filter(ranked["selected"])], hints, "selected hints")
+    # The sum over a question's permutations tells them apart from any other choice of as many: each has its own power of a base.
+    weight = _weights(len(one))
+    for name in ("passages", "labels", *(f"answers/{info.name}" for info in subject.readers)):
+        pieces = subject.files.batches(name, ["question_id", "permutation"])
+        counts = np.zeros(len(ids), dtype=np.int64)
+        sums = np.zeros(len(ids), dtype=np.uint64)
+        for rows in pieces:
+            place = (
+                pc.index_in(rows["question_id"].combine_chunks(), ids).to_numpy(zero_copy_only=False).astype(np.int64)
+            )
+            which = pc.fill_null(pc.index_in(rows["permutation"].combine_chunks(), one.permutation), -1)
+            which = which.to_numpy(zero_copy_only=False)
+            counts += np.bincount(place, minlength=len(ids))
+            np.add.at(sums, place, np.where(which < 0, np.uint64(0), weight[which]))
+        for place in np.flatnonzero((counts != len(one)) | (sums != weight.sum(dtype=np.uint64))):
+            made.append(
+                f"{name}: {ids[int(place)]} has {counts[place]} rows, expected its {len(one)} passages, each once"
+            )
+    return made
+
+
+def _weights(count: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(1, 2**63, size=count, dtype=np.uint64)
+
+
+def _short(name: str, ids: pa.Array, pieces: Iterable[pa.Table], expected: int, what: str) -> list[str]:
+    counts = np.zeros(len(ids), dtype=np.int64)
+    for rows in pieces:
+        place = pc.index_in(rows["question_id"].combine_chunks(), ids).to_numpy(zero_copy_only=False).astype(np.int64)
+        counts += np.bincount(place, minlength=len(ids))
+    return [
+        f"{name}: {ids[int(place)]} has {counts[place]} {what}, expected {expected}"
+        for place in np.flatnonzero(counts != expected)
+    ]
+
+
+def _answer_in_passage(subject: Subject) -> list[str]:
+    hints: dict[str, list[str]] = {}
+    ranked = subject.files.read("ranked_hints", ["question_id", "rank", "hint", "selected"])
+    for row in ranked.filter(ranked["selected"]).sort_by("rank").to_pylist():
+        hints.setdefault(row["question_id"], []).append(row["hint"])
+    found = []
+    for row in subject.files.read("valid_answers", ["question_id", "answer"]).to_pylist():
+        where = stands_in_a_passage(row["answer"], hints.get(row["question_id"], []))
+        if where is not None:
+            shown = " ".join(hints[row["question_id"]][place] for place in where)
+            digits = "".join(map(str, where))
+            found.append(f"{row['question_id']}: {row['answer']!r} stands in the passage {digits}: {shown[:160]!r}")
+    return found
+
+
+def _question_on_two_sides(subject: Subject) -> list[str]:
+    place = dict(zip(*subject.files.read("splits", ["question_id", "split"]).to_pydict().values(), strict=True))
+    rows = subject.files.read("questions", ["question_id", "question", "content_key"]).to_pylist()
+    rows = [{**row, "split": place[row["question_id"]], "pinned": None} for row in rows if row["question_id"] in place]
+    by_key: dict[str, list[dict]] = {}
+    for row in rows:
+        by_key.setdefault(row["content_key"], []).append(row)
+    pairs = {
+        (one["question_id"], other["question_id"])
+        for same in by_key.values()
+        for one in same
+        for other in same
+        if one["split"] == "train" != other["split"]
+    }
+    for train, rest in near_identical(rows, subject.settings.split.near_duplicate):
+        pairs.add((train["question_id"], rest["question_id"]))
+    return [f"{one} in {place[one]} and {other} in {place[other]} ask the same" for one, other in sorted(pairs)]
+
+
+def _unjudged_answer(subject: Subject) -> list[str]:
+    judged = subject.files.read("verdicts", ["question_id", "answer_key", "correct"])
+    known = {
+        (question, key)
+        for question, key, correct in zip(*judged.to_pydict().values(), strict=True)
+        if correct is not None
+    }
+    missing: dict[tuple[str, str], str] = {}
+    for info in subject.readers:
+        for question, answer in _distinct(subject.files, f"answers/{info.name}"):
+            if answer != NO_ANSWER and (key := (question, normalize_answer(answer))) not in known:
+                missing[key] = min(missing.get(key, answer), answer)
+    return [f"{question}: {answer!r} has no verdict" for (question, _), answer in sorted(missing.items())]
+
+
+def _distinct(files: TableFiles, name: str) -> Iterator[tuple[str, str]]:
+    """Yield each question's distinct answers (one on the border of two pieces twice); Python sees distinct ones only."""
+    columns = ["question_id", "answer"]
+    for rows in files.batches(name, columns, columns):
+        question, answer = (pa.concat_arrays(rows[column].unify_dictionaries().chunks) for column in columns)
+        size = len(answer.dictionary)
+        pairs = question.indices.to_numpy().astype(np.int64) * size + answer.indices.to_numpy()
+        found = np.unique(pairs)
+        yield from zip(
+            question.dictionary.take(pa.array(found // size)).to_pylist(),
+            answer.dictionary.take(pa.array(found % size)).to_pylist(),
+            strict=True,
+        )
+
+
+def _label_mismatch(subject: Subject) -> list[str]:
+    dataset = Dataset(frozen_tables(subject.files, subject.readers))
+    found = []
+    for position in range(0, len(dataset.ids), 128):
+        try:
+            dataset.block(np.arange(position, min(position + 128, len(dataset.ids))))
+        except InputError as error:
+            found.append(str(error))
+    return found
+
+
+def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
+    """Return how far people judged the distinct answers of some splits: ``answers``, ``judged``, ``share``, ``questions``, ``reviewed``.
+
+    Gold answers count where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its answers.
+    """
+    place = dict(zip(*files.read("splits", ["question_id", "split"]).to_pydict().values(), strict=True))
+    tally = {question: [0, 0] for question, split in place.items() if split in splits}
+    rows = files.read("verdicts", ["question_id", "basis", "answer"])
+    for question, basis, answer in zip(*rows.to_pydict().values(), strict=True):
+        if question in tally and answer != NO_ANSWER:
+            tally[question][0] += 1
+            tally[question][1] += basis == "review"
+    answers, judged = (sum(one[column] for one in tally.values()) for column in (0, 1))
+    return {
+        "splits": list(splits),
+        "answers": answers,
+        "judged": judged,
+        "share": judged / answers if answers else 1.0,
+        "questions": len(tally),
+        "reviewed": sum(whole == done for whole, done in tally.values()),
+    }
+
+
+def _human_coverage(subject: Subject) -> list[str]:
+    needed = subject.settings.release.human_coverage
+    have = coverage(subject.files, subject.settings.review.splits)
+    if have["share"] >= needed:
+        return []
+    return [
+        f"people judged {have['judged']:,} of {have['answers']:,} answers in {', '.join(have['splits'])} "
+        f"({have['share']:.1%}); release.human_coverage asks for {needed:.1%}"
+    ]
+
+
+GATES: dict[str, Gate] = {
+    gate.name: gate
+    for gate in (
+        Gate("schema", "Programs that read the tables rely on their columns, keys and values.", _schema),
+        Gate(
+            "missing-passage",
+            "Every question has every ordered selection of its hints, read by every reader, so that subsets can be compared.",
+            _missing_passage,
+        ),
+        Gate(
+            "answer-in-passage",
+            "A passage that states an answer needs no inference: answer containment must be 0.",
+            _answer_in_passage,
+        ),
+        Gate(
+            "question-on-two-sides",
+            "A question of train that is also in dev or test lets a model remember instead of infer.",
+            _question_on_two_sides,
+        ),
+        Gate(
+            "unjudged-answer",
+            "An answer without a verdict counts as wrong, which may make a fully relevant passage look partially relevant.",
+            _unjudged_answer,
+        ),
+        Gate(
+            "label-mismatch",
+            "Everyone must be able to recompute the labels from the labelers' answers and the valid answers.",
+            _label_mismatch,
+        ),
+        Gate(
+            "human-coverage",
+            "Verdicts that no person has seen carry the judge's errors into the labels.",
+            _human_coverage,
+        ),
+    )
+}
+"""The gates in the order in which they are examined."""

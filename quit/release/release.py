@@ -1,0 +1,162 @@
+"""A frozen release: its files, its description (``release.json``), and whether they still are what was frozen.
+
+::
+
+    releases/v1/release.json                    written last: what lacks it is no release
+    releases/v1/tables/labels.parquet
+    releases/v1/tables/answers/minilm-late.parquet
+
+``content_id`` is a hash of the tables' checksums and of everything the release says of its origin: the same content has the same
+id whatever its name. ``checksum`` covers the rest of ``release.json`` too (name, gates, statistics).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quit.errors import InputError
+from quit.export.dataset import ReaderInfo
+from quit.ids import content_hash
+from quit.release.tables import TABLES, TableFiles, contract
+from quit.workspace import Workspace
+
+DESCRIPTION = "release.json"
+LAYOUT = 1
+"""Version of a release's layout. A program refuses a release whose number is higher than its own."""
+FOLDER = "releases"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release on disk. ``facts``: ``release.json`` as it stands."""
+
+    path: Path
+    facts: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name it was given."""
+        return self.facts["name"]
+
+    @property
+    def content_id(self) -> str:
+        """The hash of what it holds."""
+        return self.facts["content_id"]
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """What ``content_id`` is made of: tables, settings, sources, readers, models, prompts, reviews."""
+        return self.facts["content"]
+
+    @cached_property
+    def files(self) -> TableFiles:
+        """The tables."""
+        return TableFiles({name: [self.path / entry["file"]] for name, entry in self.content["tables"].items()})
+
+    @property
+    def readers(self) -> tuple[ReaderInfo, ...]:
+        """The readers in profile order."""
+        return tuple(ReaderInfo(**row) for row in self.content["readers"])
+
+
+def content_id_of(content: Mapping[str, Any]) -> str:
+    """Return the id of a release's content: 32 hexadecimal digits."""
+    return content_hash("release", LAYOUT, dict(content))
+
+
+def checksum_of(facts: Mapping[str, Any]) -> str:
+    """Return the hash of everything in ``release.json`` but this hash."""
+    return content_hash({key: value for key, value in facts.items() if key != "checksum"})
+
+
+def file_checksum(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_release(path: str | Path) -> bool:
+    """Whether a folder says that it is a release."""
+    return (Path(path) / DESCRIPTION).is_file()
+
+
+def open_release(path: str | Path) -> Release:
+    """Open a release without reading its tables.
+
+    Raises ``InputError`` when it is none, is damaged, or was made by a newer program.
+    """
+    path = Path(path)
+    if not is_release(path):
+        raise InputError(f"{path} is no release: it has no {DESCRIPTION}. Make one with: quit release create")
+    try:
+        facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
+        layout = facts["layout"]
+        _ = facts["name"], facts["content_id"], facts["checksum"], facts["content"]["tables"], facts["gates"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path / DESCRIPTION} cannot be read: {error!r}. Take it from a copy of the release."
+        ) from error
+    if not isinstance(layout, int) or layout > LAYOUT:
+        raise InputError(
+            f"The release {path} has layout {layout}; this program knows up to {LAYOUT}. Use a newer program."
+        )
+    return Release(path, facts)
+
+
+def verify(path: str | Path) -> Release:
+    """Return the release after comparing every file, its description and its tables' schemas with what was frozen.
+
+    Raises ``InputError`` that names every file that is missing, was changed, was added, or does not fit its schema.
+    """
+    release = open_release(path)
+    faults = []
+    if checksum_of(release.facts) != release.facts["checksum"]:
+        faults.append(f"{DESCRIPTION}: was changed (its checksum differs)")
+    if content_id_of(release.content) != release.content_id:
+        faults.append(f"{DESCRIPTION}: its content id is not that of its content")
+    entries = release.content["tables"]
+    for name, entry in entries.items():
+        if fault := _fault(release.path / entry["file"], name, entry):
+            faults.append(f"{entry['file']}: {fault}")
+    faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries]
+    known = {DESCRIPTION, *(entry["file"] for entry in entries.values())}
+    found = (one for one in sorted(release.path.rglob("*")) if not one.is_dir())
+    faults += [
+        f"{name}: is no part of the release"
+        for one in found
+        if (name := one.relative_to(release.path).as_posix()) not in known
+    ]
+    if faults:
+        raise InputError(f"The release {path} is not what was frozen. " + "; ".join(faults) + ".")
+    return release
+
+
+def _fault(path: Path, name: str, entry: Mapping[str, Any]) -> str | None:
+    try:
+        if file_checksum(path) != entry["sha256"]:
+            return "was changed (its checksum differs)"
+        metadata = pq.read_metadata(path)
+        if not metadata.schema.to_arrow_schema().equals(contract(name).schema):
+            return "does not have the columns of its table"
+        return None if metadata.num_rows == entry["rows"] else "has another number of rows than listed"
+    except FileNotFoundError:
+        return "is missing"
+    except KeyError:
+        return "is no table of a release"
+    except (OSError, pa.ArrowException) as error:
+        return f"cannot be read ({error})"
+
+
+def releases_of(workspace: Workspace) -> list[Release]:
+    """Return the releases in a workspace's own folder, by name. Folders that are no releases are left out."""
+    folder = workspace.path / FOLDER
+    return [open_release(path) for path in sorted(folder.glob("[!.]*")) if is_release(path)]

@@ -1,0 +1,108 @@
+"""A diff says exactly what was changed by hand, and why."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError
+from quit.release.diff import diff
+from quit.release.show import changelog
+from tests.release import small
+
+
+def _changed() -> small.Rows:
+    """q1 leaves by review, q3 moves to dev, an answer of q2 is accepted by review: its passages 1 and 10 rise."""
+    made = small.without(small.rows(), "q1")
+    made["splits"][1]["split"] = "dev"
+    for row in made["labels"]:
+        if row["question_id"] == "q2" and row["permutation"].startswith("1"):
+            row["label"], row["labelers"] = 2, ["one"]
+            made["changes"].append({"question_id": "q2", "change": "label", "permutation": row["permutation"], "before": 1, "after": 2, "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"})  # fmt: skip
+    made["valid_answers"].append({"question_id": "q2", "answer": "Wrong", "answer_key": "wrong", "origin": "labeler", "passages": 2})  # fmt: skip
+    made["changes"] += [
+        {"question_id": "q2", "change": "answer_added", "answer": "Wrong", "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"},
+        {"question_id": "q1", "change": "question_removed", "reviews": ["s"], "reason": "flagged leak by 1 of 1"},
+    ]  # fmt: skip
+    return made
+
+
+def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> None:
+    small.freeze(tmp_path / "a", small.rows(), "v1")
+    small.freeze(tmp_path / "b", _changed(), "v2", program_version="0.2.0")
+    made = diff(tmp_path / "a", tmp_path / "b")
+    assert not made.same and not made.added and not made.passages and not made.answers_removed
+    [gone] = made.removed
+    assert (gone["question_id"], gone["split"], gone["reason"]) == ("q1", "train", "review: flagged leak by 1 of 1")
+    [moved] = made.moved
+    assert (moved["question_id"], moved["before"], moved["after"]) == ("q3", "test", "dev")
+    [label] = made.labels
+    assert label == {"question_id": "q2", "up": 2, "down": 0, "reasons": ["review: 'Wrong' accepted by 2 of 2"]}
+    [answer] = made.answers_added
+    assert (answer["question_id"], answer["answer"], answer["reason"]) == (
+        "q2",
+        "Wrong",
+        "review: 'Wrong' accepted by 2 of 2",
+    )
+    assert made.origins == [{"what": "program", "key": "version", "before": "0.1.0", "after": "0.2.0"}]
+    text = changelog(made)
+    assert (
+        "Questions: 0 added, 1 removed, 1 in another split (train 1 -> 0, dev 1 -> 2, test 1 -> 0, all 3 -> 2)." in text
+    )
+    assert "Labels: 2 passages from 1 to 2, 0 from 2 to 1, of 1 questions." in text
+
+
+def test_the_way_back_is_the_opposite(tmp_path: Path) -> None:
+    small.freeze(tmp_path / "a", _changed(), "v2")
+    small.freeze(tmp_path / "b", small.rows(), "v3")
+    made = diff(tmp_path / "a", tmp_path / "b")
+    assert [row["question_id"] for row in made.added] == ["q1"] and not made.removed
+    assert made.labels == [
+        {"question_id": "q2", "up": 0, "down": 2, "reasons": ["taken back: 'Wrong' accepted by 2 of 2"]}
+    ]
+    assert [row["answer"] for row in made.answers_removed] == ["Wrong"]
+
+
+def test_the_same_content_under_two_names_is_the_same(tmp_path: Path) -> None:
+    small.freeze(tmp_path / "a", small.rows(), "v1")
+    small.freeze(tmp_path / "b", small.rows(), "v2")
+    made = diff(tmp_path / "a", tmp_path / "b")
+    assert made.same and "The content is the same." in changelog(made)
+
+
+def test_a_question_with_other_hints_is_named_and_its_labels_are_not_compared(tmp_path: Path) -> None:
+    after = copy.deepcopy(small.rows())
+    after["ranked_hints"][0]["hint"] = "It floods in summer."
+    after["labels"][0]["label"] = 1
+    small.freeze(tmp_path / "a", small.rows(), "v1")
+    small.freeze(tmp_path / "b", after, "v2")
+    made = diff(tmp_path / "a", tmp_path / "b")
+    assert [row["question_id"] for row in made.passages] == ["q1"] and not made.labels
+
+
+def test_a_question_that_a_stage_left_out_is_told_with_its_reason(tmp_path: Path) -> None:
+    after = small.without(small.rows(), "q3")
+    after["rejects"].append({"stage": "filter", "kind": "question", "reason": "answer_leak", "detail": "h1 says Lima", "question_id": "q3"})  # fmt: skip
+    small.freeze(tmp_path / "a", small.rows(), "v1")
+    small.freeze(tmp_path / "b", after, "v2")
+    assert diff(tmp_path / "a", tmp_path / "b").removed[0]["reason"] == "filter: answer_leak (h1 says Lima)"
+    assert (
+        diff(tmp_path / "b", tmp_path / "a").added[0]["reason"] == "was left out by filter: answer_leak (h1 says Lima)"
+    )
+
+
+def test_long_lists_are_cut_and_say_so(tmp_path: Path) -> None:
+    small.freeze(tmp_path / "a", small.without(small.without(small.rows(), "q1"), "q2"), "v1")
+    small.freeze(tmp_path / "b", small.rows(), "v2")
+    made = diff(tmp_path / "a", tmp_path / "b")
+    assert "and 1 more" in changelog(made, 1) and "more" not in changelog(made, 0)
+
+
+def test_tampered_releases_are_not_compared(tmp_path: Path) -> None:
+    small.freeze(tmp_path / "a", small.rows(), "v1")
+    small.freeze(tmp_path / "b", _changed(), "v2")
+    (tmp_path / "b" / "tables" / "labels.parquet").write_bytes(b"")
+    with pytest.raises(InputError, match=r"labels.parquet: was changed"):
+        diff(tmp_path / "a", tmp_path / "b")

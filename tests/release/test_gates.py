@@ -1,0 +1,153 @@
+"""Every gate: silent on a sound release, loud on a constructed violation, and waived only with a reason."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from quit.errors import SettingsError
+from quit.release.containment import stands_in_a_passage
+from quit.release.gates import GATES, check, coverage, parse_waivers
+from tests.release import small
+
+
+def _failed(folder: Path, made: small.Rows, **release) -> dict[str, tuple[str, ...]]:
+    return {one.gate: one.examples for one in check(small.subject(folder, made, **release)) if one.state != "passed"}
+
+
+def test_a_sound_release_passes_every_gate(tmp_path: Path) -> None:
+    results = check(small.subject(tmp_path, small.rows()))
+    assert [one.gate for one in results] == list(GATES)
+    assert {one.state for one in results} == {"passed"}
+
+
+@pytest.mark.parametrize("hint", ["People say it is the NILE.", "Boats on the river Nile's water."])
+def test_an_answer_inside_a_hint(tmp_path: Path, hint: str) -> None:
+    made = small.rows()
+    made["ranked_hints"][1]["hint"] = hint
+    [(gate, [example])] = _failed(tmp_path, made).items()
+    assert gate == "answer-in-passage" and "q1" in example and "'Nile'" in example
+
+
+def test_an_answer_across_two_hints(tmp_path: Path) -> None:
+    made = small.rows()
+    made["ranked_hints"][0]["hint"], made["ranked_hints"][1]["hint"] = "Blue Nile", "the White"
+    made["valid_answers"][0]["answer"] = "white blue"
+    made["valid_answers"][0]["answer_key"] = "white blue"
+    assert "10" in _failed(tmp_path, made)["answer-in-passage"][0]
+
+
+def test_answers_in_passages_are_those_of_a_search_through_every_passage() -> None:
+    draw = Random(7)
+    words = ["a", "b", "A b", "ab", "b a", "a  b", "ß", "ba"]
+    seen = {True: 0, False: 0}
+    for _ in range(4000):
+        hints = [" ".join(draw.choices(words, k=draw.randint(1, 2))) for _ in range(3)]
+        answer = " ".join(draw.choices(words, k=draw.randint(1, 4)))
+        texts = [" ".join(some).casefold() for size in (1, 2, 3) for some in permutations(hints, size)]
+        found = stands_in_a_passage(answer, hints)
+        assert (found is not None) == any(answer.casefold() in text for text in texts), (answer, hints)
+        if found is not None:
+            assert answer.casefold() in " ".join(hints[place] for place in found).casefold()
+        seen[found is not None] += 1
+    assert min(seen.values()) > 500
+
+
+def test_the_same_question_on_two_sides(tmp_path: Path) -> None:
+    made = small.rows()
+    made["questions"][2]["content_key"] = "q1"
+    assert list(_failed(tmp_path, made)) == ["question-on-two-sides"]
+
+
+def test_a_near_identical_question_on_two_sides(tmp_path: Path) -> None:
+    made = small.rows()
+    made["questions"][1]["question"] = "Which river runs through Cairo, then?"
+    assert "q1 in train and q2 in dev" in _failed(tmp_path, made)["question-on-two-sides"][0]
+    made["splits"][0]["split"] = "test"
+    assert not _failed(tmp_path, made)
+
+
+@pytest.mark.parametrize("null", [True, False])
+def test_an_unjudged_answer(tmp_path: Path, null: bool) -> None:
+    made = small.rows()
+    if null:
+        made["verdicts"][3]["correct"] = None
+    else:
+        del made["verdicts"][3]
+    assert _failed(tmp_path, made) == {"unjudged-answer": ("q2: 'Wrong' has no verdict",)}
+
+
+@pytest.mark.parametrize("table", ["passages", "labels", "answers/one", "answers/two"])
+def test_a_missing_passage(tmp_path: Path, table: str) -> None:
+    made = small.rows()
+    del made[table][5]
+    assert f"{table}: q2 has 3 rows" in _failed(tmp_path, made)["missing-passage"][0]
+
+
+def test_a_passage_twice_in_the_place_of_another(tmp_path: Path) -> None:
+    made = small.rows()
+    made["passages"][5] = made["passages"][4]
+    assert "q2" in _failed(tmp_path, made)["missing-passage"][0]
+
+
+def test_a_missing_hint(tmp_path: Path) -> None:
+    made = small.rows()
+    made["ranked_hints"][5]["selected"] = False
+    assert "q3 has 1 selected hints" in _failed(tmp_path, made)["missing-passage"][0]
+
+
+def test_schema_violations_are_named(tmp_path: Path) -> None:
+    made = small.rows()
+    made["labels"][0]["label"] = 3
+    assert "labels: 1 labels are neither 1 nor 2" in _failed(tmp_path, made)["schema"]
+    made = small.rows()
+    made["descriptions"].pop()
+    assert "descriptions: no row for the question q3" in _failed(tmp_path, made)["schema"]
+    made = small.rows()
+    made["verdicts"].append(made["verdicts"][0])
+    assert "verdicts: 2 rows with the key q1 / nile / rules" in _failed(tmp_path, made)["schema"]
+    made = small.rows()
+    made["splits"][0]["split"] = "extra"
+    assert "splits: q1 is in 'extra'" in _failed(tmp_path, made)["schema"]
+
+
+def test_a_column_of_another_type(tmp_path: Path) -> None:
+    subject = small.subject(tmp_path, small.rows())
+    small.nullable(tmp_path / "tables" / "labels.parquet", "label")
+    failed = {one.gate: one.examples for one in check(subject) if one.state == "failed"}
+    assert "labels: columns differ from the table's schema (label)" in failed["schema"]
+
+
+def test_a_label_that_does_not_follow(tmp_path: Path) -> None:
+    made = small.rows()
+    made["labels"][2]["label"] = 2
+    assert list(_failed(tmp_path, made)) == ["label-mismatch"]
+
+
+def test_human_coverage_counts_answers_of_the_splits_under_review(tmp_path: Path) -> None:
+    made = small.rows()
+    made["verdicts"][2]["basis"] = made["verdicts"][3]["basis"] = "review"  # both of q2; q3 has two more
+    have = coverage(small.write(tmp_path, made), ["dev", "test"])
+    assert (have["answers"], have["judged"], have["share"]) == (4, 2, 0.5)
+    assert (have["questions"], have["reviewed"]) == (2, 1)
+    assert not _failed(tmp_path, made, human_coverage=0.5)
+    assert list(_failed(tmp_path, made, human_coverage=0.51)) == ["human-coverage"]
+
+
+def test_a_waiver_needs_a_known_gate_and_a_reason(tmp_path: Path) -> None:
+    made = small.rows()
+    del made["verdicts"][3]
+    subject = small.subject(tmp_path, made)
+    waived = {one.gate: one for one in check(subject, {"unjudged-answer": " lost ", "schema": "not needed"})}
+    assert (waived["unjudged-answer"].state, waived["unjudged-answer"].waiver) == ("waived", "lost")
+    assert (waived["schema"].state, waived["schema"].waiver) == ("passed", None)
+    with pytest.raises(SettingsError, match="Did you mean 'unjudged-answer'"):
+        check(subject, {"unjudged-answers": "x"})
+    with pytest.raises(SettingsError, match="needs a reason"):
+        check(subject, {"unjudged-answer": " "})
+    with pytest.raises(SettingsError, match="has no '='"):
+        parse_waivers(["unjudged-answer"])
+    assert parse_waivers(["schema=a=b"]) == {"schema": "a=b"}
