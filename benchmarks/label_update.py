@@ -2,7 +2,7 @@
 
     python benchmarks/label_update.py [--questions 8095] [--reviewed 3095] [--overruled 0.25]
 
-Makes a synthetic workspace (answers drawn from a pool, one seed), applies reviews through the same code as ``quit review apply``, and
+Makes a synthetic workspace (answers drawn from a pool, one seed), runs the stage that ``quit review apply`` runs, and
 prints JSON: seconds for deciding, updating, writing; rows; peak memory. The judge's and the readers' work is synthetic, so the leakage
 check is timed on real text of the bundled collection's kind: short hints and answers.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from quit import __version__
@@ -60,6 +61,12 @@ def readers_of(pipeline: Pipeline) -> tuple[ReaderInfo, ...]:
     )
 
 
+def _without_folder(name: str) -> str:
+    """Return a hub name as it is, and of a path of this machine its last part only."""
+    path = Path(name).expanduser()
+    return path.name if path.is_absolute() or path.exists() else name
+
+
 def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
     """Return settings, fingerprints, sources and program version of a finished build: nothing of machines or people."""
     sources = []
@@ -76,6 +83,11 @@ def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
         )
     settings = pipeline.settings.model_dump(mode="json")
     del settings["run"], settings["servers"]  # how a build was carried out, and where, has no part in what came out
+    for spec in (*settings["readers"], settings["judge"]):
+        del spec["server"]
+        for key in ("model", "prompt", "probe_prompt"):
+            if spec.get(key):
+                spec[key] = _without_folder(spec[key])
     # Of a review, only its rules matter to who reads a release; names of people and servers stay at home.
     settings["review"] = {
         name: settings["review"][name] for name in ("splits", "adjudication", "minimum", "removing_flags")

@@ -6,10 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 from quit.errors import SettingsError
 from quit.models.prompting import PromptTemplate
+
+_ENDS = 1 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +76,44 @@ class Generator(Protocol):
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """What decides replies beside the request: ``template_options`` go to the chat template, ``extra`` to the server."""
+    """What decides replies beside the request: ``template_options`` go to the chat template, ``extra`` to the server.
+
+    ``model`` is a name or a folder. A folder is known by what is in it (:func:`folder_checksum`), not by where it is: other weights
+    in the same place are another model, and a path of this machine belongs in no table.
+    """
 
     model: str
     revision: str = ""
     template_options: Mapping[str, Any] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """Model, revision and a hash of the options."""
         options = {"template": dict(self.template_options), "extra": dict(self.extra)}
-        made = self.model + (f"@{self.revision}" if self.revision else "")
+        folder = Path(self.model).expanduser()
+        made = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else self.model
+        made += f"@{self.revision}" if self.revision else ""
         if any(options.values()):
             made += "+" + hashlib.sha256(canonical(options)).hexdigest()[:8]
         return made
+
+
+def folder_checksum(folder: Path) -> str:
+    """Return 12 hex digits over the names, sizes, and first and last mebibyte of a model folder's files.
+
+    Whole weights of many gigabytes would take minutes to hash at every start; their headers and ends tell checkpoints apart.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        size = path.stat().st_size
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{size}\0".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(_ENDS))
+            if size > _ENDS:
+                file.seek(max(_ENDS, size - _ENDS))
+                digest.update(file.read(_ENDS))
+    return digest.hexdigest()[:12]
 
 
 def canonical(value: Any) -> bytes:
