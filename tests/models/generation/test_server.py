@@ -104,12 +104,12 @@ def test_an_overloaded_server_gets_fewer_at_once() -> None:
         # A server that takes four at once and refuses the rest.
         return replace(rude.too_many(), delay=0.05) if server.requests[-1].at_once > 4 else rude.slow(0.05)
 
+    found: dict[int, str] = {}
     with RudeServer(overload, reply=_question) as server:
-        found, _ = _ask(_requests(150), server.base_url, concurrency=32, attempts=50)
-        at_once = [request.at_once for request in server.requests]
-        assert len(found) == 150
-    assert max(at_once[:32]) > 16
-    assert max(at_once[-30:]) <= 16, "halved at least once, and not grown back to all"
+        generator = ServerGenerator("r", RUDE, _settings(server.base_url, concurrency=32, attempts=50))
+        generator.generate(_requests(150), lambda place, made: found.update({place: made.text}))
+    assert found == {n: f"Q{n}?" for n in range(150)}
+    assert generator._replicas[0]._limiter.limit < 32, "halved, and not grown back to all by so few"
 
 
 @pytest.mark.parametrize(
