@@ -41,11 +41,14 @@ def main() -> None:
     parser.add_argument("--compare", action="store_true")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
+    records = [record.question for record in read_source(parse_source(options.source))]
     rows = [
-        {"question": record.question, "answers": list(record.answers), "hints": [hint.text for hint in record.hints]}
-        for record in read_source(parse_source(options.source))
-        if hasattr(record, "hints")
+        {"question": one.question, "answers": list(one.answers), "hints": [hint.text for hint in one.hints]}
+        for one in records
+        if one is not None
     ]
+    if not rows:
+        raise SystemExit(f"{options.source} holds no usable question")
     with ExitStack() as stack:
         servers = {
             name: stack.enter_context(
