@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from threading import Lock
 
 import snowballstemmer
 
 _STEMMER = snowballstemmer.stemmer("english")
+_ONE_AT_A_TIME = Lock()  # the stemmer keeps the word it works on; shards are threads
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
@@ -69,4 +71,5 @@ def word_spans(text: str) -> list[tuple[int, int]]:
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
     """Return the Snowball stem of a lower-case English word."""
-    return _STEMMER.stemWord(word)
+    with _ONE_AT_A_TIME:
+        return _STEMMER.stemWord(word)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.evaluate.normalize import normalize_answer, normalize_question, strip_accents, word_spans, words
+from quit.evaluate.normalize import normalize_answer, normalize_question, stem, strip_accents, word_spans, words
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,20 @@ def test_words_and_their_places() -> None:
     text = "It's a test."
     assert [text[start:end] for start, end in word_spans(text)] == words(text)
     assert strip_accents("Édouard Ångström") == "Edouard Angstrom"
+
+
+def test_stems_are_the_same_from_many_threads_at_once() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    import snowballstemmer
+
+    words = [
+        f"{start}{end}"
+        for start in ("relation", "nation", "hop", "conspire", "general")
+        for end in ("al", "ing", "izations", "ly")
+    ]
+    words = [f"{word}{number}" for number in range(400) for word in words]
+    alone = snowballstemmer.stemmer("english")
+    stem.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(stem, words)) == [alone.stemWord(word) for word in words]
