@@ -22,11 +22,11 @@ from markdown_it import MarkdownIt
 from annotation.client import NotThere, Server
 from annotation.tasks import SUGGESTIONS, digest, make_task
 from quit.errors import InputError, ServerError, WorkspaceError
+from quit.files import writing
 from quit.review.controls import Controls, mixed
 from quit.review.items import ReviewItem
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
-from quit.workspace import writing
 
 HERE = Path(__file__).parent
 _KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")

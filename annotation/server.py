@@ -23,7 +23,7 @@ import httpx
 from quit.environment import SILENT
 from quit.environments import ensure_environment
 from quit.errors import InputError, MissingDependency, ServerError, WorkspaceError
-from quit.workspace import writing
+from quit.files import replacing, writing
 
 REQUIREMENTS = Path(__file__).with_name("server-requirements.txt")
 HOST = "127.0.0.1"
@@ -83,14 +83,11 @@ def _account_file(workspace: Path) -> Path:
 
 def _store(workspace: Path, account: Account) -> None:
     path = _account_file(workspace)
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path), replacing(path) as temporary:
         (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         # The file is born unreadable to others: it never exists with wider permissions, not even for a moment.
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             json.dump(asdict(account), file, indent=1)
-        os.replace(temporary, path)
 
 
 class LocalServer:

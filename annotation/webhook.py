@@ -17,9 +17,9 @@ from typing import Any
 
 from annotation.client import Server
 from quit.errors import InputError, QuitError, WorkspaceError
+from quit.files import writing
 from quit.review.store import ReviewStore
 from quit.settings import Review
-from quit.workspace import writing
 
 ACTIONS = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_CREATED", "ANNOTATIONS_DELETED", "TASKS_DELETED")
 HEADER = "X-Quit-Secret"

@@ -16,7 +16,6 @@ or none. Tables of older fingerprints stay until someone removes them: going bac
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -37,6 +36,7 @@ from filelock import FileLock, Timeout
 
 import schemas
 from quit.errors import WorkspaceError
+from quit.files import remove_leftovers, replacing, write_json, writing
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,7 @@ class Workspace:
         except OSError as error:
             raise WorkspaceError(f"Cannot lock {self.path}: {error}. Check that you may write there.") from error
         try:
+            remove_leftovers(self.path / "tables")
             write_json(
                 holder, {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             )
@@ -179,11 +180,8 @@ class Workspace:
         for name, rows in tables.items():
             target = folder / name / _part(shard)
             rows = rows.cast(schemas.table(name).schema)
-            with writing(target):
-                target.parent.mkdir(parents=True, exist_ok=True)
-                temporary = target.with_name(f".{target.name}.{os.getpid()}")
+            with writing(target), replacing(target) as temporary:
                 pq.write_table(rows, temporary, compression="zstd", row_group_size=1 << 20)
-                _move(temporary, target)
 
     def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, Any]) -> None:
         """Write a stage run's manifest and remove what no part of it is (left by an interrupted run with other shards)."""
@@ -221,9 +219,8 @@ class Workspace:
                 rows = make(self.read_log(name)).cast(schemas.table(name).schema)
                 if len(rows):
                     target = folder / f"part-{len(self.log_files(name)) + 1:05d}.parquet"
-                    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-                    pq.write_table(rows, temporary, compression="zstd")
-                    _move(temporary, target)
+                    with replacing(target) as temporary:
+                        pq.write_table(rows, temporary, compression="zstd")
         return rows
 
     # Reading
@@ -314,36 +311,6 @@ class Workspace:
             else:
                 connection.register(name, contract.schema.empty_table())
         return connection
-
-
-@contextmanager
-def writing(target: Path) -> Iterator[None]:
-    """Turn the system's refusals to write into one clear line: full disk, no permission, no such folder."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise WorkspaceError(
-                f"The disk is full: could not write {target}. Free some space and run the same command again; what is done stays done."
-            ) from error
-        raise WorkspaceError(
-            f"Could not write {target}: {error.strerror or error}. Check the path and its permissions."
-        ) from error
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Write JSON under a temporary name and move it into place (keys keep their order)."""
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        _move(temporary, path)
-
-
-def _move(temporary: Path, target: Path) -> None:
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    os.replace(temporary, target)
 
 
 def _part(shard: Range) -> str:

@@ -1,8 +1,11 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -11,7 +14,8 @@ from hypothesis import strategies as st
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.workspace import Range, Workspace, ranges, writing
+from quit.files import writing
+from quit.workspace import Range, Workspace, ranges
 
 HINTS = schemas.table("usable_hints")
 
@@ -115,7 +119,8 @@ def test_a_real_full_disk_leaves_no_half_part(tmp_path) -> None:
     folder = workspace.folder("filter", 2, "f0")
     (folder / "usable_hints").mkdir(parents=True)
     shard = Range(0, 1)
-    os.symlink("/dev/full", folder / "usable_hints" / f".part-00000-of-00001.parquet.{os.getpid()}")
+    temporary = f".part-00000-of-00001.parquet.{os.getpid()}-{threading.get_native_id()}.tmp"
+    os.symlink("/dev/full", folder / "usable_hints" / temporary)
     with pytest.raises(WorkspaceError, match="disk is full"):
         workspace.write_part(folder, shard, {"usable_hints": _rows(*range(1000))})
     assert not workspace.part_done(folder, ["usable_hints"], shard)
@@ -139,6 +144,25 @@ def test_the_second_run_waits_and_is_told_who_holds_the_workspace(tmp_path) -> N
     thread.join()
     assert order == ["first", "second"]
     assert f"process {os.getpid()}" in told[0]
+
+
+def test_the_next_run_removes_what_a_killed_one_was_writing(tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    folder = workspace.folder("filter", 2, "f0")
+    workspace.write_part(folder, Range(0, 1), {"usable_hints": _rows(1)})
+    script = (
+        "import os, pathlib, signal, sys\n"
+        "from quit.files import replacing\n"
+        "with replacing(pathlib.Path(sys.argv[1])) as temporary:\n"
+        "    temporary.write_text('half')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    for target in (folder / "manifest.json", folder / "usable_hints" / "part-00001-of-00002.parquet"):
+        subprocess.run([sys.executable, "-c", script, str(target)], cwd=Path(__file__).parents[1], check=False)
+        assert not target.exists()
+    assert len(list(folder.rglob(".*.tmp"))) == 2
+    with workspace.lock(0):
+        assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == ["part-00000-of-00001.parquet"]
 
 
 def test_a_run_that_may_not_wait_says_so(tmp_path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,6 +12,7 @@ import bm25s
 import numpy as np
 
 from quit.evaluate.normalize import STOP_WORDS, stem, words
+from quit.files import replacing
 from quit.models.protocols import Encoder
 
 CHUNK = 8192
@@ -125,10 +125,8 @@ class HybridIndex:
             digest.update(hashlib.sha256(text.encode()).digest())
         target = cache / f"{digest.hexdigest()[:32]}.npy"
         if not target.is_file():
-            cache.mkdir(parents=True, exist_ok=True)
-            temporary = target.with_name(f".{target.name}.{os.getpid()}.npy")
-            np.save(temporary, self._encoder.encode(part))
-            os.replace(temporary, target)
+            with replacing(target) as temporary, temporary.open("wb") as file:
+                np.save(file, self._encoder.encode(part))
         return np.load(target, mmap_mode="r")
 
 

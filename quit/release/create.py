@@ -15,6 +15,7 @@ from typing import Any
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.evaluate.statistics import statistics
 from quit.export.workspace import provenance_of, readers_of
+from quit.files import write_json, writing
 from quit.ids import content_hash
 from quit.models.language import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
@@ -37,7 +38,7 @@ from quit.release.tables import TABLES, TableFiles, workspace_tables, write_tabl
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decisions_hash, live_reviews
 from quit.settings import Settings, parse
-from quit.workspace import Workspace, write_json, writing
+from quit.workspace import Workspace
 
 MADE_BY = "QUIT builder"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

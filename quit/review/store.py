@@ -25,7 +25,8 @@ import pyarrow.parquet as pq
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.workspace import Workspace, write_json, writing
+from quit.files import write_json, writing
+from quit.workspace import Workspace
 
 
 class ReviewStore:

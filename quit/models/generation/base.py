@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -52,8 +53,12 @@ class Completion:
     cached_tokens: int = 0
 
 
-Done = Callable[[int, Completion], None]
-"""Called with a request's position and its completion as soon as it is there, from any thread."""
+Done = Callable[[int, Completion], Future[None] | None]
+"""Called with a request's position and its completion as soon as it is there, from any thread.
+
+Where it returns a future, the reply is safe once that is done; a generator that waits for it before it goes on loses nothing more
+to a kill than its requests in flight.
+"""
 
 
 class Generator(Protocol):

@@ -55,7 +55,7 @@ class CachedGenerator:
     def _ask(self, wanted: list[tuple[bytes, ChatRequest]], found: dict[bytes, Completion]) -> None:
         written: list[Future[None]] = []
 
-        def done(place: int, completion: Completion) -> None:
+        def done(place: int, completion: Completion) -> Future[None] | None:
             key, request = wanted[place]
             found[key] = completion
             self._meter.add(
@@ -66,9 +66,12 @@ class CachedGenerator:
                 completion_tokens=completion.completion_tokens,
                 cached_tokens=completion.cached_tokens,
             )
-            if self._cache is not None and completion.text.strip():
-                entry = Entry(key, self.identity, request.template.identity, request.group, request.sample, completion)
-                written.append(self._cache.add(entry))
+            if self._cache is None or not completion.text.strip():
+                return None
+            entry = Entry(key, self.identity, request.template.identity, request.group, request.sample, completion)
+            kept = self._cache.add(entry)
+            written.append(kept)
+            return kept
 
         try:
             with self._meter.busy(self.name):

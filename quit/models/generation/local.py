@@ -34,7 +34,9 @@ class TransformersGenerator:
         with self._lock:
             model, tokenizer = self._load()
             for place, request in enumerate(requests):
-                done(place, self._one(model, tokenizer, request))
+                kept = done(place, self._one(model, tokenizer, request))
+                if kept is not None:
+                    kept.result()
 
     def _one(self, model: Any, tokenizer: Any, request: ChatRequest) -> Completion:
         import torch

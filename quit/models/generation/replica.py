@@ -100,8 +100,10 @@ class Replica:
     async def _one(self, session: aiohttp.ClientSession, request: ChatRequest, place: int, done: Done) -> None:
         try:
             completion = await self._with_retries(session, request)
-            if completion is not None:
-                done(place, completion)
+            kept = None if completion is None else done(place, completion)
+            if kept is not None:
+                # Its place is free once it is on disk: what a kill costs is what is in flight. Shielded, for the writer sets the future.
+                await asyncio.shield(asyncio.wrap_future(kept))
         finally:
             self._limiter.release()
 

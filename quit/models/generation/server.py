@@ -7,6 +7,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import aiohttp
@@ -56,9 +57,9 @@ class ServerGenerator:
                     queues[_of_group(present, requests[place].group)].append(place)
                 finished: set[int] = set()
 
-                def one_done(place: int, completion: Completion, finished: set[int] = finished) -> None:
+                def one_done(place: int, completion: Completion, finished: set[int] = finished) -> Future[None] | None:
                     finished.add(place)
-                    done(place, completion)
+                    return done(place, completion)
 
                 tasks = [
                     asyncio.ensure_future(replica.work(session, requests, places, one_done))

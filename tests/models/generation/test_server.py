@@ -3,11 +3,12 @@
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 
 import pytest
 
-from quit.errors import QuitError, ServerError, SettingsError
+from quit.errors import QuitError, ServerError, SettingsError, WorkspaceError
 from quit.models.generation import ChatRequest, Completion, Meter
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.server import ServerGenerator
@@ -273,3 +274,35 @@ def test_shards_that_start_together_share_one_event_loop(monkeypatch: pytest.Mon
         thread.join()
     assert len(set(map(id, seen))) == 1
     seen[0].call_soon_threadsafe(seen[0].stop)
+
+
+def test_a_place_is_free_once_its_reply_is_on_disk() -> None:
+    """A kill costs what is in flight: no new request goes out while an earlier reply still waits for its commit."""
+    unsafe: list[Future[None]] = []
+    waiting = []
+
+    def done(place: int, completion: Completion) -> Future[None]:
+        kept: Future[None] = Future()
+        unsafe.append(kept)
+        threading.Timer(0.05, lambda: (unsafe.remove(kept), kept.set_result(None))).start()
+        return kept
+
+    def reply(payload) -> str:
+        waiting.append(len(unsafe))
+        return _question(payload)
+
+    with RudeServer([], reply=reply) as server:
+        ServerGenerator("r", RUDE, _settings(server.base_url, concurrency=1)).generate(_requests(5), done)
+    assert waiting == [0] * 5
+
+
+def test_a_cache_that_cannot_be_written_stops_the_asking() -> None:
+    def done(place: int, completion: Completion) -> Future[None]:
+        kept: Future[None] = Future()
+        kept.set_exception(WorkspaceError("the disk is full"))
+        return kept
+
+    with RudeServer([], reply=_question) as server:
+        with pytest.raises(WorkspaceError, match="disk is full"):
+            ServerGenerator("r", RUDE, _settings(server.base_url, concurrency=1)).generate(_requests(50), done)
+        assert len(server.requests) == 1

@@ -1,0 +1,62 @@
+"""Files that are there whole or not at all: written under a temporary name, flushed to disk, moved into place."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from quit.errors import WorkspaceError
+
+_TEMPORARY = re.compile(r"\..+\.\d+-\d+\.tmp")
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Turn the system's refusals to write into one clear line: full disk, no permission, no such folder."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise WorkspaceError(
+                f"The disk is full: could not write {target}. Free some space and run the same command again; what is done stays done."
+            ) from error
+        raise WorkspaceError(
+            f"Could not write {target}: {error.strerror or error}. Check the path and its permissions."
+        ) from error
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Give a temporary path beside ``target`` to write to; on leaving, flush it and move it into place.
+
+    An error removes the temporary file and leaves ``target`` as it was. Raises what writing to disk raises.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files that killed runs left anywhere below ``folder``; nobody may be writing there."""
+    for path in folder.rglob(".*.tmp"):
+        if _TEMPORARY.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON, keys in their order. Raises :class:`WorkspaceError` where the disk refuses."""
+    with writing(path), replacing(path) as temporary:
+        temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
