@@ -21,7 +21,7 @@ def export_tables_of_release(path: str | Path) -> ExportTables:
     """
     release = verify(path)
     tables = frozen_tables(release.files, release.readers, _provenance(release))
-    return replace(tables, statistics=release.facts["statistics"])
+    return replace(tables, statistics=release.facts["statistics"] or None)
 
 
 def frozen_tables(
