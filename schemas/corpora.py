@@ -36,7 +36,9 @@ CORPUS_TABLES: dict[str, Table] = {
                 Column("answers", TEXTS, "Accepted answers, first the one the source names first; may be empty."),
                 Column("parent_id", TEXT, "A sub-question's whole question; null for a whole question.", nullable=True),
                 Column("hop", SMALL, "A sub-question's place in its decomposition, from 1.", nullable=True),
-                Column("kind", TEXT, "The source's type of the whole question: `2hop`, `comparison`, ...", nullable=True),
+                Column(
+                    "kind", TEXT, "The source's type of the whole question: `2hop`, `comparison`, ...", nullable=True
+                ),
                 _SOURCE,
             ),
         ),
