@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
-from quit.commands import evaluate, release, review
+from quit.commands import corpora, evaluate, release, review
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
 from quit.commands.options import JsonOption, ProfileOption, SetOption, WorkspaceOption, print_json
@@ -287,6 +287,9 @@ app.add_typer(override, name="override")
 app.add_typer(review.app, name="review")
 app.add_typer(release.app, name="release")
 app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(corpora.corpus, name="corpus")
+app.add_typer(corpora.index, name="index")
+app.add_typer(corpora.graph, name="graph")
 
 
 def _last_build(path: Path) -> dict[str, Any]:

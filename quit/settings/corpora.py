@@ -55,7 +55,7 @@ class Graph(Section):
         "bf16", description="Arithmetic of the exact search; candidates of bf16 are scored again in fp32."
     )
     rescored: int = Field(
-        100,
+        50,
         ge=0,
         description="Candidates beyond k that a bf16 search keeps and fp32 scores again; more is nearer to exact.",
     )
