@@ -21,9 +21,9 @@ def budget_documents(size: int, shares: Sequence[float]) -> list[int]:
 
 
 def measure(
-    request: Request, order: np.ndarray, budgets: Sequence[int], window: int, alpha: float
-) -> dict[str, np.ndarray]:
-    """Return every metric, each of shape (runs, budgets), float64.
+    request: Request, order: np.ndarray, budgets: Sequence[int], window: int, alpha: float, cutoffs: Sequence[int] = ()
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return every metric, each of shape (runs, budgets), float64, and alpha-nDCG at the ``cutoffs``, (runs, cutoffs).
 
     ``precision``: relevant observations / observations. ``recall``: relevant observations / all of them in the arms' lists.
     ``documents``, ``relevant_documents``: distinct ones observed. ``distinct_recall``: the latter / all distinct relevant documents in the lists.
@@ -39,19 +39,21 @@ def measure(
     is_relevant[request.places[request.relevant.reshape(-1)]] = True
     seen = (first[:, :, None] < at).sum(axis=1).astype(np.float64)
     found = (first[:, is_relevant, None] < at).sum(axis=1).astype(np.float64)
-    return {
+    ranked = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs], alpha)
+    made = {
         "precision": hits / np.maximum(at, 1),
         "recall": hits / max(total, 1),
         "documents": seen,
         "relevant_documents": found,
         "distinct_recall": found / max(int(is_relevant.sum()), 1),
-        "alpha_ndcg": alpha_ndcg(gold_positions(request, first), request.nuggets, at, alpha),
+        "alpha_ndcg": ranked[:, : len(at)],
         "labels": _labels(request, order, at, window) if window else np.zeros((runs, len(at))),
     }
+    return made, ranked[:, len(at) :]
 
 
 def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndarray:
-    """Return at which step (from 0) each run first observed each document, shape (R, documents); T where it never did."""
+    """Return at which step (from 0) each run first observed each document, shape (R, documents), int64; the largest int64 where it never did."""
     runs, steps = order.shape
     first = np.full((runs, documents), steps, dtype=np.int64)
     run = np.arange(runs)

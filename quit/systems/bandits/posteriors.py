@@ -53,7 +53,8 @@ class QuantileTable:
         self._at = (np.arange(levels) + 0.5) / levels
         self._normal: np.ndarray | None = None
         self._rows = np.zeros((64, levels), dtype=np.float32)
-        self._count = 0
+        self.count = 0
+        """Rows made so far."""
         self._known: dict[tuple[str, float, float], int] = {}
 
     @property
@@ -76,11 +77,11 @@ class QuantileTable:
     def _row(self, kind: str, first: float, second: float) -> int:
         key = (kind, first, second)
         if key not in self._known:
-            if self._count == len(self._rows):
+            if self.count == len(self._rows):
                 self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-            self._rows[self._count] = self._quantiles(kind, first, second)
-            self._known[key] = self._count
-            self._count += 1
+            self._rows[self.count] = self._quantiles(kind, first, second)
+            self._known[key] = self.count
+            self.count += 1
         return self._known[key]
 
     def _quantiles(self, kind: str, first: float, second: float) -> np.ndarray | float:
