@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import model_validator
 
+from quit.settings.bandits import Bandits, Reports
+from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     Collect,
     Convergence,
@@ -41,6 +43,9 @@ class Settings(Section):
     servers: tuple[ServerSettings, ...] = ()
     review: Review = Review()
     release: Release = Release()
+    bandits: Bandits = Bandits()
+    reports: Reports = Reports()
+    complexity: Complexity = Complexity()
     run: Run = Run()
 
     @model_validator(mode="after")

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from quit.corpora.complexity import AnswerHead, Retrieved, TokenHead, measure
 from quit.corpora.protocols import Documents
 from quit.errors import InputError
 from quit.evaluate import association
 from quit.evaluate.association import associate
+from quit.files import replacing, write_json, writing
 from quit.models.protocols import Encoder
 from quit.settings.complexity import Complexity
 from quit.systems.collection import Question
@@ -58,24 +63,6 @@ class Rated:
         return {**asked, **asdict(self.retrieved), **decided, "margin": self.margin}
 
 
-class TextsOf:
-    """The texts of documents as a sequence, for :class:`quit.corpora.hybrid.HybridIndex`."""
-
-    def __init__(self, documents: Documents, step: int = 4096) -> None:
-        self._documents = documents
-        self._step = step
-
-    def __len__(self) -> int:
-        return len(self._documents)
-
-    def __getitem__(self, row: int) -> str:
-        return self._documents.texts([row])[0]
-
-    def __iter__(self) -> Iterator[str]:
-        for start in range(0, len(self), self._step):
-            yield from self._documents.texts(range(start, min(start + self._step, len(self))))
-
-
 def asked_of(questions: Sequence[Question]) -> list[Asked]:
     """Return questions and their sub-questions; a question takes as many hops as it has sub-questions, a sub-question one.
 
@@ -91,6 +78,104 @@ def asked_of(questions: Sequence[Question]) -> list[Asked]:
     if not kept:
         raise InputError("None of the questions has an answer, so their complexity cannot be told.")
     return kept
+
+
+def read_asked(path: Path) -> list[Asked]:
+    """Return the questions of a JSONL file: {id, question (or text), answers, hops?, kind?, group?}.
+
+    Raises :class:`InputError` for a file or line that cannot be read, naming the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"Cannot read the questions {path}: {getattr(error, 'strerror', None) or error}.") from error
+    made = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            identity, text = str(row["id"]), row.get("question") or row["text"]
+            answers, hops, kind = row["answers"], row.get("hops"), row.get("kind")
+            right = isinstance(text, str) and text.strip() and isinstance(answers, list) and answers
+            if not right or not all(isinstance(answer, str) and answer.strip() for answer in answers):
+                raise TypeError
+            if not isinstance(hops, int | None) or isinstance(hops, bool) or not isinstance(kind, str | None):
+                raise TypeError
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and where they "
+                "are known hops (a whole number) and kind (a text)."
+            ) from error
+        made.append(Asked(identity, text, tuple(answers), hops, kind, str(row.get("group", identity))))
+    if not made:
+        raise InputError(f"{path} holds no question.")
+    return made
+
+
+def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings: Complexity) -> dict[str, Any]:
+    """Write ``complexity.parquet`` (the rows of :meth:`Rated.row`) and ``complexity.json``; return the latter.
+
+    Raises :class:`quit.errors.WorkspaceError` where the disk refuses.
+    """
+    whole = {
+        **about,
+        "questions": len(rated),
+        "without_documents": sum(not one.retrieved.documents for one in rated),
+        **{name: sum(getattr(one, name) for one in rated) for name in ("answerable", "complete", "complex")},
+        "means": {name: float(_values(rated, name).mean()) for name in SCORES},
+        "settings": settings.model_dump(mode="json"),
+        "agreement": agreement(rated, settings),
+    }
+    target = folder / "complexity.parquet"
+    kinds = {"hops": pa.int16(), "kind": pa.string(), "documents": pa.int32()}
+    rows = [one.row() for one in rated]
+    table = pa.table(
+        {
+            name: pa.array([row[name] for row in rows], kinds[name]) if name in kinds else [row[name] for row in rows]
+            for name in rows[0]
+        }
+    )
+    with writing(target), replacing(target) as temporary:
+        pq.write_table(table, temporary)
+    write_json(folder / "complexity.json", whole)
+    return whole
+
+
+def lines(whole: dict[str, Any]) -> list[str]:
+    """Return what ``complexity.json`` says, for people."""
+    made = [
+        f"{whole['questions']} questions: {whole['answerable']} answerable by one document, {whole['complete']} complete, "
+        f"{whole['complex']} complex"
+    ]
+    found = whole["agreement"]
+    if "one_or_more_hops" in found:
+        part = found["one_or_more_hops"]
+        made += [
+            "",
+            f"More than one hop ({part['positive']} of {part['items']})    accuracy    F1   Matthews  [95%]           p",
+        ]
+        for name in ("complex", "not_answerable", "not_complete", "chosen_thresholds"):
+            row = part[name]
+            made.append(f"  {name:34}{row['accuracy']:8.3f}{row['f1']:7.3f}   {_said(row['matthews'])}")
+        made += ["  area under the ROC curve"] + [f"    {name:47}   {_said(row)}" for name, row in part["auc"].items()]
+    if "hops" in found:
+        made += ["", "Number of hops, whole questions: Kendall's tau-b"]
+        made += [f"    {name:47}   {_said(row)}" for name, row in found["hops"].items()]
+    if "kinds" in found:
+        made += ["", "Types: share that is complex"]
+        made += [f"    {kind:47}   {share:6.3f}" for kind, share in found["kinds"]["complex_share"].items()]
+        made.append(f"  {'complex and type, Cramer V':49}   {_said(found['kinds']['complex'])}")
+        made += [
+            f"  {name + ' by type, epsilon squared':49}   {_said(found['kinds'][name])}" for name in (*SCORES, "margin")
+        ]
+    return made
+
+
+def _said(row: dict[str, Any]) -> str:
+    if row["value"] is None:
+        return "not defined"
+    return f"{row['value']:6.3f}  [{row['low']:6.3f}, {row['high']:6.3f}]  {row['p']:.3f}"
 
 
 def rate(
