@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
-from quit.commands import corpora, evaluate, release, review
+from quit.commands import bandits, complexity, corpora, evaluate, release, review
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
 from quit.commands.options import JsonOption, ProfileOption, SetOption, WorkspaceOption, print_json
@@ -290,6 +290,8 @@ app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(corpora.corpus, name="corpus")
 app.add_typer(corpora.index, name="index")
 app.add_typer(corpora.graph, name="graph")
+app.add_typer(bandits.app, name="bandits")
+app.add_typer(complexity.app, name="complexity")
 
 
 def _last_build(path: Path) -> dict[str, Any]:

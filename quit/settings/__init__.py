@@ -4,6 +4,8 @@ Each section is the settings of one stage; only the sections a stage reads are p
 refused with the nearest right name. See ``docs/reference/settings.md`` (generated from here).
 """
 
+from quit.settings.bandits import Bandits, Reports
+from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     PLACES,
     Collect,
@@ -27,7 +29,9 @@ from quit.settings.settings import Settings
 __all__ = [
     "PLACES",
     "PROFILES",
+    "Bandits",
     "Collect",
+    "Complexity",
     "Convergence",
     "Corpora",
     "Difficulty",
@@ -43,6 +47,7 @@ __all__ = [
     "QuestionType",
     "ReaderSettings",
     "Release",
+    "Reports",
     "Review",
     "Run",
     "Section",

@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic import model_validator
 
+from quit.settings.bandits import Bandits, Reports
+from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     Collect,
     Convergence,
@@ -45,6 +47,9 @@ class Settings(Section):
     corpora: Corpora = Corpora()
     first_stages: FirstStages = FirstStages()
     graph: Graph = Graph()
+    bandits: Bandits = Bandits()
+    reports: Reports = Reports()
+    complexity: Complexity = Complexity()
     run: Run = Run()
 
     @model_validator(mode="after")
