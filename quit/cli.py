@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
-from quit.commands import release, review
+from quit.commands import benchmark, release, review
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
 from quit.commands.overrides import override
@@ -295,6 +295,7 @@ app.add_typer(override, name="override")
 
 app.add_typer(review.app, name="review")
 app.add_typer(release.app, name="release")
+app.add_typer(benchmark.app, name="benchmark")
 evaluate = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
 app.add_typer(evaluate, name="evaluate")
 

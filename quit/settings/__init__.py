@@ -4,6 +4,7 @@ Each section is the settings of one stage; only the sections a stage reads are p
 refused with the nearest right name. See ``docs/reference/settings.md`` (generated from here).
 """
 
+from quit.settings.benchmark import Benchmark, FineTune
 from quit.settings.construction import (
     PLACES,
     Collect,
@@ -26,9 +27,11 @@ from quit.settings.settings import Settings
 __all__ = [
     "PLACES",
     "PROFILES",
+    "Benchmark",
     "Collect",
     "Convergence",
     "Difficulty",
+    "FineTune",
     "Judge",
     "Labels",
     "LanguageModel",

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import model_validator
 
+from quit.settings.benchmark import Benchmark
 from quit.settings.construction import (
     Collect,
     Convergence,
@@ -41,6 +42,7 @@ class Settings(Section):
     servers: tuple[ServerSettings, ...] = ()
     review: Review = Review()
     release: Release = Release()
+    benchmark: Benchmark = Benchmark()
     run: Run = Run()
 
     @model_validator(mode="after")

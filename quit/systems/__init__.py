@@ -1,0 +1,1 @@
+"""QA systems that run on what the pipeline exports."""
