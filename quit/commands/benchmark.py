@@ -81,6 +81,50 @@ def run(
     _print(outcome, out, as_json)
 
 
+@app.command()
+def finetune(
+    release: ReleaseOption,
+    kind: Annotated[
+        str, typer.Option("--kind", help="bi-encoder, cross-encoder or multi-vector (ColBERT).")
+    ] = "bi-encoder",
+    base: Annotated[
+        str, typer.Option("--base", help="Model to start from: minilm, a folder or a hub name.")
+    ] = "minilm",
+    positives: Annotated[
+        list[int] | None,
+        typer.Option("--positives", help="Positives (and negatives) a question, 1 to 200. Repeat for several models."),
+    ] = None,
+    out: OutOption = Path("finetuned"),
+    split: SplitOption = "test",
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retriever", help="Whose passages cross-encoders rerank, beside the oracle's. Repeat for several."
+        ),
+    ] = None,
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fine-tune a model on the train split with 1 to 200 positives a question; benchmark each beside its base.
+
+    Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set benchmark.granularity=subset`
+    """
+    from quit.settings import load
+    from quit.systems.benchmark.finetune import TuningRequest, run_finetune
+
+    request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
+    settings = load(profile, set_ or ()).settings
+    outcome, tuned = run_finetune(request, settings, out, _say(quiet or as_json))
+    _print(outcome, out, as_json)
+    if not as_json:
+        for one in tuned:
+            typer.echo(
+                f"{one.folder}: {one.positives} positives a question, {one.examples} examples, {one.seconds:.0f} s"
+            )
+
+
 @app.command("list")
 def list_(as_json: JsonOption = False, profile: ProfileOption = "embedded") -> None:
     """List the retrievers, rerankers and readers that can be named, plugins included, and where they come from."""

@@ -184,6 +184,9 @@ def loaded(name: str, make: Any) -> Any:
     """Return the model that ``make`` loads. Raises ``InputError`` in one line where it cannot be loaded."""
     if Path(name).is_absolute() and not Path(name).is_dir():
         raise InputError(f"There is no model folder {name}.")
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
     try:
         return make()
     except (OSError, ValueError, RuntimeError) as error:

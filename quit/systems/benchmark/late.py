@@ -7,11 +7,13 @@ million passages, and the permutations of a subset have one score. As a reranker
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from quit.corpora.protocols import Ranking
+from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.systems.benchmark.dense import loaded, model_identity
 from quit.systems.benchmark.plugins import Context
@@ -115,11 +117,22 @@ class MultiVectorEncoder:
         if self._model is None:
             from sentence_transformers import MultiVectorEncoder as Model
 
+            if not is_multi_vector(self._name):
+                raise InputError(
+                    f"{self._name!r} is no multi-vector model: its projection would be noise. "
+                    "Make one of it with: quit benchmark finetune --kind multi-vector"
+                )
             self._model = loaded(self._name, lambda: Model(self._name, device=self._device))
         found = getattr(self._model, method)(
             list(texts), batch_size=self._batch, show_progress_bar=False, normalize_embeddings=True
         )
         return [np.asarray(one.cpu() if hasattr(one, "cpu") else one, dtype=np.float32) for one in found]
+
+
+def is_multi_vector(name: str) -> bool:
+    """Whether a model has one vector a token. A hub name is taken at its word; a folder is looked into."""
+    modules = Path(name) / "modules.json"
+    return not modules.is_file() or "multi_vector" in modules.read_text(encoding="utf-8")
 
 
 def token_encoder(context: Context) -> TokenEncoder | MultiVectorEncoder:

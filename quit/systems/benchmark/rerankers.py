@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,11 @@ class CrossEncoderReranker:
         if self._model is None:
             from sentence_transformers import CrossEncoder
 
+            if not has_head(self._name):
+                raise InputError(
+                    f"{self._name!r} is no cross-encoder: it has no trained head, so its scores would be noise. "
+                    "Make one of it with: quit benchmark finetune --kind cross-encoder"
+                )
             self._model = loaded(
                 self._name, lambda: CrossEncoder(self._name, device=self._device, max_length=self._max_length)
             )
@@ -98,3 +104,9 @@ class MonoT5:
                 raise InputError(f"{self._name!r} has no single pieces for 'true' and 'false': it is no MonoT5 model.")
             self._loaded = (model.to(self._device).eval(), tokenizer, [one[0] for one in words])
         return self._loaded
+
+
+def has_head(name: str) -> bool:
+    """Whether a model is a cross-encoder already. A hub name is taken at its word; a folder is looked into."""
+    config = Path(name) / "config.json"
+    return not config.is_file() or "ForSequenceClassification" in config.read_text(encoding="utf-8")
