@@ -6,6 +6,7 @@ million passages, and the permutations of a subset have one score. As a reranker
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from quit.systems.benchmark.plugins import Context
 from quit.systems.benchmark.task import best, expand
 
 VERSION = 1
+MOST_KNOWN = 500_000
+"""Scores remembered at most."""
 
 
 class LateRetriever:
@@ -66,14 +69,30 @@ class LateRetriever:
 
 
 class LateReranker:
-    """``late`` or ``late:MODEL``: MaxSim between the query and whole passages."""
+    """``late`` or ``late:MODEL``: MaxSim between the query and whole passages.
+
+    MiniLM's scores are remembered: systems share most of their passages, and its vectors do not depend on what shares a batch.
+    """
 
     def __init__(self, context: Context) -> None:
         self._tokens = token_encoder(context)
+        self._known: dict[tuple[str, bytes], float] | None = {} if isinstance(self._tokens, TokenEncoder) else None
         self.identity = f"late/{VERSION}/passages/{self._tokens.identity}"
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return the sum over the query's tokens of the best cosine in each text, float64, shape (len(texts),)."""
+        if self._known is None:
+            return self._scored(query, texts)
+        keys = [(query, hashlib.blake2b(text.encode(), digest_size=12).digest()) for text in texts]
+        new = [place for place, key in enumerate(keys) if key not in self._known]
+        found = dict(zip(new, self._scored(query, [texts[place] for place in new]).tolist(), strict=True))
+        made = np.array([found[place] if place in found else self._known[key] for place, key in enumerate(keys)])
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        self._known.update((keys[place], score) for place, score in found.items())
+        return made
+
+    def _scored(self, query: str, texts: Sequence[str]) -> np.ndarray:
         asked = self._tokens.queries([query])[0]
         made = np.zeros(len(texts))
         if len(asked):

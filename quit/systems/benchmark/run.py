@@ -6,7 +6,7 @@ rankings, another metric asks no model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +76,7 @@ class Runner:
     dataset: Dataset
     known: dict[tuple[str, str], bool]
     unread: dict[str, int] = field(default_factory=dict)
+    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
     @property
     def settings(self) -> Any:
@@ -85,9 +86,12 @@ class Runner:
     def models(self) -> Models:
         return self.context.models
 
-    def of(self, passages: Passages) -> Context:
-        """Return the context of a task's plugins."""
-        return Context(**{**vars(self.context), "passages": passages})
+    def _plugin(self, make: Callable[[str, Context], Any], name: str, passages: Passages) -> Any:
+        """Return a plugin of a task, made once: its model serves every system."""
+        key = (make, name, passages.identity)
+        if key not in self._made:
+            self._made[key] = make(name, Context(**{**vars(self.context), "passages": passages}))
+        return self._made[key]
 
     def retrieve(self, task: Task, name: str) -> System:
         """Return what a retriever finds for every question."""
@@ -99,7 +103,7 @@ class Runner:
             key = {"retriever": f"oracle/{oracles.VERSION}", "passages": task.passages.identity}
             found = [oracles.oracle_retriever(relevance, place) for place in range(len(asked))]
             return System(task, name, "", key["retriever"], repr(sorted(key.items())), found)
-        retriever = make_retriever(name, self.of(task.passages))
+        retriever = self._plugin(make_retriever, name, task.passages)
         key = {
             "version": VERSION,
             "retriever": retriever.identity,
@@ -135,7 +139,8 @@ class Runner:
             ]
             identity = f"oracle/{oracles.VERSION}"
             return System(task, system.retriever, name, identity, f"{system.fingerprint}+{identity}/{depth}", found)
-        reranker = make_reranker(name, self.of(task.passages))
+        reranker = self._plugin(make_reranker, name, task.passages)
+        unread_before = getattr(reranker, "unread", 0)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
         def make(places: range) -> list[dict[str, Any]]:
@@ -144,7 +149,7 @@ class Runner:
 
         label = f"{task.name}: {system.retriever} + {name}"
         fingerprint, table = self.stages.table("rerank", label, key, task.question_ids, RANKINGS, make)
-        if unread := getattr(reranker, "unread", 0):
+        if unread := getattr(reranker, "unread", 0) - unread_before:
             self.unread[label] = unread
         return System(
             task, system.retriever, name, reranker.identity, fingerprint, rankings_of(table, task.question_ids)
@@ -201,7 +206,7 @@ class Runner:
         A question without any passage gets NO ANSWER without being asked: without context it would be the parametric probe.
         """
         task, settings = system.task, self.settings
-        reader = make_reader(name, self.context)
+        reader = self._plugin(make_reader, name, self.context.passages)
         kinds = [(strategy, k) for k in settings.k for strategy in settings.strategies]
         numbers = (settings.alpha, settings.beta, settings.freq_sentences)
         deepest = max(settings.k)
@@ -221,7 +226,7 @@ class Runner:
         """
         assert isinstance(task.relevance, ReleaseRelevance)
         groups, size = task.relevance.groups, task.passages.size
-        reader = make_reader(name, self.context)
+        reader = self._plugin(make_reader, name, self.context.passages)
         stored = {info.name: place for place, info in enumerate(self.dataset.tables.ordered_readers)}
         if name in stored and self.dataset.tables.ordered_readers[stored[name]].identity == reader.identity:
             return [
