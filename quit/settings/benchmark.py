@@ -19,7 +19,7 @@ class FineTune(Section):
     batch: int = Field(16, ge=2, description="Examples a step.")
     learning_rate: float = Field(2e-5, gt=0, description="Highest learning rate.")
     warmup_share: float = Field(0.1, ge=0, le=1, description="Share of the steps in which it rises.")
-    max_length: int = Field(128, ge=8, description="Longest text (cross-encoder: pair), in tokens.")
+    max_length: int = Field(256, ge=8, description="Longest text (cross-encoder: pair), in tokens; the model keeps it.")
     negative_kind: Literal["other", "partial", "hard"] = Field(
         "other", description="Kind of negatives, as in `quit export`; `other` is the paper's."
     )

@@ -17,6 +17,7 @@ from quit.corpora.protocols import Ranking
 from quit.errors import InputError
 from quit.files import replacing, writing
 from quit.ids import content_hash
+from quit.models.encoders.minilm import model_folder
 from quit.models.generation.base import ModelOptions
 from quit.systems.benchmark.plugins import Context
 from quit.systems.benchmark.task import expand, subset_texts
@@ -171,13 +172,18 @@ class SentenceTower:
         if name not in self._made:
             from sentence_transformers import SentenceTransformer
 
-            self._made[name] = loaded(name, lambda: SentenceTransformer(name, device=self._device))
+            self._made[name] = loaded(name, lambda: SentenceTransformer(model_place(name), device=self._device))
         return self._made[name]
+
+
+def model_place(name: str) -> str:
+    """Return where a model is: the folder of ``minilm``, which comes with the program; any other name is a folder or a hub name."""
+    return str(model_folder()) if name == "minilm" else name
 
 
 def model_identity(name: str) -> str:
     """Return what a model's vectors or scores depend on: a folder's name and content, else the hub's name."""
-    return ModelOptions(name).identity
+    return ModelOptions(model_place(name)).identity
 
 
 def loaded(name: str, make: Any) -> Any:

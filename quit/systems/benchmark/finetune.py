@@ -11,7 +11,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,17 +24,14 @@ from quit.export.release import export_tables_of_release
 from quit.export.training import FineTuning, Selection
 from quit.files import write_json, writing
 from quit.ids import content_hash
-from quit.models.encoders.minilm import model_folder
 from quit.settings import FineTune, Settings
 from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
-from quit.systems.benchmark.dense import loaded, model_identity
+from quit.systems.benchmark.dense import loaded, model_identity, model_place
 from quit.systems.benchmark.late import is_multi_vector
 from quit.systems.benchmark.rerankers import has_head
 from quit.systems.benchmark.task import ReleasePassages
 
 KINDS = ("bi-encoder", "cross-encoder", "multi-vector")
-BASES = {"minilm": model_folder}
-"""Base models that come with the program; any other name is a folder or a hub name."""
 VERSION = 1
 SPEC = {"bi-encoder": "dense", "cross-encoder": "cross-encoder", "multi-vector": "late"}
 """Kind -> the retriever or reranker that runs such a model."""
@@ -48,11 +45,6 @@ class Tuned:
     positives: int
     examples: int
     seconds: float
-
-
-def base_model(name: str) -> str:
-    """Return the folder or hub name of a base model; ``minilm`` is the one that comes with the program."""
-    return str(BASES[name]()) if name in BASES else name
 
 
 def triples(dataset: Dataset, content_id: str, wanted: FineTuning) -> list[tuple[str, str, str]]:
@@ -88,7 +80,7 @@ def finetune(
 ) -> Tuned:
     """Return ``base`` fine-tuned with so many positives and negatives a question; trained only where ``out`` does not have it.
 
-    ``out``: the folder of models; each has ``finetune.json``, written last. Raises ``InputError`` for a model that cannot be loaded and a
+    ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that cannot be loaded and a
     release without examples, ``MissingDependency`` without accelerate.
     """
     wanted = FineTuning(positives, positives, settings.negative_kind)
@@ -102,14 +94,15 @@ def finetune(
     }
     name = f"{_name(base)}-{kind}-{positives}pos-{content_hash(key, size=4)}"
     folder = out / name
-    marker = folder / "finetune.json"
+    marker = out / f"{name}.json"  # not inside: the folder's content is the model's identity
     if not marker.is_file():
         say(f"finetune {name}: {len(examples)} examples")
         began = time.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
         with writing(folder):
             train(kind, base, examples, settings, device, folder)
-        facts = {**key, **asdict(wanted), "count": len(examples), "seconds": round(time.monotonic() - began, 3)}
+        counts = {"positives": wanted.positives, "negatives": wanted.negatives, "count": len(examples)}
+        facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
         write_json(marker, facts)
     facts = json.loads(marker.read_text(encoding="utf-8"))
     return Tuned(folder, positives, facts["count"], facts["seconds"])
@@ -128,13 +121,14 @@ def train(
     import transformers
     from datasets import Dataset as Rows
 
+    place = model_place(base)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     transformers.set_seed(settings.seed)
     questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
     if kind == "cross-encoder":
         made, trainer, arguments = st.CrossEncoder, st.CrossEncoderTrainer, st.CrossEncoderTrainingArguments
-        model = loaded(base, lambda: made(base, device=device, num_labels=1, max_length=settings.max_length))
+        model = loaded(base, lambda: made(place, device=device, num_labels=1, max_length=settings.max_length))
         loss: Any = import_module("sentence_transformers.cross_encoder.losses").BinaryCrossEntropyLoss(model)
         labels = np.tile([1.0, 0.0], len(examples)).tolist()
         texts = [text for pair in zip(right, wrong, strict=True) for text in pair]
@@ -145,7 +139,7 @@ def train(
         made = st.MultiVectorEncoder if multi else st.SentenceTransformer
         trainer = st.MultiVectorEncoderTrainer if multi else st.SentenceTransformerTrainer
         arguments = st.MultiVectorEncoderTrainingArguments if multi else st.SentenceTransformerTrainingArguments
-        model = loaded(base, lambda: made(base, device=device))
+        model = loaded(base, lambda: made(place, device=device))
         model.max_seq_length = settings.max_length
         module = import_module(
             f"sentence_transformers.{'multi_vector_encoder' if multi else 'sentence_transformer'}.losses"
@@ -178,7 +172,7 @@ def train(
 
 def _name(base: str) -> str:
     kept = base.rstrip("/").rpartition("/")[2]
-    return "minilm" if base == str(model_folder()) else "".join(c if c.isalnum() or c in ".-" else "_" for c in kept)
+    return "".join(char if char.isalnum() or char in ".-" else "_" for char in kept)
 
 
 @dataclass(frozen=True)
@@ -206,18 +200,17 @@ def run_finetune(
         raise SettingsError(f"There is no kind {request.kind!r} of model.{did_you_mean(request.kind, KINDS)}")
     for number in request.positives:
         FineTuning(number, number)  # refuses a number out of range before anything is read
-    base = base_model(request.base)
     dataset = Dataset(export_tables_of_release(request.release))
     content_id = dataset.tables.provenance["content_id"]
     chosen = settings.benchmark
     models = out / "models"
     tuned = [
-        finetune(request.kind, base, number, dataset, content_id, chosen.finetune, chosen.device, models, say)
+        finetune(request.kind, request.base, number, dataset, content_id, chosen.finetune, chosen.device, models, say)
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{one.folder}" for one in tuned]
-    if can_rank(request.kind, base):
-        names.insert(0, f"{SPEC[request.kind]}:{base}")
+    if can_rank(request.kind, request.base):
+        names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind == "cross-encoder"
     wanted = Request(
         request.release,
@@ -231,4 +224,6 @@ def run_finetune(
 
 def can_rank(kind: str, base: str) -> bool:
     """Whether a base model can do its task before it is tuned."""
-    return {"bi-encoder": lambda _: True, "cross-encoder": has_head, "multi-vector": is_multi_vector}[kind](base)
+    return {"bi-encoder": lambda _: True, "cross-encoder": has_head, "multi-vector": is_multi_vector}[kind](
+        model_place(base)
+    )

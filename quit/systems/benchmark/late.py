@@ -16,7 +16,7 @@ import numpy as np
 from quit.corpora.protocols import Ranking
 from quit.errors import InputError
 from quit.models.protocols import Encoder
-from quit.systems.benchmark.dense import loaded, model_identity
+from quit.systems.benchmark.dense import loaded, model_identity, model_place
 from quit.systems.benchmark.plugins import Context
 from quit.systems.benchmark.task import best, expand
 
@@ -136,12 +136,12 @@ class MultiVectorEncoder:
         if self._model is None:
             from sentence_transformers import MultiVectorEncoder as Model
 
-            if not is_multi_vector(self._name):
+            if not is_multi_vector(model_place(self._name)):
                 raise InputError(
                     f"{self._name!r} is no multi-vector model: its projection would be noise. "
                     "Make one of it with: quit benchmark finetune --kind multi-vector"
                 )
-            self._model = loaded(self._name, lambda: Model(self._name, device=self._device))
+            self._model = loaded(self._name, lambda: Model(model_place(self._name), device=self._device))
         found = getattr(self._model, method)(
             list(texts), batch_size=self._batch, show_progress_bar=False, normalize_embeddings=True
         )

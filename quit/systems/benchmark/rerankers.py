@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quit.errors import InputError
-from quit.systems.benchmark.dense import batches, loaded, model_identity
+from quit.systems.benchmark.dense import batches, loaded, model_identity, model_place
 from quit.systems.benchmark.plugins import Context
 
 
@@ -35,13 +35,14 @@ class CrossEncoderReranker:
         if self._model is None:
             from sentence_transformers import CrossEncoder
 
-            if not has_head(self._name):
+            if not has_head(model_place(self._name)):
                 raise InputError(
                     f"{self._name!r} is no cross-encoder: it has no trained head, so its scores would be noise. "
                     "Make one of it with: quit benchmark finetune --kind cross-encoder"
                 )
             self._model = loaded(
-                self._name, lambda: CrossEncoder(self._name, device=self._device, max_length=self._max_length)
+                self._name,
+                lambda: CrossEncoder(model_place(self._name), device=self._device, max_length=self._max_length),
             )
         if not texts:
             return np.zeros(0)

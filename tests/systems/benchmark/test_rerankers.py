@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from quit.corpora.protocols import Scorer
 from quit.errors import InputError, SettingsError
 from quit.models.generation import CachedGenerator
 from quit.models.generation.base import Completion
+from quit.settings import load
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows
 from quit.systems.benchmark.plugins import make_reranker
@@ -64,7 +66,7 @@ def test_monot5_is_the_first_tokens_true_against_false(world, t5) -> None:
 
 
 def test_a_model_without_the_two_words_is_no_monot5(world, t5, tmp_path: Path) -> None:
-    folder, model, _ = t5
+    folder = t5[0]
     _tokenizer(folder, "Query: Document: Relevant:")
     with pytest.raises(InputError, match="no MonoT5"):
         make_reranker(f"monot5:{folder}", world.context()).score("who", TEXTS)
@@ -108,8 +110,6 @@ def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
 
 
 def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:
-    from types import SimpleNamespace
-
     reranker = LateReranker(world.context(models=SimpleNamespace(encoder=encoder)))
     texts = [*TEXTS, "long very is it"]
     found = reranker.score("Which river is long?", texts)
@@ -166,10 +166,6 @@ def _listwise(world, tmp_path: Path, generator: Sorter) -> ListwiseReranker:
         '[[readers]]\nname = "llm"\nrole = "labeler"\nkind = "server"\nmodel = "m"\nserver = "s"\n'
         '[[servers]]\nname = "s"\nbase_urls = ["http://127.0.0.1:9/v1"]\n'
     )
-    from types import SimpleNamespace
-
-    from quit.settings import load
-
     settings = load(str(profile), ["benchmark.window=4", "benchmark.stride=2"]).settings
     models = SimpleNamespace(generator=lambda spec: CachedGenerator(generator, None))
     return make_reranker("listwise:llm", world.context(settings=settings, models=models))
