@@ -5,6 +5,7 @@ refused with the nearest right name. See ``docs/reference/settings.md`` (generat
 """
 
 from quit.settings.bandits import Bandits, Reports
+from quit.settings.benchmark import Benchmark, FineTune
 from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     PLACES,
@@ -30,11 +31,13 @@ __all__ = [
     "PLACES",
     "PROFILES",
     "Bandits",
+    "Benchmark",
     "Collect",
     "Complexity",
     "Convergence",
     "Corpora",
     "Difficulty",
+    "FineTune",
     "FirstStages",
     "Graph",
     "Judge",

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import model_validator
 
 from quit.settings.bandits import Bandits, Reports
+from quit.settings.benchmark import Benchmark
 from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     Collect,
@@ -50,6 +51,7 @@ class Settings(Section):
     bandits: Bandits = Bandits()
     reports: Reports = Reports()
     complexity: Complexity = Complexity()
+    benchmark: Benchmark = Benchmark()
     run: Run = Run()
 
     @model_validator(mode="after")
