@@ -22,6 +22,7 @@ from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
 from quit.settings.release import Release
 from quit.settings.review import Review
 from quit.settings.section import Section
+from quit.settings.sunar import Sunar
 
 
 class Settings(Section):
@@ -41,6 +42,7 @@ class Settings(Section):
     servers: tuple[ServerSettings, ...] = ()
     review: Review = Review()
     release: Release = Release()
+    sunar: Sunar = Sunar()
     run: Run = Run()
 
     @model_validator(mode="after")

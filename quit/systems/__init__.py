@@ -1,1 +1,1 @@
-"""Question answering systems that run on a corpus, its graph and a release."""
+"""QA systems that run on what the pipeline exports."""
