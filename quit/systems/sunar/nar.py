@@ -33,12 +33,16 @@ Rescore = Callable[[Sequence[int], np.ndarray], Rescored]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One pass of the loop. ``pool``: ``R`` or ``N``; ``rows`` in descending ``scores``; ``rescored`` beside them."""
+    """One pass of the loop. ``pool``: ``R`` or ``N``; ``rows`` in descending ``scores``; ``rescored`` and ``parents`` beside them.
+
+    ``parents``: the scored document that gave each its priority, None in a batch of R.
+    """
 
     pool: str
     rows: tuple[int, ...]
     scores: np.ndarray
     rescored: np.ndarray
+    parents: tuple[int | None, ...]
     told: dict[str, Any]
 
 
@@ -98,6 +102,7 @@ def nar(
     for row, value in zip(R.rows.tolist(), R.scores.tolist(), strict=True):
         first.setdefault(row, value)
     around: dict[int, float] = {}  # N: row -> priority, in the order of arrival
+    parent: dict[int, int] = {}
     scored: set[int] = set()  # R+
     batches: list[Batch] = []
     pools = (("R", first),) if G is None else (("R", first), ("N", around))
@@ -111,8 +116,9 @@ def nar(
         values = np.asarray(score(B), dtype=np.float64)
         order = np.argsort(-values, kind="stable")
         B, values = [B[at] for at in order], values[order]
+        parents = tuple(parent.get(row) if name == "N" else None for row in B)
         made = Rescored(values) if rescore is None else rescore(B, values)
-        batches.append(Batch(name, tuple(B), values, np.asarray(made.scores, dtype=np.float64), made.told))
+        batches.append(Batch(name, tuple(B), values, np.asarray(made.scores, dtype=np.float64), parents, made.told))
         scored.update(B)
         for row in B:
             first.pop(row, None)
@@ -120,8 +126,8 @@ def nar(
         if G is not None:
             for row, value in zip(B, values.tolist(), strict=True):
                 for near in G.neighbours(row, neighbours).tolist():
-                    if near not in scored:
-                        around[near] = max(around.get(near, -np.inf), value)
+                    if near not in scored and (near not in around or value > around[near]):
+                        around[near], parent[near] = value, row
     return Pool(tuple(batches), tuple(_top(first, len(first))))
 
 

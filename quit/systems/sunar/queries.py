@@ -13,13 +13,18 @@ from quit.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question. ``sub_questions``: its gold decomposition in order, where one is known; ``relevant``: document id to relevance."""
+    """A question.
+
+    ``sub_questions``: its gold decomposition in order, where one is known; ``relevant``: document id to
+    relevance; ``kind``: the source's type of the question.
+    """
 
     query_id: str
     text: str
     answers: tuple[str, ...] = ()
     sub_questions: tuple[str, ...] = ()
     relevant: Mapping[str, int] | None = None
+    kind: str | None = None
 
 
 def of_corpus(queries: Iterable[Mapping[str, Any]], qrels: Iterable[Mapping[str, Any]]) -> list[Query]:
@@ -32,7 +37,9 @@ def of_corpus(queries: Iterable[Mapping[str, Any]], qrels: Iterable[Mapping[str,
     for row in queries:
         parent = row.get("parent_id")
         if parent is None:
-            whole[row["query_id"]] = Query(row["query_id"], row["text"], tuple(row.get("answers") or ()))
+            whole[row["query_id"]] = Query(
+                row["query_id"], row["text"], tuple(row.get("answers") or ()), kind=row.get("kind")
+            )
         else:
             parts.setdefault(parent, []).append((row.get("hop") or 0, row["text"]))
     relevant: dict[str, dict[str, int]] = {}

@@ -104,6 +104,7 @@ def told_batches(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[
             "documents": ids(batch.rows),
             "scores": _short(batch.scores),
             "rescored": _short(batch.rescored),
+            **({"parents": ids([row for row in batch.parents if row is not None])} if batch.pool == "N" else {}),
             **batch.told,
         }
         for batch in pool.batches

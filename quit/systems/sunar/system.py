@@ -75,6 +75,8 @@ class Sunar:
             "query_id": query.query_id,
             "question": query.text,
             "answers": list(query.answers),
+            "kind": query.kind,
+            "relevant": sorted(query.relevant or ()),
             "planner": self._planner.name,
             "steps": steps,
             "ended": {"reason": stop.reason, "answer": stop.answer, "raw": stop.raw},

@@ -38,6 +38,7 @@ def test_a_small_graph_by_hand() -> None:
     ]
     assert [one.row for one in pool.ranked(_ids)] == [1, 4, 6, 2, 5, 3, 0, 7]
     assert [one.iteration for one in pool.ranked(_ids)] == [0, 1, 1, 2, 3, 2, 0, 3]
+    assert [batch.parents for batch in pool.batches] == [(None, None), (1, 1), (None, None), (6, 4)]
 
 
 def test_the_last_batch_is_cut_to_the_budget() -> None:
