@@ -1,4 +1,4 @@
-"""The embedded reader: picks an answer out of the documents by rules and eleven weights. No language model, and no match for one.
+"""The embedded reader: picks an answer out of the documents by rules and fifteen weights. No language model, and no match for one.
 
 Candidates come from :mod:`.spans`; each is scored by a linear model over features of itself, its sentence and its document. The weights
 were fitted to 2WikiMultihopQA's triples ("Ivanhoe >> director" and the like, with the true document and others), so they know its
@@ -30,9 +30,23 @@ FEATURES = (
     "phrase",  # is no name, number or quotation
     "long",  # words of the span
     "often",  # log of how many sentences have it
+    "placed",  # the question asks for a place, and a preposition of place stands before the span
+    "acting",  # the question asks for a person, and "by" or a comma and an office stands before the span
+    "person",  # the question asks for a person, and the span looks like one: two or three capitalised words
+    "adjective",  # the question asks for a country, and the span is a lone word before another: "an American actor"
 )
-WEIGHTS = np.array([3.0, 3.0, 1.5, 0.5, 1.0, 2.0, -2.0, -1.0, -2.0, -0.1, 0.3])
+WEIGHTS = np.array([3.0, 3.0, 1.5, 0.5, 1.0, 2.0, -2.0, -1.0, -2.0, -0.1, 0.3, 1.0, 1.0, 1.0, 1.0])
 
+_OFTEN = FEATURES.index("often")
+_PLACES = frozenset(
+    "place country city state county located location territorial continent headquarters birthplace capital border".split()
+)
+_PEOPLE = frozenset(
+    "director performer composer father mother spouse child sibling author writer founded founder producer screenwriter creator "
+    "husband wife son daughter developer cast member".split()
+)
+_COUNTRIES = frozenset("country citizenship nationality origin".split())
+_BEFORE_PLACE = frozenset("in at near from of to".split())
 _NUMERIC = frozenset({"date", "year", "number"})
 _NAMES = frozenset({"name", "quoted"})
 
@@ -93,7 +107,9 @@ class ExtractiveReader:
         """Return the candidates with the features of their best-scored occurrence, in order of appearance."""
         asked = _stems(question)
         said = f" {normalize_answer(question)} "
-        wanted, refused = _kinds(*self._coarse(question), question)
+        coarse, fine = self._coarse(question)
+        wanted, refused = _kinds(coarse, fine, question)
+        asks = _asks(coarse, fine, question)
         places = []
         for rank, text in enumerate(texts, start=1):
             parts = sentences(text)
@@ -130,6 +146,7 @@ class ExtractiveReader:
                         span.kind == "phrase",
                         len(words(span.text)),
                         0.0,
+                        *_cues(span, sentence, asks),
                     ]
                 )
                 here.add(key)
@@ -139,7 +156,7 @@ class ExtractiveReader:
             for key in here:
                 seen[key] = seen.get(key, 0) + 1
         for key, candidate in best.items():
-            candidate.features[-1] = np.log(seen[key])
+            candidate.features[_OFTEN] = np.log(seen[key])
         return list(best.values())
 
     def _scored(self, question: str, texts: Sequence[str]) -> list[tuple[float, str]]:
@@ -166,6 +183,40 @@ def _near(span: Span, sentence: str, asked: set[str]) -> float:
     after = words(sentence[span.end :])
     gaps = [at for side in (before, after) for at, word in enumerate(side) if stem(word.casefold()) in asked]
     return 1.0 / (1 + min(gaps)) if gaps else 0.0
+
+
+def _asks(coarse: str, fine: str, question: str) -> frozenset[str]:
+    """Return which of place, person and country a question asks for."""
+    relation = question.casefold().rpartition(">>")[2] if ">>" in question else ""
+    said = set(words(relation))
+    found = set()
+    if said & _PLACES or (not relation and coarse.startswith("LOC")):
+        found.add("place")
+    if said & _PEOPLE or (not relation and coarse.startswith("HUM") and not fine.startswith("gr:")):
+        found.add("person")
+    if said & _COUNTRIES or (not relation and (fine.startswith("country") or "nationality" in question.casefold())):
+        found.add("country")
+    return frozenset(found)
+
+
+def _cues(span: Span, sentence: str, asks: frozenset[str]) -> tuple[bool, bool, bool, bool]:
+    """Return the features placed, acting, person and adjective."""
+    before = sentence[: span.start].split()
+    last = before[-1].casefold() if before else ""
+    name = span.kind == "name"
+    size = len(span.text.split())
+    after = sentence[span.end : span.end + 2]
+    return (
+        "place" in asks and name and last in _BEFORE_PLACE,
+        "person" in asks and name and last == "by",
+        "person" in asks and name and 2 <= size <= 3,
+        "country" in asks
+        and name
+        and size == 1
+        and last in ("a", "an", "the")
+        and after[:1] == " "
+        and after[1:].islower(),
+    )
 
 
 def _kinds(coarse: str, fine: str, question: str) -> tuple[frozenset[str], frozenset[str]]:

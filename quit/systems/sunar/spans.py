@@ -74,7 +74,7 @@ def spans(sentence: str) -> list[Span]:
         if not _YEAR.fullmatch(match[0]) and not any(start <= match.start() < end for start, end in dates)
     ]
     found += [Span(match[1], "quoted", *match.span(1)) for match in _QUOTED.finditer(sentence)]
-    found += _runs(sentence)
+    found += [span for span in _runs(sentence) if not any(start <= span.start < end for start, end in dates)]
     return sorted(found, key=lambda span: (span.start, span.end, span.kind))
 
 
