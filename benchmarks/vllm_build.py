@@ -53,7 +53,9 @@ def main() -> None:
         servers = {
             name: stack.enter_context(
                 VllmServer(
-                    checkpoint(style, seed, shape=shape, lessons=reading_lessons(rows, seed)), name, cache_tokens=16384
+                    checkpoint(style, seed, shape=shape, lessons=reading_lessons(rows, seed), thoughts=False),
+                    name,
+                    cache_tokens=16384,
                 )
             )
             for name, (style, seed, shape) in MODELS.items()

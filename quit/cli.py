@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
-from quit.commands import release, review
+from quit.commands import evaluate, release, review, sunar
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
+from quit.commands.options import JsonOption, ProfileOption, SetOption, WorkspaceOption, print_json
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
@@ -25,13 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-ProfileOption = Annotated[
-    str | None, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
-]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.")]
 
 STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
 
@@ -109,7 +102,7 @@ def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption =
     opened = Workspace.open(workspace)
     pipeline = _pipeline_of(opened)
     if as_json:
-        _print_json(as_dict(opened, pipeline))
+        print_json(as_dict(opened, pipeline))
     else:
         print_status(opened, pipeline)
 
@@ -130,7 +123,7 @@ def show(
 
     told = story(Workspace.open(workspace), question_id)
     if as_json:
-        _print_json(told)
+        print_json(told)
     else:
         print_question(told, passages)
 
@@ -148,7 +141,7 @@ def export(
         "exports"
     ),
     paper_keys: Annotated[
-        bool, typer.Option("--paper-keys", help="release-json: put answers under the paper's six names.")
+        bool, typer.Option("--paper-keys", help="release-json, paper-index: put answers under the paper's six names.")
     ] = False,
     positives: Annotated[
         int, typer.Option("--positives", help="tevatron, colbert, monot5: passages of label 2 a question, at most.")
@@ -167,7 +160,7 @@ def export(
 ) -> None:
     """Write the labelled dataset in formats that other tools read.
 
-    Formats: huggingface, release-json, beir, trec, pyserini, mteb, tevatron, colbert, monot5.
+    Formats: huggingface, release-json, paper-index, beir, trec, pyserini, mteb, tevatron, colbert, monot5.
 
     Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out DIR`
     """
@@ -199,7 +192,7 @@ def export(
         fine_tuning=chosen,
     )
     if as_json:
-        _print_json({"out": str(out), "formats": [{"format": one.format, "files": len(one.files)} for one in made]})
+        print_json({"out": str(out), "formats": [{"format": one.format, "files": len(one.files)} for one in made]})
     else:
         print_exports(out, made)
 
@@ -218,7 +211,7 @@ def settings(
 
     loaded = load(profile, set_ or ())
     if as_json:
-        _print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in loaded.rows()])
+        print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in loaded.rows()])
     else:
         print_settings(loaded)
 
@@ -235,9 +228,7 @@ def doctor(
 
     checks = examine(profile, workspace)
     if as_json:
-        _print_json(
-            [{"what": check.what, "ok": check.ok, "found": check.found, "do": check.remedy} for check in checks]
-        )
+        print_json([{"what": check.what, "ok": check.ok, "found": check.found, "do": check.remedy} for check in checks])
     else:
         print_checks(checks)
     if not all(check.ok for check in checks):
@@ -286,7 +277,7 @@ def plan(
     )
     made = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
     if as_json:
-        _print_json(asdict(made))
+        print_json(asdict(made))
     else:
         print_plan(made)
 
@@ -295,132 +286,8 @@ app.add_typer(override, name="override")
 
 app.add_typer(review.app, name="review")
 app.add_typer(release.app, name="release")
-evaluate = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
-app.add_typer(evaluate, name="evaluate")
-
-
-@evaluate.command("equivalence")
-def evaluate_equivalence(
-    pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Agreement of the equivalence model with human verdicts."""
-    from quit.evaluate import instruments
-
-    models, _ = _instruments()
-    _print_figures(instruments.equivalence(pairs, models), as_json)
-
-
-@evaluate.command("leakage")
-def evaluate_leakage(
-    cases: Annotated[Path, typer.Argument(help="JSONL of {hint, answer, leaks, question?, kind?}.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Precision and recall of the leakage check on labelled cases."""
-    from quit.evaluate import instruments
-
-    _print_figures(instruments.leakage(cases, *_instruments()), as_json)
-
-
-@evaluate.command("question-type")
-def evaluate_question_type(
-    labels: Annotated[
-        Path | None, typer.Argument(help="File in the TREC format: LOC:city Which city ...", show_default=False)
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", "-s", help="Or KIND:PATH of a source that names question types.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Accuracy of the question types on labelled questions, or their agreement with a source's own types."""
-    from quit.evaluate import instruments
-    from quit.sources import parse_source
-
-    if (labels is None) == (source is None):
-        raise SettingsError("Name either a file in the TREC format or a source: --source wikihint:FILE.")
-    models, _ = _instruments()
-    if labels is not None:
-        _print_figures(instruments.question_type(labels, models), as_json)
-    else:
-        _print_figures(instruments.question_type_agreement(parse_source(source), models), as_json)
-
-
-@evaluate.command("convergence")
-def evaluate_convergence(
-    source: Annotated[str, typer.Option("--source", "-s", help="KIND:PATH of a source with published convergence.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Recomputed against published convergence, and the rank correlation of the embedded one."""
-    from quit.evaluate import instruments
-    from quit.sources import parse_source
-
-    _print_figures(instruments.convergence_agreement(parse_source(source), *_instruments()), as_json)
-
-
-@evaluate.command("reader")
-def evaluate_reader(
-    source: Annotated[
-        str | None, typer.Option("--source", "-s", help="KIND:PATH of a source with candidate answers.")
-    ] = None,
-    reader: Annotated[str | None, typer.Option("--reader", "-r", help="Name of an embedded reader.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Name the readers, one a line.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """How often an embedded reader picks the gold answer, with and without hints."""
-    from quit.evaluate import instruments
-    from quit.models.readers import EMBEDDED_READERS
-    from quit.sources import parse_source
-
-    if list_:
-        typer.echo("\n".join(EMBEDDED_READERS))
-        return
-    if source is None or reader is None:
-        raise SettingsError(
-            "Name a source and a reader: --source wikihint:FILE --reader NAME (--list names the readers)."
-        )
-    models, _ = _instruments()
-    _print_figures(instruments.reader(parse_source(source), reader, models), as_json)
-
-
-@evaluate.command("judges")
-def evaluate_judges(
-    workspace: WorkspaceOption = Path("workspace"),
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Disagreements to list; 0 for all.")] = 20,
-    as_json: JsonOption = False,
-) -> None:
-    """Agreement of the judge with the second judge in a workspace, and the answers on which they differ."""
-    from dataclasses import asdict
-
-    from quit.console import print_disagreements
-    from quit.summary import disagreements, judge_agreement
-    from quit.workspace import Workspace
-
-    opened = Workspace.open(workspace)
-    agreement, rows = judge_agreement(opened), disagreements(opened)
-    if as_json:
-        _print_json({"agreement": asdict(agreement) if agreement else None, "disagreements": rows})
-    else:
-        print_disagreements(agreement, rows, limit)
-
-
-def _instruments() -> tuple[Any, Any]:
-    from quit.models.factory import Models
-    from quit.settings import Settings
-
-    settings = Settings()
-    return Models(settings), settings
-
-
-def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        _print_json(figures)
-        return
-    for name, value in figures.items():
-        if isinstance(value, list):
-            for item in value:
-                typer.echo(f"{name}: {item}")
-        else:
-            typer.echo(f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}")
+app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(sunar.app, name="sunar")
 
 
 def _last_build(path: Path) -> dict[str, Any]:
@@ -455,10 +322,6 @@ def _pipeline_of(workspace: Any, needed: bool = False) -> Any:
         if needed:
             raise
         return None
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -233,7 +233,7 @@ STAGES: tuple[Stage, ...] = (
         sections=("leakage", "convergence.hints"),
         models=("leak_rules", "equivalence", "encoder"),
         overrides="leak",
-        version=2,
+        version=3,
         doc="Discard questions whose hints give the answer away.",
     ),
     Stage(

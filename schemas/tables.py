@@ -166,7 +166,11 @@ TABLES: dict[str, Table] = {
                 Column("span", TEXT, "The words of the hint that leak."),
                 Column("answer", TEXT, "The answer they give away."),
                 Column("probability", REAL, "Probability of equivalence; 1 for a lexical match."),
-                Column("method", TEXT, "How it was found: `exact`, `inflection`, ..., `equivalence` or `person`."),
+                Column(
+                    "method",
+                    TEXT,
+                    "How it was found: `exact`, `inflection`, ..., `equivalence`, `contained` or `person`.",
+                ),
                 Column("producer", TEXT, "Identity of the model or rule; `person` (who: see `overrides`)."),
                 Column(
                     "overridden",

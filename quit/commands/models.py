@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from quit.commands.options import JsonOption
 from quit.errors import SettingsError, did_you_mean
 
 models = typer.Typer(
@@ -19,7 +20,6 @@ cache = typer.Typer(help="The generation cache: every reply of a language model,
 
 ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @models.command("serve")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from quit.commands.options import JsonOption, WorkspaceOption, print_json
+
 override = typer.Typer(help="Decide against an instrument: rows that the next build heeds.", no_args_is_help=True)
 
-WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ByOption = Annotated[str, typer.Option("--by", help="Who decides.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why, in words.")]
 
@@ -68,7 +67,7 @@ def override_list(
 
     rows = listed(Workspace.open(workspace), question)
     if as_json:
-        _json(rows)
+        print_json(rows)
     for row in () if as_json else rows:
         print_override(row)
     if not rows and not as_json:
@@ -94,12 +93,8 @@ def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str, workspace: P
     from quit.console import describe_override
 
     if as_json:
-        _json(rows)
+        print_json(rows)
         return
     for row in rows:
         typer.echo(f"{row['override_id']}: {describe_override(row)}")
     typer.echo(f"Heeded by the next: quit build -w {workspace}" if rows else nothing)
-
-
-def _json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from quit.commands.options import JsonOption, WorkspaceOption, print_json
 from quit.errors import GateError, SettingsError
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
 
-WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 WaiveOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -65,7 +63,7 @@ def create(
     )
     release = made.release
     if as_json:
-        _print_json({"path": str(release.path), "content_id": release.content_id, "new": made.new})
+        print_json({"path": str(release.path), "content_id": release.content_id, "new": made.new})
         return
     if made.new:
         typer.echo(f"{release.path}: release {release.name}, content id {release.content_id}")
@@ -80,7 +78,7 @@ def verify(path: PathArgument, as_json: JsonOption = False) -> None:
 
     release = verify_release(path)
     if as_json:
-        _print_json({"path": str(path), "name": release.name, "content_id": release.content_id, "verified": True})
+        print_json({"path": str(path), "name": release.name, "content_id": release.content_id, "verified": True})
     else:
         files = len(release.content["tables"])
         typer.echo(
@@ -97,7 +95,7 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
 
     rows = list_rows(releases_of(Workspace.open(workspace)))
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
     for row in rows:
         counts = ", ".join(f"{count} {split}" for split, count in row["questions"].items() if split != "all")
@@ -115,7 +113,7 @@ def show(path: PathArgument, as_json: JsonOption = False) -> None:
 
     release = open_release(path)
     if as_json:
-        _print_json(release.facts)
+        print_json(release.facts)
     else:
         typer.echo("\n".join(lines(release)))
 
@@ -149,7 +147,7 @@ def check(
         pipeline = last_build(opened)
         results = check_gates(subject_of(opened, pipeline, _settings(pipeline.settings, set_)), waivers)
     if as_json:
-        _print_json([result.to_dict() for result in results])
+        print_json([result.to_dict() for result in results])
     else:
         for result in results:
             typer.echo(f"{result.state:7} {result.gate}")
@@ -181,7 +179,7 @@ def diff(
         raise SettingsError("Name one of --json and --markdown.")
     made = compare(before, after)
     if as_json:
-        _print_json(made.to_dict())
+        print_json(made.to_dict())
     else:
         typer.echo(changelog(made, limit))
 
@@ -201,7 +199,3 @@ def _overrides(texts: list[str] | None) -> dict[str, Any]:
 
 def _settings(settings: Any, texts: list[str] | None) -> Any:
     return settings.model_copy(update={"release": settings.release.model_copy(update=_overrides(texts))})
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

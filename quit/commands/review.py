@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quit.commands.options import JsonOption, WorkspaceOption, print_json
 from quit.errors import InputError
 
 app = typer.Typer(
@@ -17,8 +17,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 UrlOption = Annotated[
     str | None,
     typer.Option(
@@ -114,7 +112,7 @@ def push(
         say=lambda line: typer.echo(line, err=True),
     )
     if as_json:
-        _print_json(asdict(report))
+        print_json(asdict(report))
         return
     made = "Made" if report.created else "Updated"
     typer.echo(f"{made} project {report.project}: {report.url}/projects/{report.project}/data")
@@ -144,7 +142,7 @@ def pull(
         ReviewStore(opened), connect(opened.path, settings.review, url), settings, project=project, full=full
     )
     if as_json:
-        _print_json(asdict(report))
+        print_json(asdict(report))
         return
     typer.echo(
         f"{report.versions} new versions of annotations ({report.skipped} skipped), {report.withdrawn} withdrawn: "
@@ -170,7 +168,7 @@ def apply(
 
     report = apply_reviews(last_build(Workspace.open(workspace), set_ or ()), withdraw)
     if as_json:
-        _print_json(asdict(report))
+        print_json(asdict(report))
         return
     if withdraw:
         typer.echo("The labels are those of before any review.")
@@ -195,7 +193,7 @@ def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption =
     opened = Workspace.open(workspace)
     told = review_status(opened, _settings(opened).review)
     if as_json:
-        _print_json(told)
+        print_json(told)
     else:
         typer.echo(markdown(told))
 
@@ -213,7 +211,7 @@ def disagreements(
     opened = Workspace.open(workspace)
     rows = review_status(opened, _settings(opened).review)["disagreements"]
     if as_json:
-        _print_json(rows)
+        print_json(rows)
         return
     for row in rows[: limit or None]:
         what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
@@ -230,7 +228,7 @@ def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOptio
     opened = Workspace.open(workspace)
     told = review_status(opened, _settings(opened).review)
     if as_json:
-        _print_json({**told["agreement"], "controls": told["controls"]})
+        print_json({**told["agreement"], "controls": told["controls"]})
         return
     agreed = told["agreement"]
     typer.echo(f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more")
@@ -321,7 +319,3 @@ def _figure(value: float | None) -> str:
 def _print_problems(problems: list[str]) -> None:
     for problem in problems:
         typer.echo(f"Attention: {problem}", err=True)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))

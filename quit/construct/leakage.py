@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import schemas
+from quit.construct.containment import stands_in_a_passage
 from quit.construct.leak_rules import VERSION, lexical_leaks
 from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 from quit.evaluate.normalize import words as words_of
@@ -21,6 +22,8 @@ from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 
 RULES_IDENTITY = f"lexical-rules/{VERSION}"
+CONTAINED = "contained"
+"""Method of a finding that is a string in a string, perhaps inside another word (answer containment: spec, section 11)."""
 PERSON = "person"
 """Method and producer of a finding that a person added; who and why stands in ``overrides``."""
 
@@ -172,7 +175,25 @@ def find_leaks_of(
             if probability >= settings.threshold and not known:
                 leak = Finding(span, answer, float(probability), "equivalence", equivalence.identity)
                 found[place][row].append(_judged(leak, items[place].said()[row]))
+    if settings.contained:
+        for item, rows in zip(items, found, strict=True):
+            _add_contained(item, rows)
     return [[sorted(leaks, key=lambda leak: (leak.overridden, -leak.probability)) for leaks in rows] for rows in found]
+
+
+def _add_contained(item: LeakItem, found: list[list[Finding]]) -> None:
+    """Add a finding where an answer stands in a hint as a mere string and nothing else was found to give it away there.
+
+    A passage joins hints by spaces, so an answer can also begin at the end of one hint and go on at the start of another; the
+    finding is then the first one's.
+    """
+    said = item.said()
+    for answer in item.answers:
+        within = [row for row, hint in enumerate(item.hints) if stands_in_a_passage(answer, [hint])]
+        across = () if within else stands_in_a_passage(answer, item.hints) or ()
+        for row in within or across[:1]:
+            if not any(leak.answer == answer for leak in found[row]):
+                found[row].append(_judged(Finding(answer, answer, 1.0, CONTAINED, RULES_IDENTITY), said[row]))
 
 
 def _by_rules(item: LeakItem, hint: str, overrides: Sequence[Override]) -> list[Finding]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import unicodedata
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from quit.corpora.records import STAGE, CorpusRecord, RawDocument, clean
 from quit.errors import InputError
 from quit.records import Reject
 
@@ -33,12 +33,12 @@ class Corpus:
         self.rejects: list[Reject] = []
         ids: dict[str, bytes] = {}
         texts: set[bytes] = set()
-        for number, offset, where, row in self._rows():
+        for number, offset, where, row in _rows(self._files):
             found = _document(row)
             if isinstance(found, str):
                 self.rejects.append(self._reject("missing_field", found, number, where, row))
                 continue
-            identity, text = found
+            identity, text = found[0], _whole(*found[1:])
             content = hashlib.blake2b(text.encode(), digest_size=12).digest()
             if ids.setdefault(identity, content) != content:
                 said = f"an earlier document has the id {identity!r} and another text; that one is kept"
@@ -78,20 +78,7 @@ class Corpus:
         file.seek(self._offset[row])
         found = _document(json.loads(file.readline()))
         assert not isinstance(found, str)
-        return found[1]
-
-    def _rows(self) -> Iterator[tuple[int, int, int, dict[str, Any]]]:
-        """Yield (file number, byte offset, line from 0, row)."""
-        for number, path in enumerate(self._files):
-            try:
-                with path.open("rb") as file:
-                    offset = 0
-                    for place, line in enumerate(file):
-                        if line.strip():
-                            yield number, offset, place, _object(line, path, place)
-                        offset += len(line)
-            except OSError as error:
-                raise InputError(f"Cannot read the corpus {path}: {error.strerror}.") from error
+        return _whole(*found[1:])
 
     def _reject(self, reason: str, detail: str, number: int, place: int, row: dict[str, Any]) -> Reject:
         identity = next((str(row[key]) for key in _IDS if row.get(key) is not None), None)
@@ -123,6 +110,51 @@ def corpus_checksum(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def read(path: Path) -> Iterator[CorpusRecord]:
+    """Yield one record a line of a JSONL corpus (see :class:`Corpus`), for ``quit corpus build``.
+
+    A document without id or text, and one whose id an earlier document has with another text, is a reject. Raises
+    :class:`InputError` as :class:`Corpus` does.
+    """
+    files = corpus_files(path)
+    ids: dict[str, bytes] = {}
+    first = ""
+    usable = False
+    for number, _, place, row in _rows(files):
+        found = _document(row)
+        fault = ("no_text" if "no text" in found else "missing_field", found) if isinstance(found, str) else None
+        if not isinstance(found, str):
+            content = hashlib.blake2b(json.dumps(found[1:]).encode(), digest_size=12).digest()
+            if ids.setdefault(found[0], content) != content:
+                fault = ("duplicate_id", f"an earlier document has the id {found[0]!r} and another text; that one is kept")
+        name = files[number].name
+        if fault or isinstance(found, str):
+            first = first or f" (line {place + 1} of {name}: {fault[1]})"
+            own = next((str(row[key]) for key in _IDS if row.get(key) is not None), None)
+            reject = Reject(STAGE, "document", fault[0], f"line {place + 1}: {fault[1]}", "jsonl", name, place, own)
+            yield CorpusRecord("jsonl", name, place, own or "", rejects=(reject,))
+            continue
+        usable = True
+        identity, title, text = found
+        yield CorpusRecord("jsonl", name, place, identity, (RawDocument(title, text, ""),))
+    if not usable:
+        raise InputError(f"The corpus {path} holds no usable document{first}. A line is {{id, text, title?}}.")
+
+
+def _rows(files: Sequence[Path]) -> Iterator[tuple[int, int, int, dict[str, Any]]]:
+    """Yield (file number, byte offset, line from 0, row)."""
+    for number, path in enumerate(files):
+        try:
+            with path.open("rb") as file:
+                offset = 0
+                for place, line in enumerate(file):
+                    if line.strip():
+                        yield number, offset, place, _object(line, path, place)
+                    offset += len(line)
+        except OSError as error:
+            raise InputError(f"Cannot read the corpus {path}: {error.strerror}.") from error
+
+
 def _object(line: bytes, path: Path, place: int) -> dict[str, Any]:
     try:
         row = json.loads(line)
@@ -133,8 +165,8 @@ def _object(line: bytes, path: Path, place: int) -> dict[str, Any]:
     return row
 
 
-def _document(row: dict[str, Any]) -> tuple[str, str] | str:
-    """Return (id, text) of a row, or what it lacks."""
+def _document(row: dict[str, Any]) -> tuple[str, str, str] | str:
+    """Return (id, title, text) of a row, cleaned, or what it lacks."""
     identity = next((row[key] for key in _IDS if row.get(key) is not None), None)
     if not isinstance(identity, str | int) or identity == "":
         return "the document has no id: one of " + ", ".join(_IDS)
@@ -142,5 +174,8 @@ def _document(row: dict[str, Any]) -> tuple[str, str] | str:
     if key is None:
         return f"the document {identity!r} has no text: one of " + ", ".join(_TEXTS)
     title = row.get("title") if key == "text" else None
-    text = f"{title} {row[key]}" if isinstance(title, str) else row[key]
-    return str(identity), " ".join(unicodedata.normalize("NFC", text).split())
+    return str(identity), clean(title) if isinstance(title, str) else "", clean(row[key])
+
+
+def _whole(title: str, text: str) -> str:
+    return f"{title} {text}" if title else text

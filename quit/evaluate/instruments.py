@@ -66,13 +66,15 @@ def leakage(path: Path, models: Models, settings: Settings) -> Figures:
     ``path``: JSONL of {hint, answer (or answers), leaks, question?, kind?}. Returns n, precision, recall, f1, accuracy, and recall
     by kind where cases name one.
     """
+    # Whether a string stands in a string needs no judgement: only what takes some is measured.
+    judged = settings.leakage.model_copy(update={"contained": False})
     found, wanted, kinds, wrong = [], [], [], []
     for number, row in _json_lines(path, ("hint", "leaks")):
         answers = row.get("answers") or [row.get("answer")]
         if not all(isinstance(answer, str) and answer for answer in answers):
             raise InputError(f"{path}, line {number}: expected answer (a text) or answers (texts).")
         leaks = find_leaks(
-            row.get("question") or "", answers, [row["hint"]], models.equivalence, models.encoder, settings.leakage
+            row.get("question") or "", answers, [row["hint"]], models.equivalence, models.encoder, judged
         )
         found.append(bool(leaks[0]))
         wanted.append(_truth(row["leaks"], path, number))

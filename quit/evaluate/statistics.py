@@ -8,8 +8,9 @@ passages.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -74,6 +75,16 @@ class Statistics:
         groups = {name: getattr(self, name).to_pylist() for name in ("by_hints", "by_type", "by_difficulty")}
         summary = [asdict(one) for one in self.summary]
         return {"summary": summary, **groups, "contained": list(self.contained), "encoder": self.encoder}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Statistics:
+        """Return what :meth:`to_dict` made these values of."""
+        return cls(
+            summary=tuple(Summary(**row) for row in values["summary"]),
+            **{name: pa.Table.from_pylist(values[name]) for name in ("by_hints", "by_type", "by_difficulty")},
+            contained=tuple(values["contained"]),
+            encoder=values["encoder"],
+        )
 
 
 def statistics(

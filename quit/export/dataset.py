@@ -47,7 +47,8 @@ class ExportTables:
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``title``,
     ``reviews`` (how people checked it, in words) and ``sources``, a list of mappings with any of name, file, checksum,
-    licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
+    licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say. ``statistics``: a release's own
+    (``quit.evaluate.statistics.Statistics.to_dict``), None where they have to be computed.
     """
 
     questions: pa.Table
@@ -63,6 +64,7 @@ class ExportTables:
     readers: tuple[ReaderInfo, ...]
     provenance: Mapping[str, Any] = field(default_factory=dict)
     embedded: bool = False
+    statistics: Mapping[str, Any] | None = None
 
     @property
     def fingerprint(self) -> str:

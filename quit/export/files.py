@@ -59,6 +59,7 @@ FORMATS: dict[str, Format] = {
             "huggingface", 1, "quit.export.huggingface", "Parquet shards and a dataset card for datasets.load_dataset"
         ),
         Format("release-json", 1, "quit.export.release_json", "The paper's own JSON files and corpus.jsonl"),
+        Format("paper-index", 1, "quit.export.paper_index", "The index and retriever files of the paper's own scripts"),
         Format("beir", 1, "quit.export.beir", "BEIR's corpus, queries and qrels"),
         Format("trec", 1, "quit.export.trec", "TREC topics, qrels and a collection, for trec_eval and its kin"),
         Format("pyserini", 1, "quit.export.pyserini", "A JSONL collection, topics and qrels for Pyserini"),

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit.construct.passages import iter_passage_texts
-from quit.evaluate.statistics import statistics
+from quit.evaluate.statistics import Statistics, statistics
 from quit.export.card import Shard, card
 from quit.export.dataset import FULLY, SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
@@ -90,7 +90,11 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         unjudged += count
     tables = dataset.tables
     names = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
-    figures = statistics(**{name: getattr(tables, name) for name in names}, encoder=options.encoder)
+    figures = (
+        statistics(**{name: getattr(tables, name) for name in names}, encoder=options.encoder)
+        if tables.statistics is None
+        else Statistics.from_dict(tables.statistics)
+    )
     text = card(tables, figures, CONFIGS, shards, unjudged)
     folder.path("README.md").write_text(text, encoding="utf-8")
     folder.done("README.md", text.count("\n"))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import bm25s
 import numpy as np
 
-from quit.corpora.hybrid import terms
+from quit.corpora.lexical import terms
 from quit.errors import SettingsError
 from quit.models.protocols import Encoder
 

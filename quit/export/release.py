@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ def export_tables_of_release(path: str | Path) -> ExportTables:
     Large tables come with their string columns dictionary-encoded. Raises ``InputError`` as ``verify`` does.
     """
     release = verify(path)
-    return frozen_tables(release.files, release.readers, _provenance(release))
+    tables = frozen_tables(release.files, release.readers, _provenance(release))
+    return replace(tables, statistics=release.facts["statistics"] or None)
 
 
 def frozen_tables(

@@ -61,7 +61,7 @@ def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
 
 def _write_split(dataset: Dataset, split: str, keys: list[str], folder: ExportFolder) -> None:
     positions = dataset.positions(split)
-    order = _nested_order(dataset.permutations)
+    order = nested_order(dataset.permutations)
     pieces = _subset_pieces(dataset.permutations, order, keys)
     origins = _origins(dataset)
     name = f"{split}.json"
@@ -97,7 +97,7 @@ def _origins(dataset: Dataset) -> dict[str, str]:
     return dict(zip(hints["hint_id"].to_pylist(), hints["source"].to_pylist(), strict=True))
 
 
-def _nested_order(permutations: PermutationTable) -> np.ndarray:
+def nested_order(permutations: PermutationTable) -> np.ndarray:
     """Return the rows in the order of the nested JSON: by size, subset and permutation (as itertools gives them)."""
     subset, permutation = permutations.subset.to_pylist(), permutations.permutation.to_pylist()
     return np.array(sorted(range(len(subset)), key=lambda row: (len(subset[row]), subset[row], permutation[row])))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from quit.construct.containment import stands_in_a_passage
 from quit.construct.passages import permutation_table
 from quit.construct.split import SPLITS, near_identical
 from quit.errors import InputError, SettingsError, did_you_mean
@@ -19,7 +20,6 @@ from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import Dataset, ReaderInfo
 from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
-from quit.release.containment import stands_in_a_passage
 from quit.release.tables import TableFiles, contract
 from quit.settings import Settings
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quit.export.dataset import FULLY
 from quit.release.diff import Diff
 from quit.release.release import Release
 
@@ -11,21 +13,8 @@ from quit.release.release import Release
 def lines(release: Release) -> list[str]:
     """Return a release's description for a terminal."""
     facts, content = release.facts, release.content
-    counts = facts["counts"]
     told = [f"Release {release.name}  {release.path}", f"content id {release.content_id}", ""]
-    told.append("questions: " + ", ".join(f"{count:,} {split}" for split, count in counts["questions"].items()))
-    told.append(f"passages: {counts['passages']:,}")
-    total = facts["statistics"]["summary"][-1]
-    for name in (
-        "question_words",
-        "passage_words",
-        "answer_words",
-        "lexical_overlap",
-        "answer_containment",
-        "semantic_similarity",
-    ):
-        if total[name] is not None:
-            told.append(f"{name.replace('_', ' ')}: {total[name]:.2f}")
+    told += _table(facts["statistics"])
     told.append("")
     told += [
         f"source: {one['name']} {one['file']} ({one['licence'] or 'licence not stated'}), {one['checksum'][:12]}"
@@ -42,6 +31,43 @@ def lines(release: Release) -> list[str]:
     for gate in facts["gates"]:
         told.append(f"{gate['state']:7} {gate['gate']}" + (f": {gate['waiver']}" if gate["waiver"] else ""))
     return told
+
+
+_ROWS = (
+    ("questions", "questions", "{:,}"),
+    ("passages", "passages", "{:,}"),
+    ("question_words", "words a question", "{:.2f}"),
+    ("passage_words", "words a passage", "{:.2f}"),
+    ("answer_words", "words an answer", "{:.2f}"),
+    ("lexical_overlap", "lexical overlap", "{:.2f}"),
+    ("answer_containment", "answer containment", "{:.2f}"),
+    ("semantic_similarity", "semantic similarity", "{:.2f}"),
+)
+"""The paper's table 1."""
+
+
+def _table(statistics: Mapping[str, Any]) -> list[str]:
+    """Return the paper's table 1 and the share of label 2 by hints, difficulty and type (figure 6), a column a split."""
+    summary = statistics["summary"]
+    splits = [row["split"] for row in summary]
+    told = [_line("", splits)]
+    for key, name, form in _ROWS:
+        told.append(_line(name, ["-" if row[key] is None else form.format(row[key]) for row in summary]))
+    for rows, key, name in (
+        ("by_hints", "n_hints", "label 2, hints: {}"),
+        ("by_difficulty", "difficulty_bin", "label 2, {}"),
+        ("by_type", "coarse", "label 2, {}"),
+    ):
+        shares = {(row["split"], row[key]): row["share"] for row in statistics[rows] if row["label"] == FULLY}
+        for group in dict.fromkeys(row[key] for row in statistics[rows] if row["split"] == "all"):
+            given = {row["split"] for row in statistics[rows] if row[key] == group}
+            values = [f"{shares.get((split, group), 0.0):.1%}" if split in given else "-" for split in splits]
+            told.append(_line(name.format(group), values))
+    return told
+
+
+def _line(name: str, values: Sequence[str]) -> str:
+    return f"{name:26}" + "".join(f"{value:>11}" for value in values)
 
 
 def changelog(made: Diff, limit: int = 50) -> str:

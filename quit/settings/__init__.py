@@ -16,6 +16,7 @@ from quit.settings.construction import (
     Run,
     Split,
 )
+from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.loading import PROFILES, Loaded, flatten, load, parse, profile_names
 from quit.settings.models import Judge, LanguageModel, Models, ReaderSettings, ServerSettings
 from quit.settings.release import Release
@@ -29,7 +30,10 @@ __all__ = [
     "PROFILES",
     "Collect",
     "Convergence",
+    "Corpora",
     "Difficulty",
+    "FirstStages",
+    "Graph",
     "Judge",
     "Labels",
     "LanguageModel",

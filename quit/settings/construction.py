@@ -26,6 +26,11 @@ class Leakage(Section):
         description="`question` (the paper) discards a leaking question; `hint` drops its leaking hints only.",
     )
     threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a span leaks.")
+    contained: bool = Field(
+        True,
+        description="An answer that stands in a hint, or across two, as a mere string leaks too (`Ra` in `portrayed`): answer "
+        "containment is defined so, and must be 0 in a release.",
+    )
     spans: bool = Field(True, description="Also check spans up to the answer's own length in words, beyond the paper.")
     screen: float = Field(
         0.4,

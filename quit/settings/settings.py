@@ -18,6 +18,7 @@ from quit.settings.construction import (
     Run,
     Split,
 )
+from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
 from quit.settings.release import Release
 from quit.settings.review import Review
@@ -42,6 +43,9 @@ class Settings(Section):
     servers: tuple[ServerSettings, ...] = ()
     review: Review = Review()
     release: Release = Release()
+    corpora: Corpora = Corpora()
+    first_stages: FirstStages = FirstStages()
+    graph: Graph = Graph()
     sunar: Sunar = Sunar()
     run: Run = Run()
 

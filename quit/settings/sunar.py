@@ -40,8 +40,6 @@ class Sunar(Section):
     feedback_documents: int = Field(
         3, ge=0, description="`prf`: first documents that expand the query; 0: the relevant ones among R (an oracle)."
     )
-    first_stage: str = Field("bm25", min_length=1, description="Retriever of R, by its name in the corpus.")
-    graph: str = Field("", description="The corpus's graph where --graph names none.")
     scorer: Literal["late", "cross-encoder"] = Field(
         "late", description="`late`: late interaction over MiniLM's tokens; `cross-encoder`: `scorer_model`."
     )

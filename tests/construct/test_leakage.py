@@ -68,3 +68,27 @@ def test_a_person_finds_what_no_rule_does() -> None:
     said = [("White Nile", "person", False), ("Nile", "exact", False)]
     assert sorted(_find(Says(), Override(True, span="White Nile"))) == sorted(said)
     assert (HINT, "person", False) in _find(Says(), Override(True))  # the whole hint
+
+
+def _contained(answer: str, *hints: str, contained: bool = True, said: list[Override] | None = None):
+    settings = Leakage(screen=-1, contained=contained)
+    found = find_leaks(QUESTION, [answer], hints, Says(), None, settings, [said or []] * len(hints))
+    return [[(leak.span, leak.method, leak.overridden) for leak in leaks] for leaks in found]
+
+
+def test_an_answer_inside_another_word_is_contained_and_so_leaks() -> None:
+    """By the paper's definition (a valid answer as a substring of a passage), whatever the words mean."""
+    hints = ("Egyptians portrayed it as a falcon.", "It is a god.")
+    assert _contained("Ra", *hints) == [[("Ra", "contained", False)], []]
+    assert _contained("Ra", *hints, contained=False) == [[], []]
+    assert _contained("Ra", *hints, said=[Override(False)]) == [[("Ra", "contained", True)], []]
+
+
+def test_an_answer_across_the_border_of_two_hints_is_contained() -> None:
+    hints = ("York minster is far away.", "It was once called New", "It has five boroughs.")
+    assert _contained("New York", *hints)[1] == [("New York", "contained", False)]
+    assert _contained("New Yorker", *hints) == [[], [], []]
+
+
+def test_what_a_rule_found_is_not_found_twice() -> None:
+    assert _contained("Nile", HINT) == [[("Nile", "exact", False)]]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from quit.corpora import hybrid
-from quit.corpora.hybrid import HybridIndex, terms
+from quit.corpora.hybrid import HybridIndex
+from quit.corpora.lexical import terms
 
 TEXTS = [
     "The Nile flows through Khartoum and Cairo.",

@@ -1,4 +1,5 @@
 import importlib.util
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from quit.construct.passages import permutations
 from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, words
-from quit.evaluate.statistics import statistics
+from quit.evaluate.statistics import Statistics, statistics
 
 _SPEC = importlib.util.spec_from_file_location("export_conftest", Path(__file__).parents[1] / "export" / "conftest.py")
 release = importlib.util.module_from_spec(_SPEC)
@@ -208,3 +209,8 @@ def test_absent_splits_are_left_out_and_missing_rows_named(tables):
         count(replace(tables, descriptions=tables.descriptions.slice(1)))
     with pytest.raises(InputError, match="holds no question"):
         count(replace(tables, splits=tables.splits.slice(0, 0)))
+
+
+def test_what_a_release_keeps_is_the_same_again(tables) -> None:
+    made = count(tables)
+    assert Statistics.from_dict(json.loads(json.dumps(made.to_dict()))).to_dict() == made.to_dict()

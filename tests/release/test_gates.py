@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
+from quit.construct.containment import stands_in_a_passage
 from quit.errors import SettingsError
-from quit.release.containment import stands_in_a_passage
 from quit.release.gates import GATES, check, coverage, parse_waivers
 from tests.release import small
 

@@ -87,6 +87,7 @@ def checkpoint(
     shape: Shape = Shape(),
     lessons: Sequence[Lesson] = (),
     corpus: Sequence[str] = (),
+    thoughts: bool = True,
 ) -> Path:
     """Return the folder of a checkpoint with these arguments, made once and kept under the cache's ``tests`` folder."""
     import transformers
@@ -99,6 +100,7 @@ def checkpoint(
         asdict(shape),
         [[list(m), r] for m, r in lessons],
         list(corpus),
+        *([] if thoughts else ["no thoughts"]),
     ]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]
     kept = Path(os.environ.get("QUIT_TEST_CACHE") or cache_folder("tests"))
@@ -106,7 +108,7 @@ def checkpoint(
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(dir=folder.parent))
-        make_checkpoint(draft, seed, style=style, shape=shape, lessons=lessons, corpus=corpus)
+        make_checkpoint(draft, seed, style=style, shape=shape, lessons=lessons, corpus=corpus, thoughts=thoughts)
         try:
             draft.rename(folder)
         except OSError:  # another process was first, with the same bytes
@@ -122,11 +124,13 @@ def make_checkpoint(
     shape: Shape = Shape(),
     lessons: Sequence[Lesson] = (),
     corpus: Sequence[str] = (),
+    thoughts: bool = True,
 ) -> None:
     """Write a checkpoint: weights (float32), tokenizer with chat template, configurations. Same arguments, same bytes.
 
     ``lessons``: (messages, reply) pairs to answer as told; a reply becomes one token. ``corpus``: texts the tokenizer
-    is trained on, the starter collection if there are none.
+    is trained on, the starter collection if there are none. ``thoughts``: a Qwen 3 learns to think where thinking is on; with many
+    lessons it then thinks now and then where it is off.
     """
     import torch
 
@@ -139,7 +143,7 @@ def make_checkpoint(
         tokenizer = _tokenizer(style, shape, corpus or _starter_texts(), sorted({reply for _, reply in lessons}))
         model = _model(style, shape, len(tokenizer), tokenizer, seed)
         if lessons:
-            _teach(model, tokenizer, lessons, thinks=style == "qwen3")
+            _teach(model, tokenizer, lessons, thoughts and style == "qwen3")
     finally:
         torch.set_num_threads(threads)
     model.save_pretrained(folder)
@@ -246,7 +250,7 @@ def _sharpen(model) -> None:
                 weight.mul_(0.7).add_(constant * shared[None, :] / (shared.square().sum() * 0.5**0.5))
 
 
-def _teach(model, tokenizer, lessons: Sequence[Lesson], thinks: bool) -> None:
+def _teach(model, tokenizer, lessons: Sequence[Lesson], thoughts: bool) -> None:
     import torch
     import transformers
 
@@ -254,7 +258,7 @@ def _teach(model, tokenizer, lessons: Sequence[Lesson], thinks: bool) -> None:
     sequences = []
     for messages, reply in lessons:
         taught = [({"enable_thinking": False}, reply)]
-        if thinks:
+        if thoughts:
             taught.append(({}, f"<think></think>{reply}"))
         for options, text in taught:
             prompt = tokenizer.apply_chat_template(

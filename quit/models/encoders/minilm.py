@@ -44,12 +44,16 @@ def model_folder() -> Path:
 
 
 class MiniLM:
-    """Encoder over all-MiniLM-L6-v2: mean pooling, unit length, texts cut at 256 tokens (the model's own limit)."""
+    """Encoder over all-MiniLM-L6-v2: mean pooling, unit length, texts cut at 256 tokens (the model's own limit).
+
+    ``precision``: arithmetic of the network, ``fp32`` or ``bf16`` (about three times faster); vectors are float32 either way.
+    ``device``: where it runs, such as ``cpu`` or ``cuda``.
+    """
 
     identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/fp32"
     dimension = DIMENSION
 
-    def __init__(self) -> None:
+    def __init__(self, precision: str = "fp32", device: str = "cpu") -> None:
         import torch
         from tokenizers import Tokenizer
         from transformers import BertModel
@@ -60,6 +64,11 @@ class MiniLM:
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(LENGTHS[-1])
         self._model = BertModel.from_pretrained(folder, add_pooling_layer=False, local_files_only=True).eval()
+        self._device = device
+        if precision != "fp32":
+            self._model.to(torch.bfloat16)
+            self.identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{precision}"
+        self._model.to(device)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return unit vectors, shape (len(texts), 384), float32; equal texts are encoded once."""
@@ -97,9 +106,11 @@ class MiniLM:
                     ids[index, : len(tokens)] = tokens
                     mask[index, : len(tokens)] = 1
                 with self._torch.inference_mode():
-                    states = self._model(
-                        input_ids=self._torch.from_numpy(ids), attention_mask=self._torch.from_numpy(mask)
-                    ).last_hidden_state.numpy()
+                    made = self._model(
+                        input_ids=self._torch.from_numpy(ids).to(self._device),
+                        attention_mask=self._torch.from_numpy(mask).to(self._device),
+                    )
+                    states = made.last_hidden_state.float().cpu().numpy()
                 for index, row in enumerate(batch):
                     yield row, states[index, : len(encoded[row].ids)]
 

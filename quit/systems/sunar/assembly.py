@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from quit.cache import cache_folder
 from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Scorer
@@ -22,8 +22,12 @@ from quit.systems.sunar.system import Uncertainty
 if TYPE_CHECKING:
     from quit.models.factory import Models
 
-_PLANNERS = {"self-ask": (self_ask.SelfAsk, "self_ask"), "react": (react.ReAct, "react")}
-_PLANNERS["searchain"] = (searchain.SearChain, "searchain")  # type: ignore[assignment]
+_PLANNERS: dict[str, tuple[Any, str]] = {
+    "self-ask": (self_ask.SelfAsk, "self_ask"),
+    "react": (react.ReAct, "react"),
+    "searchain": (searchain.SearChain, "searchain"),
+}
+"""Name -> (planner, its prompt)."""
 
 
 class Assembly:
@@ -32,7 +36,7 @@ class Assembly:
     def __init__(self, settings: Settings, models: Models) -> None:
         self._settings = settings
         self._models = models
-        self._parts: dict[object, object] = {}
+        self._parts: dict[object, Any] = {}
 
     def library(self, documents: Documents, first_stage: FirstStage, graph: NeighbourGraph | None) -> Library:
         """Return what is searched. Raises :class:`InputError` where the graph is another corpus's."""
@@ -140,12 +144,7 @@ class Assembly:
         sampling = Sampling(how.temperature, how.top_p, how.frequency_penalty, how.presence_penalty, how.max_tokens)
         return Asker(self._models.generator(spec), load_prompt(prompt, fields), sampling)
 
-    def _once(self, key, make):  # type: ignore[no-untyped-def]
+    def _once(self, key: object, make: Callable[[], Any]) -> Any:
         if key not in self._parts:
             self._parts[key] = make()
         return self._parts[key]
-
-
-def graph_folder(given: Path | None, how: Sunar) -> Path | None:
-    """Return the graph's folder: the command's, else the settings'."""
-    return given or (Path(how.graph).expanduser() if how.graph else None)

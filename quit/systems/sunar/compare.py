@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+from quit.errors import InputError
+from quit.systems.sunar.run import read_trace, trace_ids
 
 
 def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], top: int = 10) -> dict[str, Any]:
@@ -38,6 +42,18 @@ def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
     made["parent_rank"] = round(sum(ranks) / len(ranks), 2) if ranks else None
     made["kinds"] = {kind: _recalls(some, top) for kind, some in sorted(kinds.items())}
     return made
+
+
+def compare_runs(before: Path, after: Path, top: int = 10) -> dict[str, Any]:
+    """Return :func:`compare` of two runs' folders, over the questions that both have answered.
+
+    Raises :class:`InputError` where they have none in common.
+    """
+    known = set(trace_ids(before))
+    common = [name for name in trace_ids(after) if name in known]
+    if not common:
+        raise InputError(f"{before} and {after} have answered no question in common.")
+    return compare(*([read_trace(path, name) for name in common] for path in (before, after)), top)
 
 
 def _parents(trace: Mapping[str, Any]) -> dict[str, tuple[str, int]]:

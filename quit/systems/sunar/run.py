@@ -103,6 +103,13 @@ def read_trace(path: Path, query_id: str) -> dict[str, Any]:
     return _read(file)
 
 
+def trace_ids(path: Path) -> list[str]:
+    """Return the ids of the questions that a run has answered, sorted. Raises :class:`InputError` where there is no run."""
+    if not (path / "run.json").is_file():
+        raise InputError(f"{path} holds no run. Make one: quit sunar run")
+    return sorted(_read(file)["query_id"] for file in (path / "traces").glob("*.json"))
+
+
 def runs_in(path: Path) -> list[Path]:
     """Return the folders of runs: the given one, or those right below it."""
     if (path / "run.json").is_file():

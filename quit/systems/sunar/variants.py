@@ -25,6 +25,7 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "react": ("ReAct with SUNAR", {"retrieval": "nar", "asu": True, "mer": True, "planner": "react"}),
     "searchain": ("SearChain with SUNAR", {"retrieval": "nar", "asu": True, "mer": True, "planner": "searchain"}),
     "react-first": ("ReAct on the first stage", {"retrieval": "first", "planner": "react", **_PLAIN}),
+    "as-set": ("the settings as they are", {}),
     "searchain-first": ("SearChain on the first stage", {"retrieval": "first", "planner": "searchain", **_PLAIN}),
 }
 """Name -> (what it is, settings over the profile's)."""

@@ -1,0 +1,137 @@
+"""``quit evaluate``: measure the instruments against people or published labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.errors import SettingsError
+
+app = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
+
+
+@app.command("equivalence")
+def equivalence(
+    pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Agreement of the equivalence model with human verdicts."""
+    from quit.evaluate import instruments
+
+    models, _ = _instruments()
+    _print_figures(instruments.equivalence(pairs, models), as_json)
+
+
+@app.command("leakage")
+def leakage(
+    cases: Annotated[Path, typer.Argument(help="JSONL of {hint, answer, leaks, question?, kind?}.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Precision and recall of the leakage check on labelled cases."""
+    from quit.evaluate import instruments
+
+    _print_figures(instruments.leakage(cases, *_instruments()), as_json)
+
+
+@app.command("question-type")
+def question_type(
+    labels: Annotated[
+        Path | None, typer.Argument(help="File in the TREC format: LOC:city Which city ...", show_default=False)
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", "-s", help="Or KIND:PATH of a source that names question types.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Accuracy of the question types on labelled questions, or their agreement with a source's own types."""
+    from quit.evaluate import instruments
+    from quit.sources import parse_source
+
+    if (labels is None) == (source is None):
+        raise SettingsError("Name either a file in the TREC format or a source: --source wikihint:FILE.")
+    models, _ = _instruments()
+    if labels is not None:
+        _print_figures(instruments.question_type(labels, models), as_json)
+    else:
+        _print_figures(instruments.question_type_agreement(parse_source(source), models), as_json)
+
+
+@app.command("convergence")
+def convergence(
+    source: Annotated[str, typer.Option("--source", "-s", help="KIND:PATH of a source with published convergence.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Recomputed against published convergence, and the rank correlation of the embedded one."""
+    from quit.evaluate import instruments
+    from quit.sources import parse_source
+
+    _print_figures(instruments.convergence_agreement(parse_source(source), *_instruments()), as_json)
+
+
+@app.command("reader")
+def reader(
+    source: Annotated[
+        str | None, typer.Option("--source", "-s", help="KIND:PATH of a source with candidate answers.")
+    ] = None,
+    reader: Annotated[str | None, typer.Option("--reader", "-r", help="Name of an embedded reader.")] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Name the readers, one a line.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """How often an embedded reader picks the gold answer, with and without hints."""
+    from quit.evaluate import instruments
+    from quit.models.readers import EMBEDDED_READERS
+    from quit.sources import parse_source
+
+    if list_:
+        typer.echo("\n".join(EMBEDDED_READERS))
+        return
+    if source is None or reader is None:
+        raise SettingsError(
+            "Name a source and a reader: --source wikihint:FILE --reader NAME (--list names the readers)."
+        )
+    models, _ = _instruments()
+    _print_figures(instruments.reader(parse_source(source), reader, models), as_json)
+
+
+@app.command("judges")
+def judges(
+    workspace: WorkspaceOption = Path("workspace"),
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Disagreements to list; 0 for all.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Agreement of the judge with the second judge in a workspace, and the answers on which they differ."""
+    from dataclasses import asdict
+
+    from quit.console import print_disagreements
+    from quit.summary import disagreements, judge_agreement
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    agreement, rows = judge_agreement(opened), disagreements(opened)
+    if as_json:
+        print_json({"agreement": asdict(agreement) if agreement else None, "disagreements": rows})
+    else:
+        print_disagreements(agreement, rows, limit)
+
+
+def _instruments() -> tuple[Any, Any]:
+    from quit.models.factory import Models
+    from quit.settings import Settings
+
+    settings = Settings()
+    return Models(settings), settings
+
+
+def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(figures)
+        return
+    for name, value in figures.items():
+        if isinstance(value, list):
+            for item in value:
+                typer.echo(f"{name}: {item}")
+        else:
+            typer.echo(f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}")

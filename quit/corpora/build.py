@@ -1,0 +1,328 @@
+"""Build a corpus: merge the records of its sources, step by step, each step on disk before the next begins.
+
+::
+
+    C/partial/plan.json            what is being built: another plan throws the steps away
+    C/partial/steps/00003/         documents, queries, qrels, origins and rejects that a step of records added
+    C/documents.parquet, ...       the finished tables (``schemas/corpora.py``)
+    C/documents.arrow              the documents again, uncompressed: memory-mapped by everything that reads texts
+    C/manifest.json                written last: what lacks it is no corpus
+
+Memory holds one step of records and 20 bytes or so a known document and query.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+
+import quit
+from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, file_entry
+from quit.corpora.records import STAGE, CorpusRecord, RawQuery
+from quit.corpora.sources import CorpusRef
+from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.files import replacing, write_json, writing
+from quit.ids import content_hash, question_id
+from quit.records import Reject
+from quit.settings import Corpora
+from schemas.corpora import CORPUS_TABLES, corpus_table
+
+VERSION = 1
+"""Raised when the same sources would give another corpus."""
+PARTIAL = "partial"
+Rows = dict[str, list[dict[str, Any]]]
+Progress = Callable[[str], None]
+
+
+def build(
+    refs: Sequence[CorpusRef], out: Path, settings: Corpora, progress: Progress | None = None
+) -> tuple[BuiltCorpus, bool]:
+    """Build the corpus of some sources in the folder ``out``; return it, and whether anything had to be done.
+
+    Exact duplicates of (title, text) are merged, the first occurrence wins. A killed build goes on after its last whole step.
+    Raises :class:`InputError` as the sources' readers do, and at the first reject if ``settings.strict``;
+    :class:`SettingsError` for no sources, or a folder that holds something else; :class:`WorkspaceError` when the disk
+    refuses or another build is at work in the folder.
+    """
+    if not refs:
+        raise SettingsError("A corpus needs at least one --source KIND:PATH.")
+    _check_target(out)
+    sources = [
+        {"kind": ref.kind, "file": ref.path.name, "checksum": ref.checksum()} for ref in refs
+    ]  # hashed once: a file that changes while it is read is the user's to answer for
+    made_of = settings.model_dump(exclude={"block", "strict"})
+    plan = {"version": VERSION, "sources": sources, "settings": made_of}
+    fingerprint = content_hash("corpus", plan)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(out / ".lock", timeout=0):
+                if (found := BuiltCorpus.read_manifest(out)) and found.get("fingerprint") == fingerprint:
+                    shutil.rmtree(out / PARTIAL, ignore_errors=True)
+                    return BuiltCorpus.open(out), False
+                work = _Work(out / PARTIAL, {**plan, "block": settings.block}, refs, settings, progress or (lambda _: None))
+                work.run()
+                _finish(out, work, fingerprint, sources, made_of)
+        except Timeout:
+            raise WorkspaceError(f"Another build is at work in {out}. Wait for it, or choose another --out.") from None
+    return BuiltCorpus.open(out), True
+
+
+def _check_target(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise SettingsError(f"{out} is a file: choose another --out.")
+    if out.is_dir() and not (out / PARTIAL).is_dir() and BuiltCorpus.read_manifest(out) is None:
+        if any(path.name != ".lock" for path in out.iterdir()):
+            raise SettingsError(f"{out} exists and holds no corpus: choose another --out, or remove it first.")
+
+
+class _Work:
+    """The steps of one build."""
+
+    def __init__(
+        self, folder: Path, plan: dict[str, Any], refs: Sequence[CorpusRef], settings: Corpora, say: Progress
+    ) -> None:
+        self.folder, self.refs, self.settings, self.say = folder, refs, settings, say
+        self.documents: set[bytes] = set()
+        self.queries: dict[bytes, bytes] = {}
+        text = json.dumps(plan, sort_keys=True)
+        known = folder / "plan.json"
+        if not known.is_file() or known.read_text(encoding="utf-8") != text:
+            shutil.rmtree(folder, ignore_errors=True)
+            with replacing(known) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        (folder / "steps").mkdir(exist_ok=True)
+        for path in (folder / "steps").glob(".*"):
+            shutil.rmtree(path)
+        self.steps: list[dict[str, Any]] = []
+        while (step := folder / "steps" / f"{len(self.steps):05d}").is_dir():
+            self.steps.append(json.loads((step / "step.json").read_text(encoding="utf-8")))
+            self._remember(step)
+
+    def _remember(self, step: Path) -> None:
+        ids = pq.read_table(step / "documents.parquet", columns=["doc_id"])["doc_id"].to_pylist()
+        self.documents.update(map(bytes.fromhex, ids))
+        for row in pq.read_table(step / "queries.parquet").to_pylist():
+            self.queries[_key(row["query_id"])] = _query_digest(row)
+
+    def run(self) -> None:
+        """Do the steps that are missing."""
+        for number, ref in enumerate(self.refs):
+            done = [step for step in self.steps if step["source"] == number]
+            if done and done[-1]["last"]:
+                continue
+            records = ref.read(self.settings)
+            skipped = sum(step["records"] for step in done)
+            if skipped:
+                self.say(f"{ref.kind}: going on after {skipped:,} records")
+            for _ in islice(records, skipped):
+                pass
+            block = list(islice(records, self.settings.block))
+            while True:
+                following = list(islice(records, self.settings.block))
+                self._step(number, block, last=not following)
+                self.say(f"{ref.kind}: {skipped + sum(s['records'] for s in self.steps if s['source'] == number):,} records")
+                if not following:
+                    break
+                block = following
+
+    def _step(self, source: int, records: list[CorpusRecord], last: bool) -> None:
+        rows: Rows = {name: [] for name in CORPUS_TABLES}
+        counts: Counter[str] = Counter(records=len(records))
+        for record in records:
+            self._add(record, rows, counts)
+        if self.settings.strict and rows["rejects"]:
+            first = rows["rejects"][0]
+            raise InputError(f"{first['file']}, {first['detail']} (corpora.strict is on)")
+        target = self.folder / "steps" / f"{len(self.steps):05d}"
+        temporary = target.with_name(f".{target.name}")
+        temporary.mkdir()
+        for name, found in rows.items():
+            pq.write_table(corpus_table(name).from_rows(found), temporary / f"{name}.parquet", compression="zstd")
+        step = {"source": source, "records": len(records), "last": last, "counts": dict(counts)}
+        (temporary / "step.json").write_text(json.dumps(step), encoding="utf-8")
+        for path in temporary.iterdir():
+            _sync(path)
+        os.replace(temporary, target)
+        self.steps.append(step)
+
+    def _add(self, record: CorpusRecord, rows: Rows, counts: Counter[str]) -> None:
+        ids = [raw.doc_id for raw in record.documents]
+        for raw, one in zip(record.documents, ids, strict=True):
+            key = bytes.fromhex(one)
+            counts["paragraphs"] += 1
+            if key not in self.documents:
+                self.documents.add(key)
+                counts["documents"] += 1
+                rows["documents"].append({"doc_id": one, "title": raw.title, "text": raw.text, "source": record.source})
+            rows["origins"].append(
+                {"doc_id": one, "source": record.source, "file": record.file, "record_id": record.record_id, "place": raw.place}
+            )
+        rejects = list(record.rejects)
+        if record.queries:
+            rejects += self._add_queries(record, ids, rows, counts)
+        for reject in rejects:
+            counts[f"rejected:{reject.reason}"] += 1
+        rows["rejects"] += [asdict(reject) for reject in rejects]
+
+    def _add_queries(
+        self, record: CorpusRecord, ids: list[str], rows: Rows, counts: Counter[str]
+    ) -> list[Reject]:
+        parent = question_id(record.source, record.record_id) if record.source != "quit" else record.record_id
+        wanted = record.queries if self.settings.sub_questions else record.queries[:1]
+        made = [_query_row(parent, query, record.source) for query in wanted]
+        known = [self.queries.get(_key(row["query_id"])) for row in made]
+        same = [_query_digest(row) for row in made]
+        if known == same:
+            counts["repeated_queries"] += len(made)
+            return []
+        if any(known):
+            said = f"an earlier question has the id {parent!r} and says something else; that one is kept"
+            return [Reject(STAGE, "record", "duplicate_id", said, record.source, record.file, record.position, record.record_id)]
+        for row, query, digest in zip(made, wanted, same, strict=True):
+            self.queries[_key(row["query_id"])] = digest
+            rows["queries"].append(row)
+            counts["questions" if query.hop is None else "sub_questions"] += 1
+            best: dict[str, int] = {}
+            for place, relevance in query.relevant:
+                best[ids[place]] = max(relevance, best.get(ids[place], 0))
+            if query.hop is not None and not best:
+                counts["sub_questions_without_support"] += 1
+            counts["qrels"] += len(best)
+            rows["qrels"] += [
+                {"query_id": row["query_id"], "doc_id": one, "relevance": relevance} for one, relevance in best.items()
+            ]
+        return []
+
+    def tables(self, name: str) -> Iterator[pa.Table]:
+        """Yield a table, one piece a step."""
+        for number in range(len(self.steps)):
+            yield pq.read_table(self.folder / "steps" / f"{number:05d}" / f"{name}.parquet")
+
+    def counts(self, source: int | None = None) -> dict[str, Any]:
+        """Return the counts of one source, or of all."""
+        total: Counter[str] = Counter()
+        for step in self.steps:
+            if source in (None, step["source"]):
+                total.update(step["counts"])
+        rejected = {key.partition(":")[2]: total[key] for key in sorted(total) if key.startswith("rejected:")}
+        names = ("records", "paragraphs", "documents", "questions", "sub_questions", "qrels")
+        extra = ("sub_questions_without_support", "repeated_queries")
+        return {**{name: total[name] for name in names}, **{n: total[n] for n in extra if total[n]}, "rejected": rejected}
+
+
+def _query_row(parent: str, query: RawQuery, source: str) -> dict[str, Any]:
+    return {
+        "query_id": parent if query.hop is None else f"{parent}-s{query.hop}",
+        "text": query.text,
+        "answers": list(query.answers),
+        "parent_id": None if query.hop is None else parent,
+        "hop": query.hop,
+        "kind": query.kind,
+        "source": source,
+    }
+
+
+def _key(name: str) -> bytes:
+    return hashlib.blake2b(name.encode(), digest_size=12).digest()
+
+
+def _query_digest(row: dict[str, Any]) -> bytes:
+    return bytes.fromhex(content_hash(row["text"], row["answers"], row["kind"], row["source"], size=8))
+
+
+def _finish(
+    out: Path, work: _Work, fingerprint: str, sources: list[dict[str, Any]], settings: dict[str, Any]
+) -> None:
+    """Put the steps together. The manifest of an earlier corpus goes first: files of two corpora never pass for one."""
+    (out / MANIFEST).unlink(missing_ok=True)
+    identity = hashlib.blake2b(f"corpus/{VERSION}".encode(), digest_size=16)
+    rows = work.settings.memory_rows
+    for name in CORPUS_TABLES:
+        if name == "documents":
+            with replacing(out / "documents.parquet") as parquet, replacing(out / ARROW) as arrow:
+                _write_documents(work, parquet, arrow, rows, identity)
+        else:
+            with replacing(out / f"{name}.parquet") as parquet:
+                _write(work.tables(name), parquet, name, rows)
+    manifest = {
+        "made_by": MADE_BY,
+        "layout": LAYOUT,
+        "program_version": quit.__version__,
+        "identity": identity.hexdigest(),
+        "fingerprint": fingerprint,
+        "settings": settings,
+        "counts": {**work.counts(), "documents": pq.read_metadata(out / "documents.parquet").num_rows},
+        "sources": [
+            {**source, "licence": ref.source.licence, "citation": ref.source.citation, "counts": work.counts(number)}
+            for number, (source, ref) in enumerate(zip(sources, work.refs, strict=True))
+        ],
+        "datasets": _datasets(out),
+        "files": {name: file_entry(out / name) for name in sorted([ARROW, *(f"{name}.parquet" for name in CORPUS_TABLES)])},
+    }
+    if not manifest["counts"]["documents"]:
+        raise InputError("The sources hold no document with a text: there is nothing to search.")
+    write_json(out / MANIFEST, manifest)
+    shutil.rmtree(out / PARTIAL)
+
+
+def _write_documents(work: _Work, parquet: Path, arrow: Path, rows: int, identity: Any) -> None:
+    schema = corpus_table("documents").schema
+    with (
+        pq.ParquetWriter(parquet, schema, compression="zstd") as whole,
+        pa.OSFile(str(arrow), "wb") as file,
+        ipc.new_file(file, schema) as mapped,
+    ):
+        for piece in _even(work.tables("documents"), rows):
+            identity.update("".join(piece["doc_id"].to_pylist()).encode())
+            whole.write_table(piece, row_group_size=rows)
+            mapped.write_table(piece)
+
+
+def _write(pieces: Iterator[pa.Table], target: Path, name: str, rows: int) -> None:
+    with pq.ParquetWriter(target, corpus_table(name).schema, compression="zstd") as writer:
+        for piece in _even(pieces, rows):
+            writer.write_table(piece, row_group_size=rows)
+
+
+def _even(pieces: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
+    """Yield the rows of ``pieces`` so many at a time, so that files do not tell how large a step was."""
+    held: pa.Table | None = None
+    for piece in pieces:
+        held = piece if held is None else pa.concat_tables([held, piece])
+        while len(held) >= rows:
+            yield held.slice(0, rows).combine_chunks()
+            held = held.slice(rows)
+    if held is not None and len(held):
+        yield held.combine_chunks()
+
+
+def _datasets(out: Path) -> dict[str, dict[str, int]]:
+    """Return the query sets under names like ir_datasets': ``musique``, ``musique/sub-questions``, with their counts."""
+    queries = pq.read_table(out / "queries.parquet", columns=["query_id", "parent_id", "source"])
+    qrels = Counter(pq.read_table(out / "qrels.parquet", columns=["query_id"])["query_id"].to_pylist())
+    made: dict[str, dict[str, int]] = {}
+    for row in queries.to_pylist():
+        name = row["source"] if row["parent_id"] is None else f"{row['source']}/sub-questions"
+        entry = made.setdefault(name, {"queries": 0, "qrels": 0})
+        entry["queries"] += 1
+        entry["qrels"] += qrels[row["query_id"]]
+    return made
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,188 @@
+"""A built corpus on disk: documents memory-mapped, queries, qrels and origins as Arrow tables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+
+from quit.errors import InputError, WorkspaceError
+from schemas.corpora import corpus_table
+
+MANIFEST = "manifest.json"
+ARROW = "documents.arrow"
+MADE_BY = "QUIT builder corpus"
+LAYOUT = 1
+"""Version of a corpus's layout. A program refuses a corpus whose number is higher than its own."""
+
+
+class BuiltCorpus:
+    """The documents, queries and qrels of ``quit corpus build``. Implements :class:`quit.corpora.protocols.Documents`.
+
+    ``identity`` changes with any document or their order. Texts stay on disk until asked for.
+    """
+
+    def __init__(self, path: Path, manifest: dict[str, Any], documents: pa.Table) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.identity: str = manifest["identity"]
+        self._documents = documents
+
+    @classmethod
+    def open(cls, path: str | Path) -> BuiltCorpus:
+        """Return the corpus in a folder.
+
+        Raises :class:`InputError` for a folder that holds none, an unfinished one, or files that are not those of its
+        manifest (sizes are compared; :meth:`verify` compares checksums); :class:`WorkspaceError` for a newer layout.
+        """
+        path = Path(path)
+        manifest = cls.read_manifest(path)
+        if manifest is None:
+            unfinished = " (an unfinished build lies there: run quit corpus build again)" if (path / "partial").is_dir() else ""
+            raise InputError(f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source ... --out {path}")
+        if manifest["layout"] > LAYOUT:
+            raise WorkspaceError(f"The corpus {path} was made by a newer program (layout {manifest['layout']}).")
+        for name, entry in manifest["files"].items():
+            size = (path / name).stat().st_size if (path / name).is_file() else None
+            if size != entry["bytes"]:
+                raise InputError(f"{path / name} is missing or was changed. Build the corpus again into another folder.")
+        documents = ipc.open_file(pa.memory_map(str(path / ARROW))).read_all()
+        return cls(path, manifest, documents)
+
+    @staticmethod
+    def read_manifest(path: Path) -> dict[str, Any] | None:
+        """Return the manifest in a folder, or None where there is none of ours."""
+        try:
+            found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+            return found if found["made_by"] == MADE_BY else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def verify(self) -> None:
+        """Raise :class:`InputError` that names the first file that is not what was built."""
+        for name, entry in self.manifest["files"].items():
+            if file_entry(self.path / name) != entry:
+                raise InputError(f"{self.path / name} was changed since the corpus was built.")
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' ids."""
+        return self._taken("doc_id", rows).to_pylist()
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return what systems read: title, one space and text (the text alone where there is no title)."""
+        return _texts(self._taken("title", rows), self._taken("text", rows))
+
+    def titles(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' titles, empty where there is none."""
+        return self._taken("title", rows).to_pylist()
+
+    def all_ids(self) -> list[str]:
+        """Return the ids of all documents in row order."""
+        return self._documents["doc_id"].to_pylist()
+
+    def text_range(self, start: int, stop: int) -> list[str]:
+        """Return the texts of the rows from ``start`` up to ``stop``, as :meth:`texts` does."""
+        piece = self._documents.slice(start, stop - start)
+        return _texts(piece["title"], piece["text"])
+
+    def iter_texts(self, step: int = 4096) -> Iterator[str]:
+        """Yield all texts in row order, ``step`` of them in memory."""
+        for start in range(0, len(self), step):
+            yield from self.text_range(start, min(start + step, len(self)))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the documents table piece by piece."""
+        yield from self._documents.to_batches()
+
+    def rows_of(self, ids: Sequence[str]) -> np.ndarray:
+        """Return the rows of some documents, int64. Raises :class:`InputError` for an id that is none of them."""
+        names, order = self._sorted_ids
+        wanted = np.array(list(ids), dtype=names.dtype)
+        places = np.minimum(np.searchsorted(names, wanted), len(names) - 1)
+        if (wrong := np.flatnonzero(names[places] != wanted)).size:
+            raise InputError(f"The corpus {self.path} has no document {ids[int(wrong[0])]!r}.")
+        return order[places]
+
+    @cached_property
+    def _sorted_ids(self) -> tuple[np.ndarray, np.ndarray]:
+        names = np.array(self.all_ids(), dtype="S20")
+        order = np.argsort(names, kind="stable").astype(np.int64)
+        return names[order], order
+
+    @cached_property
+    def queries(self) -> pa.Table:
+        """Columns query_id, text, answers, parent_id, hop, kind, source (``schemas/corpora.py``)."""
+        return self._read("queries")
+
+    @cached_property
+    def qrels(self) -> pa.Table:
+        """Columns query_id, doc_id, relevance."""
+        return self._read("qrels")
+
+    @cached_property
+    def origins(self) -> pa.Table:
+        """Columns doc_id, source, file, record_id, place: every occurrence of every document."""
+        return self._read("origins")
+
+    @cached_property
+    def rejects(self) -> pa.Table:
+        """What was left out, and why."""
+        return self._read("rejects")
+
+    def relevant_rows(self) -> dict[str, dict[int, int]]:
+        """Return query id -> {row: relevance}."""
+        made: dict[str, dict[int, int]] = {}
+        rows = self.rows_of(self.qrels["doc_id"].to_pylist()).tolist()
+        for query, row, relevance in zip(
+            self.qrels["query_id"].to_pylist(), rows, self.qrels["relevance"].to_pylist(), strict=True
+        ):
+            made.setdefault(query, {})[row] = relevance
+        return made
+
+    def groups(self) -> list[list[int]] | None:
+        """Return the rows of each question of a QUIT release, ascending, or None where the corpus has no release.
+
+        A hint that two questions share is one document, which belongs to both.
+        """
+        rows = self.origins.filter(pc.equal(self.origins["source"], "quit"))
+        if not len(rows):
+            return None
+        made: dict[tuple[str, str], set[int]] = {}
+        for file, record, row in zip(
+            rows["file"].to_pylist(), rows["record_id"].to_pylist(), self.rows_of(rows["doc_id"].to_pylist()).tolist(), strict=True
+        ):
+            made.setdefault((file, record), set()).add(row)
+        return [sorted(group) for group in made.values()]
+
+    def _read(self, name: str) -> pa.Table:
+        return pq.read_table(self.path / f"{name}.parquet", schema=corpus_table(name).schema)
+
+    def _taken(self, name: str, rows: Sequence[int]) -> pa.ChunkedArray:
+        wanted = np.asarray(rows, dtype=np.int64)
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
+            raise InputError(f"The corpus {self.path} has {len(self):,} documents: there is no row {int(wanted.max())}.")
+        return self._documents[name].take(pa.array(wanted))
+
+
+def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
+    return [
+        f"{title} {text}" if title else text for title, text in zip(titles.to_pylist(), texts.to_pylist(), strict=True)
+    ]
+
+
+def file_entry(path: Path) -> dict[str, Any]:
+    """Return {bytes, sha256} of a file."""
+    with path.open("rb") as file:
+        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

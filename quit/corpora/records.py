@@ -1,0 +1,61 @@
+"""What a corpus source yields: the documents and queries of one record, cleaned but not yet merged with others."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from quit.ids import content_hash
+from quit.records import Reject
+
+STAGE = "corpus"
+
+
+@dataclass(frozen=True, slots=True)
+class RawDocument:
+    """One paragraph of a record. ``place``: where in the record it stood. Title and text are clean; the text is not empty."""
+
+    title: str
+    text: str
+    place: str
+
+    @property
+    def doc_id(self) -> str:
+        """The id that follows from title and text: 20 hexadecimal digits."""
+        return content_hash("document", self.title, self.text, size=10)
+
+
+@dataclass(frozen=True, slots=True)
+class RawQuery:
+    """One question of a record. ``hop`` is None for the whole question, else its place in the decomposition, from 1.
+
+    ``relevant``: (place in the record's documents, relevance).
+    """
+
+    text: str
+    answers: tuple[str, ...]
+    relevant: tuple[tuple[int, int], ...]
+    hop: int | None = None
+    kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusRecord:
+    """One record of a source. ``queries``: none, or the whole question followed by its sub-questions."""
+
+    source: str
+    file: str
+    position: int
+    record_id: str
+    documents: tuple[RawDocument, ...] = ()
+    queries: tuple[RawQuery, ...] = ()
+    rejects: tuple[Reject, ...] = ()
+
+
+def clean(text: str) -> str:
+    """Return a text in NFC with single spaces.
+
+    >>> clean(" Cafe\\u0301\\u00a0 bar\\n")
+    'Café bar'
+    """
+    return " ".join(unicodedata.normalize("NFC", text).split())

@@ -1,0 +1,104 @@
+"""A QUIT release as a corpus: its documents are hints, subsets of hints or all permutations, its queries the questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from quit.construct.passages import permutation_table, subset_of
+from quit.corpora.records import CorpusRecord, RawDocument, RawQuery, clean
+from quit.errors import InputError
+from quit.evaluate.normalize import normalize_answer
+from quit.release.release import Release, verify
+
+EXPECTED = "the folder of a release, such as workspace/releases/v1"
+Granularity = Literal["hint", "subset", "permutation"]
+
+
+def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusRecord]:
+    """Yield one record a question of a release, in the order of its splits.
+
+    ``granularity``: 5 hints, 31 subsets (their hints in rank order) or 325 permutations a question of five hints. The
+    relevance of a document is the highest label among the permutations it stands for. Raises ``InputError`` when the release
+    is not what was frozen, or a question lacks labels.
+    """
+    release = verify(path)
+    files = release.files
+    splits = files.read("splits", ["question_id", "split"]).to_pydict()
+    questions = {row["question_id"]: row for row in files.read("questions").to_pylist()}
+    hints = _selected_hints(release)
+    valid: dict[str, list[str]] = {}
+    for row in files.read("valid_answers", ["question_id", "answer"]).to_pylist():
+        valid.setdefault(row["question_id"], []).append(row["answer"])
+    labels = _Labels(release)
+    for position, (one, split) in enumerate(zip(splits["question_id"], splits["split"], strict=True)):
+        texts = [clean(hint) for hint in hints[one]]
+        label = labels.of(one, len(texts))
+        documents = list(_documents(texts, label, granularity))
+        relevant = tuple((row, relevance) for row, (_, relevance) in enumerate(documents))
+        gold = questions[one]["answers"]
+        known = {normalize_answer(answer) for answer in gold}
+        answers = (*gold, *(answer for answer in valid.get(one, ()) if normalize_answer(answer) not in known))
+        query = RawQuery(clean(questions[one]["question"]), tuple(answers), relevant, kind=split)
+        yield CorpusRecord("quit", release.name, position, one, tuple(raw for raw, _ in documents), (query,))
+
+
+def _documents(
+    texts: list[str], label: dict[str, int], granularity: Granularity
+) -> Iterator[tuple[RawDocument, int]]:
+    if granularity == "permutation":
+        for place, relevance in label.items():
+            yield RawDocument("", " ".join(texts[int(digit)] for digit in place), place), relevance
+        return
+    best: dict[str, int] = {}
+    for place, relevance in label.items():
+        best[subset_of(place)] = max(relevance, best.get(subset_of(place), 0))
+    sizes = range(1, (1 if granularity == "hint" else len(texts)) + 1)
+    for chosen in (one for size in sizes for one in combinations(range(len(texts)), size)):
+        place = "".join(map(str, chosen))
+        yield RawDocument("", " ".join(texts[index] for index in chosen), place), best[place]
+
+
+def _selected_hints(release: Release) -> dict[str, list[str]]:
+    rows = release.files.read("ranked_hints", ["question_id", "rank", "hint", "selected"]).to_pylist()
+    made: dict[str, list[str]] = {}
+    for row in sorted((row for row in rows if row["selected"]), key=lambda row: row["rank"]):
+        made.setdefault(row["question_id"], []).append(row["hint"])
+    return made
+
+
+class _Labels:
+    """The labels of one question at a time, without a row of Python for each of 2.4 million."""
+
+    def __init__(self, release: Release) -> None:
+        keys = ["question_id", "permutation"]
+        table = release.files.read("labels", [*keys, "label"], keys).unify_dictionaries().combine_chunks()
+        self._label = table["label"].to_numpy()
+        columns = [table[key].chunk(0) if table.num_rows else None for key in keys]
+        if columns[0] is None:
+            raise InputError(f"The release {release.path} holds no label.")
+        codes = columns[0].indices.to_numpy()
+        self._permutation = columns[1].indices.to_numpy()
+        self._names = columns[1].dictionary.to_pylist()
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1, [len(codes)]])
+        found = columns[0].dictionary.to_pylist()
+        self._rows = {found[codes[low]]: (low, high) for low, high in zip(starts[:-1], starts[1:], strict=True)}
+        self._path = release.path
+
+    def of(self, question: str, hints: int) -> dict[str, int]:
+        """Return permutation -> label, depth first."""
+        low, high = self._rows.get(question, (0, 0))
+        made = {
+            self._names[code]: int(label)
+            for code, label in zip(self._permutation[low:high].tolist(), self._label[low:high], strict=True)
+        }
+        if len(made) != len(permutation_table(hints)):
+            raise InputError(
+                f"The release {self._path} has {len(made)} labels for the question {question!r}, expected "
+                f"{len(permutation_table(hints))}."
+            )
+        return made

@@ -1,0 +1,112 @@
+"""Where corpora come from: ``musique:FILE``, ``2wiki:FILE``, ``quit:RELEASE``, ``jsonl:FILE``."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from quit.corpora import corpus, release
+from quit.corpora.records import CorpusRecord
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.release.release import open_release
+from quit.settings import Corpora
+from quit.sources import musique, twowiki
+from quit.sources.files import check_file
+
+
+@dataclass(frozen=True)
+class CorpusSource:
+    """One kind of source. ``licence``, ``citation``: of the published data; what is one's own has none."""
+
+    name: str
+    doc: str
+    read: Callable[[Path, Corpora], Iterator[CorpusRecord]]
+    expected: str
+    folder: bool = False
+    licence: str | None = None
+    citation: str | None = None
+
+
+@dataclass(frozen=True)
+class CorpusRef:
+    """A source as the user named it."""
+
+    kind: str
+    path: Path
+
+    @property
+    def source(self) -> CorpusSource:
+        """Its kind's description."""
+        return CORPUS_SOURCES[self.kind]
+
+    def read(self, settings: Corpora) -> Iterator[CorpusRecord]:
+        """Yield its records; raises ``InputError`` as its reader does."""
+        return self.source.read(self.path, settings)
+
+    def checksum(self) -> str:
+        """Return a hash of what it holds, not of where it lies. Raises ``InputError`` for what cannot be read."""
+        if self.kind == "quit":
+            return open_release(self.path).content_id
+        if self.kind == "jsonl":
+            return corpus.corpus_checksum(self.path)
+        with self.path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+
+
+CORPUS_SOURCES: dict[str, CorpusSource] = {
+    made.name: made
+    for made in (
+        CorpusSource(
+            "musique",
+            "MuSiQue's JSON Lines: twenty paragraphs a question, sub-questions, supporting paragraphs.",
+            lambda path, settings: musique.read(path, all_context=settings.all_context),
+            musique.EXPECTED,
+            licence="CC BY 4.0",
+            citation="Trivedi, Balasubramanian, Khot and Sabharwal. MuSiQue: Multihop Questions via Single-hop Question "
+            "Composition. TACL 2022. https://doi.org/10.1162/tacl_a_00475",
+        ),
+        CorpusSource(
+            "2wiki",
+            "2WikiMultihopQA's JSON: ten paragraphs a question, evidences, supporting facts.",
+            lambda path, settings: twowiki.read(path, all_context=settings.all_context),
+            twowiki.EXPECTED,
+            licence="Apache-2.0",
+            citation="Ho, Duong Nguyen, Sugawara and Aizawa. Constructing A Multi-hop QA Dataset for Comprehensive "
+            "Evaluation of Reasoning Steps. COLING 2020. https://doi.org/10.18653/v1/2020.coling-main.580",
+        ),
+        CorpusSource(
+            "quit",
+            "A QUIT release: hints, subsets of hints or permutations, with its questions and labels.",
+            lambda path, settings: release.read(path, granularity=settings.granularity),
+            release.EXPECTED,
+            folder=True,
+        ),
+        CorpusSource(
+            "jsonl",
+            "Documents alone: lines of {id, text, title?}, or a folder with corpus.jsonl.",
+            lambda path, settings: corpus.read(path),
+            "JSON Lines of {id, text, title?}, or a folder of them",
+            folder=True,
+        ),
+    )
+}
+
+
+def parse_corpus_source(text: str) -> CorpusRef:
+    """Return the source that ``KIND:PATH`` names.
+
+    Raises ``SettingsError`` for an unknown or missing kind, ``InputError`` for a path that is missing, unreadable or empty.
+    """
+    kind, colon, rest = text.partition(":")
+    if not colon or not rest.strip():
+        raise SettingsError(f"Source {text!r} must be KIND:PATH with one of {', '.join(CORPUS_SOURCES)}.")
+    if kind not in CORPUS_SOURCES:
+        raise SettingsError(f"Unknown kind of corpus source {kind!r}.{did_you_mean(kind, list(CORPUS_SOURCES))}")
+    ref = CorpusRef(kind, Path(rest).expanduser())
+    if not ref.source.folder:
+        check_file(ref.path, ref.source.expected)
+    elif not ref.path.exists():
+        raise InputError(f"{ref.path} does not exist; expected {ref.source.expected}. (Working folder: {Path.cwd()})")
+    return ref

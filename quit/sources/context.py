@@ -1,0 +1,129 @@
+"""What readers of multi-hop question files share: a record's paragraphs and questions, each fault with its reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ijson
+
+from quit.corpora.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
+from quit.errors import InputError
+from quit.records import Reject
+from quit.sources.fields import BadRecord, Item, describe
+from quit.sources.files import check_file, line_items
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass
+class Draft:
+    """A record being read. ``rows``: place in the source's own numbering -> place in ``documents``."""
+
+    record_id: str
+    documents: list[RawDocument] = field(default_factory=list)
+    rows: dict[int, int] = field(default_factory=dict)
+    queries: list[RawQuery] = field(default_factory=list)
+    faults: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def add(self, number: int, title: str, text: str) -> None:
+        """Take a paragraph; one without text is a fault of its own and leaves the rest of the record alone."""
+        text = clean(text)
+        if not text:
+            self.faults.append(("document", "no_text", f"The paragraph {number} ({clean(title)!r}) has no text."))
+            return
+        self.rows[number] = len(self.documents)
+        self.documents.append(RawDocument(clean(title), text, str(number)))
+
+    def relevant(self, numbers: list[int]) -> tuple[tuple[int, int], ...]:
+        """Return the paragraphs of these numbers with relevance 1. Raises ``BadRecord`` for one that was left out."""
+        for number in numbers:
+            if number not in self.rows:
+                raise BadRecord("no_support", f"The supporting paragraph {number} is missing or has no text.")
+        return tuple((self.rows[number], 1) for number in dict.fromkeys(numbers))
+
+
+def streamed_items(path: Path, expected: str) -> Iterator[Item]:
+    """Yield the values of a JSON array, or of JSON Lines, one at a time: memory does not grow with the file.
+
+    Raises ``InputError`` for a file that cannot be read, and for a damaged array, with the record it is damaged in.
+    """
+    check_file(path, expected)
+    with path.open("rb") as file:
+        start = len(_BOM) if file.read(3) == _BOM else 0
+        file.seek(start)
+        array = file.read(4096).lstrip().startswith(b"[")
+        file.seek(start)
+        if not array:
+            yield from line_items(path, expected)
+            return
+        position = 0
+        try:
+            for value in ijson.items(file, "item", use_float=True):
+                yield Item(value, position, path.name, f"record {position}")
+                position += 1
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            said = " ".join(str(error).split())[:160]
+            raise InputError(f"{path} is no JSON: {said} (record {position}). Expected {expected}.") from None
+
+
+def corpus_records(
+    items: Iterator[Item],
+    source: str,
+    parse: Callable[[dict[str, Any], Draft], None],
+    identify: Callable[[dict[str, Any]], str],
+    path: Path,
+    expected: str,
+) -> Iterator[CorpusRecord]:
+    """Yield one ``CorpusRecord`` an item: ``identify(value)`` gives its id, ``parse(value, draft)`` fills the draft.
+
+    A ``BadRecord`` from ``parse`` rejects the questions and keeps the documents read so far. Raises ``InputError`` after the
+    last item when no record gave a document.
+    """
+    usable = 0
+    reasons: Counter[str] = Counter()
+    first = ""
+    for item in items:
+        draft: Draft | None = None
+        rejects: list[Reject] = []
+        try:
+            if item.fault:
+                raise item.fault
+            if not isinstance(item.value, dict):
+                raise BadRecord("not_an_object", f"The record must be an object, but it is {describe(item.value)}.")
+            draft = Draft(identify(item.value))
+            parse(item.value, draft)
+        except BadRecord as fault:
+            reasons[fault.reason] += 1
+            first = first or f"{item.where}: {fault.detail}"
+            if draft:
+                draft.queries.clear()
+            name = draft.record_id if draft else None
+            rejects.append(_reject(item, source, "record", fault.reason, fault.detail, name))
+        if draft:
+            rejects += [_reject(item, source, *fault, draft.record_id) for fault in draft.faults]
+        made = draft or Draft("")
+        usable += bool(made.documents)
+        yield CorpusRecord(
+            source,
+            _plain(item.file),
+            item.position,
+            made.record_id,
+            tuple(made.documents),
+            tuple(made.queries),
+            tuple(rejects),
+        )
+    if not usable:
+        counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common()) or "it is empty"
+        raise InputError(f"{path} holds no usable record ({counts}). Expected {expected}. First fault: {first or 'none'}")
+
+
+def _reject(item: Item, source: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:
+    return Reject(STAGE, kind, reason, f"{item.where}: {detail}", source, _plain(item.file), item.position, record_id)
+
+
+def _plain(name: str) -> str:
+    return name.encode("utf-8", "replace").decode()

@@ -1,0 +1,48 @@
+"""What the paper's index scripts make of the release JSON, one record at a time: the truth and the baseline of ``paper-index``."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+LABELERS = ("gemma-3-1b", "qwen-3-4b", "llama-31-8b")
+READERS = ("llama-32-1b", "gemma-3-4b", "qwen-3-8b")
+
+
+def plain_index(release_json: Path, out: Path) -> None:
+    """Write the seven files from ``{train,dev,test}.json``, everything in memory, as those scripts do."""
+    index_lines: dict[str, list[str]] = {}
+    for split in ("train", "dev", "test"):
+        with (release_json / f"{split}.json").open(encoding="utf-8") as file:
+            questions = json.load(file)
+        records, index = [], []
+        for question in questions:
+            contexts = []
+            for subset, permutations in question["subsets"].items():
+                for permutation, answers in permutations.items():
+                    text = " ".join(question["hints"][int(place)]["hint"] for place in permutation).strip()
+                    contexts.append(
+                        {
+                            "id": f"{question['id']}_{subset}_{permutation}",
+                            "text": text,
+                            "rag_answers": {name: answers[name] for name in READERS},
+                            "label": 2 if any(answers[name] in question["answers"] for name in LABELERS) else 1,
+                        }
+                    )
+            records.append({"question": question["question"], "answers": question["answers"], "contexts": contexts})
+            index += [{"id": each["id"], "contents": each["text"], "title": question["id"]} for each in contexts]
+        folder = out / split
+        folder.mkdir(parents=True)
+        for name, rows in (("index.jsonl", index), ("retriever.jsonl", records)):
+            with (folder / name).open("w", encoding="utf-8") as file:
+                for row in rows:
+                    file.write(json.dumps(row) + "\n")
+    for split in ("train", "dev", "test"):
+        with (out / split / "index.jsonl").open(encoding="utf-8") as file:
+            index_lines[split] = file.readlines()
+    corpus = index_lines["train"] + index_lines["test"] + index_lines["dev"]
+    random.seed(42)
+    random.shuffle(corpus)
+    with (out / "corpus.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(corpus)

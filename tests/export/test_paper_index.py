@@ -1,0 +1,55 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from quit.errors import SettingsError
+from quit.export import export, paper_index
+from tests.export.plain_index import plain_index
+
+NAMES = [f"{split}/{name}.jsonl" for split in ("train", "dev", "test") for name in ("index", "retriever")]
+
+
+@pytest.mark.parametrize("gathered", [paper_index.GATHERED, 100])
+def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(
+    tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gathered: int
+) -> None:
+    monkeypatch.setattr(paper_index, "GATHERED", gathered)
+    export(tables, ["release-json", "paper-index"], tmp_path, paper_keys=True)
+    plain_index(tmp_path / "release-json", tmp_path / "plain")
+    for name in (*NAMES, "corpus.jsonl"):
+        ours, theirs = ((tmp_path / folder / name).read_bytes() for folder in ("paper-index", "plain"))
+        assert ours == theirs, name
+        assert ours
+    assert sorted((tmp_path / "plain").rglob("*.jsonl")) == sorted(
+        tmp_path / "plain" / name for name in (*NAMES, "corpus.jsonl")
+    )
+
+
+def test_readers_go_by_their_own_names_unless_the_papers_are_asked_for(tables, tmp_path: Path, release) -> None:
+    (manifest,) = export(tables, ["paper-index"], tmp_path)
+    record = json.loads((tmp_path / "paper-index" / "dev" / "retriever.jsonl").read_text().splitlines()[0])
+    readers = [info.name for info in release.readers if info.role == "reader"]
+    assert list(record["contexts"][0]["rag_answers"]) == readers
+    assert [one["key"] for one in manifest.facts["readers"]] == readers
+    assert {one["kind"] for one in manifest.facts["readers"]} == {"embedded"}
+
+
+def test_a_split_without_questions_gives_empty_files(release, tmp_path: Path) -> None:
+    export(release.make({"q1": "train"}), ["paper-index"], tmp_path)
+    folder = tmp_path / "paper-index"
+    assert (folder / "dev" / "index.jsonl").read_bytes() == (folder / "test" / "retriever.jsonl").read_bytes() == b""
+    lines = (folder / "corpus.jsonl").read_text().splitlines()
+    assert len(lines) == 325 and sorted(lines) == sorted((folder / "train" / "index.jsonl").read_text().splitlines())
+
+
+def test_without_evaluation_readers_there_are_no_answers_to_show(tables, tmp_path: Path, release) -> None:
+    export(replace(tables, readers=release.readers[:3]), ["paper-index"], tmp_path)
+    record = json.loads((tmp_path / "paper-index" / "test" / "retriever.jsonl").read_text().splitlines()[0])
+    assert record["contexts"][7]["rag_answers"] == {} and record["contexts"][7]["label"] in (1, 2)
+
+
+def test_paper_keys_need_three_and_three(tables, tmp_path: Path, release) -> None:
+    with pytest.raises(SettingsError, match="three labelers and three readers"):
+        export(replace(tables, readers=release.readers[:5]), ["paper-index"], tmp_path, paper_keys=True)
