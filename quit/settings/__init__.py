@@ -26,6 +26,7 @@ from quit.settings.release import Release
 from quit.settings.review import Review
 from quit.settings.section import Section
 from quit.settings.settings import Settings
+from quit.settings.sunar import Sunar
 
 __all__ = [
     "PLACES",
@@ -57,6 +58,7 @@ __all__ = [
     "ServerSettings",
     "Settings",
     "Split",
+    "Sunar",
     "flatten",
     "load",
     "parse",

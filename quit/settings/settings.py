@@ -26,6 +26,7 @@ from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
 from quit.settings.release import Release
 from quit.settings.review import Review
 from quit.settings.section import Section
+from quit.settings.sunar import Sunar
 
 
 class Settings(Section):
@@ -52,6 +53,7 @@ class Settings(Section):
     reports: Reports = Reports()
     complexity: Complexity = Complexity()
     benchmark: Benchmark = Benchmark()
+    sunar: Sunar = Sunar()
     run: Run = Run()
 
     @model_validator(mode="after")

@@ -24,6 +24,7 @@ class ChatRequest:
     ``fields`` fill the template's placeholders (the text is made when it is sent: a shard has twenty thousand prompts of
     five kilobytes). ``choices``: the reply has to be one of these, where the server can constrain it. ``sample`` numbers
     repetitions, each of which is asked for. ``group``: requests of one group share a prefix and go to one replica, in order.
+    ``frequency_penalty``, ``presence_penalty``: as OpenAI defines them, -2 to 2. ``stop``: the reply ends before the first of these.
     """
 
     template: PromptTemplate
@@ -33,6 +34,17 @@ class ChatRequest:
     sample: int = 0
     choices: tuple[str, ...] = ()
     group: str = ""
+    top_p: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    stop: tuple[str, ...] = ()
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """What differs from plain sampling, in the servers' names: nothing for most requests, whose bodies and keys stay as they are."""
+        plain = {"top_p": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0, "stop": ()}
+        given = {name: getattr(self, name) for name in plain}
+        return {name: list(one) if name == "stop" else one for name, one in given.items() if one != plain[name]}
 
     def messages(self) -> list[dict[str, str]]:
         """Return the chat."""
@@ -139,8 +151,14 @@ def cache_key(identity: str, request: ChatRequest) -> bytes:
         "temperature": request.temperature,
         "choices": request.choices,
         "sample": request.sample,
+        **request.sampling,
     }
     return hashlib.sha256(canonical(asked)).digest()
+
+
+def before_stop(text: str, stop: Sequence[str]) -> str:
+    """Return a reply up to the first of its stop strings, which not every server leaves out (or heeds)."""
+    return text[: min((at for each in stop if (at := text.find(each)) >= 0), default=len(text))]
 
 
 def refuse_thinking(name: str, text: str, reasoning: str | None = None) -> None:

@@ -53,7 +53,11 @@ class VllmGenerator:
 
             constrained["structured_outputs"] = StructuredOutputsParams(choice=list(request.choices))
         return SamplingParams(
-            temperature=request.temperature, max_tokens=request.max_tokens, seed=request.sample, **constrained
+            temperature=request.temperature,
+            max_tokens=request.max_tokens,
+            seed=request.sample,
+            **request.sampling,
+            **constrained,
         )
 
     def _load(self) -> Any:

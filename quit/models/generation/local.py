@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quit.errors import InputError
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
+from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, before_stop, refuse_thinking
 
 
 class TransformersGenerator:
@@ -59,7 +59,11 @@ class TransformersGenerator:
         sampling: dict[str, Any] = {"do_sample": request.temperature > 0}
         if request.temperature > 0:
             torch.manual_seed(request.sample)
-            sampling |= {"temperature": request.temperature, "top_p": 1.0, "top_k": 0}
+            sampling |= {"temperature": request.temperature, "top_p": request.top_p, "top_k": 0}
+        if request.frequency_penalty or request.presence_penalty:
+            sampling["logits_processor"] = [_penalties(request, len(ids))]
+        if request.stop:
+            sampling |= {"stop_strings": list(request.stop), "tokenizer": tokenizer}
         with torch.inference_mode():
             made = model.generate(
                 input_ids=torch.tensor([ids], device=model.device),
@@ -72,8 +76,9 @@ class TransformersGenerator:
         new = made[len(ids) :]
         _cut(self._past, len(ids))
         self._past_ids = ids
-        ended = bool(new) and new[-1] in _ends(model, tokenizer)
-        text = tokenizer.decode(new, skip_special_tokens=True)
+        whole = tokenizer.decode(new, skip_special_tokens=True)
+        text = before_stop(whole, request.stop)
+        ended = text != whole or (bool(new) and new[-1] in _ends(model, tokenizer))
         refuse_thinking(self.name, text)
         return Completion(text, "stop" if ended else "length", len(ids), len(new))
 
@@ -111,6 +116,17 @@ class TransformersGenerator:
             model.generation_config.temperature = model.generation_config.top_p = model.generation_config.top_k = None
             self._loaded = (model.to(self._device).eval(), tokenizer)
         return self._loaded
+
+
+def _penalties(request: ChatRequest, prompt: int) -> Any:
+    """Return OpenAI's penalties on what was generated so far: frequency times its count, and presence once."""
+    import torch
+
+    def processor(ids: Any, scores: Any) -> Any:
+        said = torch.bincount(ids[0, prompt:], minlength=scores.shape[1])[: scores.shape[1]]
+        return scores - request.frequency_penalty * said - request.presence_penalty * (said > 0)
+
+    return processor
 
 
 def _cut(past: Any, tokens: int) -> None:

@@ -208,6 +208,7 @@ class Replica:
             "top_p": 1,
             "seed": request.sample,
             "stream": False,
+            **request.sampling,
         }
         if self._server.flavour == "vllm":
             # The server would apply the model's generation_config.json otherwise.

@@ -1,0 +1,150 @@
+"""``quit sunar``: neighbourhood aware retrieval and its ablations on a corpus, and what they did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.commands.options import JsonOption, ProfileOption, SetOption, print_json
+
+app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
+
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs, one below it a variant.")]
+
+
+@app.command()
+def run(
+    corpus: Annotated[Path, typer.Option("--corpus", help="Folder of a corpus: quit corpus build.")],
+    graph: Annotated[Path | None, typer.Option("--graph", help="Folder of its graph: quit graph build.")] = None,
+    index: Annotated[
+        Path | None,
+        typer.Option("--index", help="Folder of its first stage: quit index build; BM25 in memory if not given."),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option("--queries", help="JSONL of {query_id, text, answers}; the corpus's own questions if not given."),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", help="Only the corpus's questions of this source: musique, 2wiki.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many questions.")] = None,
+    variant: Annotated[
+        list[str] | None, typer.Option("--variant", help="What to run; repeat for several. See `quit sunar variants`.")
+    ] = None,
+    out: OutOption = Path("sunar"),
+    profile: ProfileOption = None,
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Answer questions, keep every step as JSON, print the figures.
+
+    What has a trace is not run again: a killed run goes on at the question it was at.
+
+    Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
+    """
+    from quit.settings import load
+    from quit.systems.sunar.experiment import Place, open_place, run_variants
+
+    loaded = load(profile or "embedded", set_ or ())
+    place: Place = open_place(
+        loaded.settings, corpus, graph=graph, index=index, queries=queries, source=source, limit=limit
+    )
+
+    def say(text: str) -> None:
+        typer.echo(text, err=True)
+
+    figures = run_variants(loaded.settings, place, variant or ["sunar"], out, say)
+    if as_json:
+        print_json(figures)
+    else:
+        _print_table(figures)
+
+
+@app.command()
+def trace(
+    query_id: Annotated[str, typer.Argument(help="Id of the question.")],
+    out: OutOption = Path("sunar"),
+    variant: Annotated[
+        str | None, typer.Option("--variant", help="Whose trace; if not given, that of every variant which has one.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was asked, retrieved, sampled and answered for one question, step by step.
+
+    Example: `quit sunar trace musique:2hop__574419_270105 --variant sunar`
+    """
+    from quit.errors import InputError
+    from quit.systems.sunar.run import read_trace, runs_in
+    from quit.systems.sunar.show import lines
+
+    folders = [out / variant] if variant else runs_in(out)
+    if not folders:
+        raise InputError(f"There is no run in {out}. Make one: quit sunar run")
+    found: dict[str, Any] = {}
+    fault: InputError | None = None
+    for folder in folders:
+        try:
+            found[folder.name] = read_trace(folder, query_id)
+        except InputError as error:
+            fault = error
+    if not found and fault:
+        raise fault
+    if as_json:
+        print_json(found)
+        return
+    for name, one in found.items():
+        typer.echo("\n".join([f"== {name}", *lines(one), ""]))
+
+
+@app.command()
+def compare(
+    before: Annotated[Path, typer.Argument(help="Folder of a run, such as sunar/rerank.")],
+    after: Annotated[Path, typer.Argument(help="Folder of another, such as sunar/sunar-r.")],
+    top: Annotated[int, typer.Option("--top", min=1, help="Documents that are read.")] = 10,
+    as_json: JsonOption = False,
+) -> None:
+    """Say which relevant documents one run finds and another does not, and through whose neighbours.
+
+    Example: `quit sunar compare sunar/rerank sunar/sunar-r`
+    """
+    from quit.systems.sunar.compare import compare_runs
+
+    made = compare_runs(before, after, top)
+    if as_json:
+        print_json(made)
+        return
+    for name, value in made.items():
+        if name == "kinds":
+            for kind, recalls in value.items():
+                shown = "; ".join(
+                    f"{key} {one[0]:.3f} -> {one[1]:.3f}" for key, one in recalls.items() if key != "questions"
+                )
+                typer.echo(f"  {kind or 'all'} ({recalls['questions']} questions): recall of {shown}")
+        else:
+            typer.echo(f"{name.replace('_', ' ')}: {value}")
+
+
+@app.command()
+def variants(as_json: JsonOption = False) -> None:
+    """List the systems and ablations that can be run, with the settings that make them."""
+    from quit.systems.sunar.variants import VARIANTS
+
+    if as_json:
+        print_json({name: {"what": what, "settings": dict(given)} for name, (what, given) in VARIANTS.items()})
+        return
+    for name, (what, given) in VARIANTS.items():
+        typer.echo(f"{name:16} {what:54} {' '.join(f'{key}={value}' for key, value in given.items())}")
+
+
+def _print_table(figures: dict[str, dict[str, Any]]) -> None:
+    columns = ("cover_em", "nDCG@10", "R@1", "R@10", "R@100", "pool_recall", "pool_size", "sub_questions")
+    typer.echo(f"{'variant':16}" + "".join(f"{name:>14}" for name in columns))
+    for variant, made in figures.items():
+        cells = (f"{made[name]:>14.4f}" if made[name] is not None else f"{'-':>14}" for name in columns)
+        typer.echo(f"{variant:16}" + "".join(cells))
+    one = next(iter(figures.values()))
+    typer.echo(
+        f"{one['questions']} questions, {one['answered_for']} with answers, {one['judged']} with relevant documents"
+    )

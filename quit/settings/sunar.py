@@ -1,0 +1,76 @@
+"""Settings of SUNAR."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from quit.settings.section import Section
+
+
+class Sunar(Section):
+    """SUNAR and its ablations (`quit sunar run`). Symbols are those of papers/000."""
+
+    retrieval: Literal["nar", "rerank", "prf", "first"] = Field(
+        "nar",
+        description="Evidence of a sub-question: `nar` (Algorithm 1), `rerank` (the first stage's documents alone), `prf` (the same "
+        "with a query expanded by feedback documents), `first` (the first stage as it is).",
+    )
+    asu: bool = Field(True, description="Whether batches are rescored by answer semantic uncertainty.")
+    mer: bool = Field(True, description="Whether the meta evidence reasoner answers last.")
+    planner: Literal["auto", "self-ask", "react", "searchain", "gold", "none"] = Field(
+        "auto",
+        description="Query understanding. `gold`: the corpus's own decomposition, an oracle; `none`: retrieve and read; `auto`: "
+        "`self-ask` where there is a language model, else `gold`.",
+    )
+    b: int = Field(16, ge=1, description="Batch size: documents scored before the pools take turns.")
+    c: int = Field(100, ge=0, description="Budget: documents scored a sub-question.")
+    first: int = Field(100, ge=0, description="Documents of the first stage a sub-question (the size of R).")
+    neighbours: int = Field(10, ge=0, description="Neighbours that a scored document brings into N.")
+    top: int = Field(10, ge=0, description="Documents that are read (l).")
+    m: int = Field(10, ge=0, description="Answers sampled a batch.")
+    literal: bool = Field(
+        False, description="Divide raw scores by s, as printed, which promotes negative ones; else their sigmoid."
+    )
+    max_hops: int = Field(6, ge=0, description="Sub-questions at most.")
+    keep_left: bool = Field(
+        False, description="Append the first stage's unscored documents below the scored ones; else they are dropped."
+    )
+    feedback_documents: int = Field(
+        3, ge=0, description="`prf`: first documents that expand the query; 0: the relevant ones among R (an oracle)."
+    )
+    scorer: Literal["late", "cross-encoder"] = Field(
+        "late", description="`late`: late interaction over MiniLM's tokens; `cross-encoder`: `scorer_model`."
+    )
+    scorer_model: str = Field(
+        "nreimers/mmarco-mMiniLMv2-L12-H384-v1", min_length=1, description="Cross-encoder: a hub name, or a folder."
+    )
+    scorer_revision: str = Field("", description="Cross-encoder: the hub's revision.")
+    late_slope: float = Field(30.0, gt=0, description="`late`: log odds of relevance a unit of MaxSim.")
+    late_centre: float = Field(0.5, description="`late`: MaxSim at which relevance is even.")
+    token_store: bool = Field(
+        True, description="`late`: keep documents' token vectors in the cache (about 60 kB each)."
+    )
+    entailment: Literal["equivalence", "nli"] = Field(
+        "equivalence",
+        description="What groups sampled answers: the equivalence model both ways, or entailment by `nli_model` both ways.",
+    )
+    threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which two answers are one.")
+    nli_model: str = Field("FacebookAI/roberta-large-mnli", min_length=1, description="NLI: a hub name, or a folder.")
+    nli_revision: str = Field("", description="NLI: the hub's revision.")
+    device: str = Field("cpu", description="Where cross-encoder and NLI model run: cpu, cuda, cuda:1.")
+    batch: int = Field(16, ge=1, description="Texts a batch of the cross-encoder.")
+    language_model: str = Field(
+        "",
+        description="Reader or judge of the profile that plans, answers and reasons; if not given, the embedded extractive reader "
+        "answers and nothing plans or reasons.",
+    )
+    temperature: float = Field(0.3, ge=0, description="Temperature of sampled answers; everything else is greedy.")
+    top_p: float = Field(1.0, gt=0, le=1, description="Nucleus of sampled answers.")
+    frequency_penalty: float = Field(0.8, ge=-2, le=2, description="Frequency penalty of every reply.")
+    presence_penalty: float = Field(0.6, ge=-2, le=2, description="Presence penalty of every reply.")
+    max_tokens: int = Field(1000, ge=1, description="Longest reply, in tokens.")
+    extract_sentences: int = Field(16, ge=1, description="Extractive reader: sentences that are looked at.")
+    extract_temperature: float = Field(0.5, gt=0, description="Extractive reader: temperature of sampled answers.")
+    workers: int = Field(1, ge=1, description="Questions at a time; changes nothing in the result.")

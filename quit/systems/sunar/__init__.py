@@ -1,0 +1,1 @@
+"""SUNAR: neighbourhood aware retrieval steered by how uncertain a reader is (Venktesh, Rathee, Anand; papers/000)."""

@@ -1,0 +1,150 @@
+"""From settings to a system: the one place that knows which implementation stands behind which name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from quit.cache import cache_folder
+from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Scorer
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.models.prompting import load_prompt
+from quit.settings import Settings, Sunar
+from quit.systems.sunar import mer, react, searchain, self_ask
+from quit.systems.sunar.entailment import Entailment, EquivalentAnswers, NaturalLanguageInference
+from quit.systems.sunar.planners import GoldPlan, NoPlan, Planner
+from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers, Sampling
+from quit.systems.sunar.retrieval import Budget, Library, Retrieval
+from quit.systems.sunar.scorers import CrossEncoderScorer, LateInteraction
+from quit.systems.sunar.system import Sunar as System
+from quit.systems.sunar.system import Uncertainty
+
+if TYPE_CHECKING:
+    from quit.models.factory import Models
+
+_PLANNERS: dict[str, tuple[Any, str]] = {
+    "self-ask": (self_ask.SelfAsk, "self_ask"),
+    "react": (react.ReAct, "react"),
+    "searchain": (searchain.SearChain, "searchain"),
+}
+"""Name -> (planner, its prompt)."""
+
+
+class Assembly:
+    """Makes the parts of a run once, however many variants share them. Nothing is loaded before it is asked something."""
+
+    def __init__(self, settings: Settings, models: Models) -> None:
+        self._settings = settings
+        self._models = models
+        self._parts: dict[object, Any] = {}
+
+    def library(self, documents: Documents, first_stage: FirstStage, graph: NeighbourGraph | None) -> Library:
+        """Return what is searched. Raises :class:`InputError` where the graph is another corpus's."""
+        if graph is not None and len(graph) != len(documents):
+            raise InputError(
+                f"The graph has {len(graph)} documents and the corpus {len(documents)}: it is another corpus's. "
+                "Build it again: quit graph build"
+            )
+        return Library(documents, first_stage, graph, self.scorer())
+
+    def scorer(self) -> Scorer:
+        """Return the scorer of documents."""
+        how = self._settings.sunar
+        if how.scorer == "cross-encoder":
+            return CrossEncoderScorer(
+                how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch
+            )
+        store = cache_folder("tokens") / "tokens.sqlite" if how.token_store else None
+        return LateInteraction(self._models.encoder, slope=how.late_slope, centre=how.late_centre, store=store)
+
+    def system(self, library: Library, how: Sunar) -> tuple[System, str]:
+        """Return the system that ``how`` describes, and the identity of all that decides its traces, settings apart.
+
+        Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile lacks.
+        """
+        if how.retrieval == "nar" and library.graph is None:
+            raise SettingsError("Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build")
+        budget = Budget(how.b, how.c, how.first, how.neighbours, how.keep_left)
+        retrieval = Retrieval(library, how.retrieval, budget, how.feedback_documents)
+        reader = self._once(("reader", how.language_model), lambda: self._reader(how))
+        planner = self._planner(how)
+        uncertainty = Uncertainty(self._entailment(how), how.m, how.literal) if how.asu and how.m else None
+        reasoner = self._reasoner(how, reader) if how.mer else None
+        parts = [
+            library.documents.identity,
+            library.first_stage.identity,
+            library.graph.identity if library.graph is not None and how.retrieval == "nar" else "no graph",
+            library.scorer.identity,
+            planner.identity,
+            reader.identity,
+            uncertainty.entailment.identity if uncertainty else "no uncertainty",
+            reasoner.identity if reasoner else "no reasoner",
+        ]
+        made = System(library, retrieval, planner, reader, uncertainty, reasoner, top=how.top, max_hops=how.max_hops)
+        return made, "\n".join(parts)
+
+    def _reader(self, how: Sunar) -> AnswerModel:
+        if how.language_model:
+            return LanguageModelAnswers(self._asker(how, "sub_answer", ANSWER_FIELDS))
+        from quit.systems.sunar.extract import ExtractiveReader
+
+        types = self._models.question_types
+
+        def coarse(question: str) -> tuple[str, str]:
+            found = types.classify([question])[0]
+            return found.coarse, found.fine
+
+        return ExtractiveReader(
+            self._models.encoder,
+            coarse,
+            identity=types.identity,
+            closest=how.extract_sentences,
+            temperature=how.extract_temperature,
+        )
+
+    def _planner(self, how: Sunar) -> Planner:
+        name = how.planner
+        if name == "auto":
+            name = "self-ask" if how.language_model else "gold"
+        if name == "none":
+            return NoPlan()
+        if name == "gold":
+            return GoldPlan()
+        if not how.language_model:
+            raise SettingsError(
+                f"The planner {name!r} needs a language model: set sunar.language_model to a reader or judge of the profile."
+            )
+        planner, prompt = _PLANNERS[name]
+        return planner(self._asker(how, prompt, self_ask.FIELDS))
+
+    def _reasoner(self, how: Sunar, reader: AnswerModel) -> mer.MetaReasoner:
+        if how.language_model:
+            return mer.LanguageModelReasoner(self._asker(how, "meta_reasoner", mer.FIELDS))
+        return mer.LastAnswer(reader)
+
+    def _entailment(self, how: Sunar) -> Entailment:
+        if how.entailment == "nli":
+            return self._once(
+                ("nli", how.nli_model, how.nli_revision),
+                lambda: NaturalLanguageInference(how.nli_model, revision=how.nli_revision, device=how.device),
+            )
+        return EquivalentAnswers(self._models.equivalence, how.threshold)
+
+    def _asker(self, how: Sunar, prompt: str, fields: frozenset[str]) -> Asker:
+        known = [
+            one
+            for one in (*self._settings.readers, self._settings.judge)
+            if one.model and one.kind not in ("embedded", "equivalence")
+        ]
+        spec = next((one for one in known if one.name == how.language_model), None)
+        if spec is None:
+            names = [one.name for one in known]
+            said = did_you_mean(how.language_model, names) if names else " The profile has none."
+            raise SettingsError(f"sunar.language_model: there is no language model {how.language_model!r}.{said}")
+        sampling = Sampling(how.temperature, how.top_p, how.frequency_penalty, how.presence_penalty, how.max_tokens)
+        return Asker(self._models.generator(spec), load_prompt(prompt, fields), sampling)
+
+    def _once(self, key: object, make: Callable[[], Any]) -> Any:
+        if key not in self._parts:
+            self._parts[key] = make()
+        return self._parts[key]

@@ -1,0 +1,91 @@
+"""Do two answers mean the same? Bidirectional entailment (papers/000, section 3.2; Kuhn et al. 2023).
+
+``MNLI(a -> b) and MNLI(b -> a)``, both answers with the question before them. Embedded: the answer equivalence model, asked both ways
+round.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+from quit.errors import InputError
+from quit.models.generation.base import folder_checksum
+from quit.models.protocols import Equivalence, Pair
+
+
+class Entailment(Protocol):
+    """Whether two answers to a question entail each other."""
+
+    identity: str
+
+    def mutual(self, question: str, one: str, other: str) -> bool:
+        """Return whether each answer entails the other. Symmetric."""
+        ...
+
+
+class EquivalentAnswers:
+    """Two answers are one where the equivalence model gives both directions at least ``threshold``."""
+
+    def __init__(self, equivalence: Equivalence, threshold: float) -> None:
+        self.identity = f"equivalence({threshold:g})/{equivalence.identity}"
+        self._equivalence = equivalence
+        self._threshold = threshold
+
+    def mutual(self, question: str, one: str, other: str) -> bool:
+        """See :class:`Entailment`."""
+        both = self._equivalence.probability([Pair(question, one, other), Pair(question, other, one)])
+        return bool((both >= self._threshold).all())
+
+
+class NaturalLanguageInference:
+    """A sequence classifier of transformers with a label ``entailment``, such as roberta-large-mnli (the paper's).
+
+    ``model``: a hub name or a folder. Raises :class:`InputError` where it cannot be loaded or has no such label.
+    """
+
+    def __init__(self, model: str, *, revision: str = "", device: str = "cpu") -> None:
+        folder = Path(model).expanduser()
+        named = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else model
+        self.identity = f"nli/{named}" + (f"@{revision}" if revision else "")
+        self._model = str(folder) if folder.is_dir() else model
+        self._revision = revision or "main"
+        self._device = device
+        self._loaded: tuple[Any, Any, int] | None = None
+        self._lock = Lock()
+
+    def mutual(self, question: str, one: str, other: str) -> bool:
+        """See :class:`Entailment`."""
+        import torch
+
+        with self._lock:
+            model, tokenizer, label = self._load()
+            says = True
+            for premise, hypothesis in ((one, other), (other, one)):
+                inputs = tokenizer(
+                    f"{question} {premise}", f"{question} {hypothesis}", truncation=True, return_tensors="pt"
+                ).to(self._device)
+                with torch.inference_mode():
+                    says = says and int(model(**inputs).logits[0].argmax()) == label
+            return says
+
+    def _load(self) -> tuple[Any, Any, int]:
+        if self._loaded is None:
+            from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+            try:
+                tokenizer = AutoTokenizer.from_pretrained(self._model, revision=self._revision)
+                model = AutoModelForSequenceClassification.from_pretrained(self._model, revision=self._revision)
+            except (OSError, ValueError) as error:
+                raise InputError(
+                    f"The entailment model {self._model!r} cannot be loaded: {str(error).splitlines()[0]} "
+                    "Give a hub name that this machine can reach, or a folder."
+                ) from error
+            labels = {name.casefold(): number for name, number in model.config.label2id.items()}
+            if "entailment" not in labels:
+                raise InputError(
+                    f"The model {self._model!r} has no label 'entailment' (it has {', '.join(labels)}): it is no NLI model."
+                )
+            self._loaded = model.to(self._device).eval(), tokenizer, labels["entailment"]
+        return self._loaded

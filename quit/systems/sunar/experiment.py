@@ -1,0 +1,120 @@
+"""Variants over one corpus, one after the other: what ``quit sunar run`` does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from quit.cache import cache_folder
+from quit.corpora.built import BuiltCorpus
+from quit.corpora.first_stage import build_first_stage, open_first_stage
+from quit.corpora.protocols import FirstStage, NeighbourGraph
+from quit.errors import InputError, SettingsError
+from quit.models.factory import Models
+from quit.settings import Settings
+from quit.systems.sunar.assembly import Assembly
+from quit.systems.sunar.queries import Query, of_corpus, of_file
+from quit.systems.sunar.run import Run
+from quit.systems.sunar.variants import variant_settings
+
+_EVERY = 20.0  # seconds between two lines of progress
+_SAME = ("workers", "token_store", "batch", "device")  # settings that change no trace
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a run works on: a corpus, its first stage and graph, and the questions."""
+
+    corpus: BuiltCorpus
+    first_stage: FirstStage
+    graph: NeighbourGraph | None
+    queries: list[Query]
+
+
+def open_place(
+    settings: Settings,
+    corpus: Path,
+    *,
+    graph: Path | None = None,
+    index: Path | None = None,
+    queries: Path | None = None,
+    source: str | None = None,
+    limit: int | None = None,
+) -> Place:
+    """Open a corpus and what belongs to it; BM25 where ``index`` is None (kept in the cache).
+
+    Raises :class:`InputError` for what cannot be opened, belongs to another corpus, or leaves no question.
+    """
+    opened = BuiltCorpus.open(corpus)
+    rows = opened.queries.to_pylist()
+    if source is not None:
+        sources = sorted({row["source"] for row in rows})
+        rows = [row for row in rows if row["source"] == source]
+        if not rows:
+            raise InputError(f"{corpus} has no questions of the source {source!r}; its sources: {', '.join(sources)}.")
+    known = of_corpus(rows, opened.qrels.to_pylist())
+    asked = of_file(queries, known) if queries else known
+    if not asked:
+        raise InputError(f"The corpus {corpus} has no questions. Give some: --queries FILE")
+    if index is None:
+        stage = build_first_stage(
+            opened, "bm25", cache_folder("sunar") / f"bm25-{opened.identity[:24]}", settings.first_stages
+        )
+    else:
+        stage = open_first_stage(index, opened, settings.first_stages)
+    return Place(opened, stage, _graph(settings, opened, graph) if graph else None, asked[:limit])
+
+
+def _graph(settings: Settings, corpus: BuiltCorpus, path: Path) -> NeighbourGraph:
+    from quit.corpora.graph import NeighbourhoodGraph
+
+    graph = NeighbourhoodGraph.open(path, corpus)
+    if settings.sunar.neighbours > graph.k:
+        raise SettingsError(
+            f"sunar.neighbours is {settings.sunar.neighbours}, and the graph {path} stores {graph.k} a document."
+        )
+    return graph
+
+
+def run_variants(
+    settings: Settings, place: Place, names: Sequence[str], out: Path, say: Callable[[str], None]
+) -> dict[str, dict[str, Any]]:
+    """Run variants over the questions of a place, each in a folder of its name below ``out``; returns their figures."""
+    chosen = {name: variant_settings(name) for name in names}  # a wrong name before any work
+    models = Models(settings)
+    assembly = Assembly(settings, models)
+    library = assembly.library(place.corpus, place.first_stage, place.graph)
+    systems = {}
+    for name, given in chosen.items():
+        how = settings.sunar.model_copy(update=dict(given))
+        systems[name] = (how, *assembly.system(library, how))
+    figures = {}
+    for name, (how, system, identity) in systems.items():
+        described = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
+        run = Run(out / name, described)
+        missing = len(run.missing(place.queries))
+        say(f"{name}: {missing} of {len(place.queries)} questions to answer")
+        started = time.monotonic()
+        run.work(system, place.queries, how.workers, _progress(name, missing, say))
+        if missing:
+            say(f"{name}: {missing} questions in {time.monotonic() - started:.1f} s")
+        figures[name] = run.finish(place.queries, name)
+    return figures
+
+
+def _progress(name: str, total: int, say: Callable[[str], None]) -> Callable[[Query], None]:
+    state = {"done": 0, "told": time.monotonic()}
+    lock = Lock()
+
+    def done(query: Query) -> None:
+        with lock:
+            state["done"] += 1
+            if time.monotonic() - state["told"] >= _EVERY:
+                state["told"] = time.monotonic()
+                say(f"{name}: {state['done']:.0f} of {total}")
+
+    return done

@@ -1,0 +1,59 @@
+"""The meta evidence reasoner (papers/000, section 3.2 and figure 4): one last look at the whole path and its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from quit.models.protocols import NO_ANSWER
+from quit.systems.sunar.planners import Hop, final_answer
+from quit.systems.sunar.reading import AnswerModel, Asker, numbered
+
+FIELDS = frozenset({"question", "path", "evidence"})
+
+
+@dataclass(frozen=True, slots=True)
+class Meta:
+    """The reasoner's answer, None where its reply has none; ``raw``: the reply."""
+
+    answer: str | None
+    raw: str = ""
+
+
+class MetaReasoner(Protocol):
+    """Answers the original question from the reasoning path and the evidence of all sub-questions."""
+
+    identity: str
+
+    def reason(self, question: str, path: Sequence[Hop], texts: Sequence[str]) -> Meta:
+        """Return the final answer. Without a path this is retrieve-and-read."""
+        ...
+
+
+class LanguageModelReasoner:
+    """Figure 4. A reply without ``[Final Answer]:`` has no answer: the system then falls back on the path's."""
+
+    def __init__(self, asker: Asker) -> None:
+        self.identity = f"meta/{asker.identity}"
+        self._asker = asker
+
+    def reason(self, question: str, path: Sequence[Hop], texts: Sequence[str]) -> Meta:
+        """See :class:`MetaReasoner`."""
+        steps = "\n".join(f"{number}. {hop.sub_question} {hop.answer}" for number, hop in enumerate(path, start=1))
+        fields = {"question": question, "path": steps or "(none)", "evidence": numbered(texts)}
+        raw = self._asker.ask(fields)
+        return Meta(final_answer(raw), raw)
+
+
+class LastAnswer:
+    """The embedded stand-in, which does not reason: the last sub-answer that was found, else what the reader finds in the evidence."""
+
+    def __init__(self, reader: AnswerModel) -> None:
+        self.identity = f"last-answer/{reader.identity}"
+        self._reader = reader
+
+    def reason(self, question: str, path: Sequence[Hop], texts: Sequence[str]) -> Meta:
+        """See :class:`MetaReasoner`."""
+        found = [hop.answer for hop in path if hop.answer != NO_ANSWER]
+        return Meta(found[-1] if found else self._reader.answer(question, texts))

@@ -1,0 +1,136 @@
+"""Neighbourhood aware retrieval: Algorithm 1 of SUNAR (papers/000, section 3.1).
+
+Two readings of the printed algorithm were needed. Its line 18 never alternates as it stands ("C <- R if C = R"); the pools take turns
+here, as in the algorithm it comes from (MacAvaney et al. 2022). Its loop ends when R+ holds c documents; here also when R and N are
+empty, which a small corpus brings about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from quit.corpora.protocols import NeighbourGraph, Ranking
+
+Score = Callable[[Sequence[int]], np.ndarray]
+"""Rows to their relevance to the sub-question, float64, shape (rows,); any real numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """What feedback makes of a batch: new scores, float64, shape (rows,), and what a trace should tell of it."""
+
+    scores: np.ndarray
+    told: dict[str, Any] = field(default_factory=dict)
+
+
+Rescore = Callable[[Sequence[int], np.ndarray], Rescored]
+"""A batch's rows in descending score, and those scores, to their new scores (line 9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One pass of the loop. ``pool``: ``R`` or ``N``; ``rows`` in descending ``scores``; ``rescored`` and ``parents`` beside them.
+
+    ``parents``: the scored document that gave each its priority, None in a batch of R.
+    """
+
+    pool: str
+    rows: tuple[int, ...]
+    scores: np.ndarray
+    rescored: np.ndarray
+    parents: tuple[int | None, ...]
+    told: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A document of R+. ``iteration``: the batch that scored it, from 0."""
+
+    row: int
+    score: float
+    rescored: float
+    iteration: int
+    pool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """R+, batch by batch, and the documents of R that the budget left unscored, best first."""
+
+    batches: tuple[Batch, ...]
+    left: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(len(batch.rows) for batch in self.batches)
+
+    def ranked(self, ids: Callable[[Sequence[int]], list[str]]) -> list[Scored]:
+        """Return R+ by rescored value, ties by the earlier batch, then by document id."""
+        found = [
+            Scored(row, float(score), float(rescored), number, batch.pool)
+            for number, batch in enumerate(self.batches)
+            for row, score, rescored in zip(batch.rows, batch.scores, batch.rescored, strict=True)
+        ]
+        names = ids([one.row for one in found])
+        order = sorted(range(len(found)), key=lambda at: (-found[at].rescored, found[at].iteration, names[at]))
+        return [found[at] for at in order]
+
+
+def nar(
+    R: Ranking,
+    G: NeighbourGraph | None,
+    score: Score,
+    rescore: Rescore | None = None,
+    *,
+    b: int,
+    c: int,
+    neighbours: int = 10,
+) -> Pool:
+    """Return R+, the documents that were scored.
+
+    ``R``: initial ranking. ``G``: document graph; None never looks past R, which is plain re-ranking at the same budget. ``score``:
+    the cross-encoder (line 5). ``rescore``: the feedback of lines 6 to 9; None leaves scores as they are. ``b``: batch size, at
+    least 1. ``c``: budget of documents to score; below 1 nothing is scored. ``neighbours``: how many a document adds to N.
+    An empty R gives an empty pool. Raises ``ValueError`` for b < 1.
+    """
+    if b < 1:
+        raise ValueError(f"b must be at least 1, got {b}")
+    first: dict[int, float] = {}  # R: row -> first-stage score, best first
+    for row, value in zip(R.rows.tolist(), R.scores.tolist(), strict=True):
+        first.setdefault(row, value)
+    around: dict[int, float] = {}  # N: row -> priority, in the order of arrival
+    parent: dict[int, int] = {}
+    scored: set[int] = set()  # R+
+    batches: list[Batch] = []
+    pools = (("R", first),) if G is None else (("R", first), ("N", around))
+    turn = 0
+    while len(scored) < c and (first or around):
+        name, pool = pools[turn % len(pools)]
+        turn += 1
+        if not pool:
+            continue
+        B = _top(pool, min(b, c - len(scored)))
+        values = np.asarray(score(B), dtype=np.float64)
+        order = np.argsort(-values, kind="stable")
+        B, values = [B[at] for at in order], values[order]
+        parents = tuple(parent.get(row) if name == "N" else None for row in B)
+        made = Rescored(values) if rescore is None else rescore(B, values)
+        batches.append(Batch(name, tuple(B), values, np.asarray(made.scores, dtype=np.float64), parents, made.told))
+        scored.update(B)
+        for row in B:
+            first.pop(row, None)
+            around.pop(row, None)
+        if G is not None:
+            for row, value in zip(B, values.tolist(), strict=True):
+                for near in G.neighbours(row, neighbours).tolist():
+                    if near not in scored and (near not in around or value > around[near]):
+                        around[near], parent[near] = value, row
+    return Pool(tuple(batches), tuple(_top(first, len(first))))
+
+
+def _top(pool: dict[int, float], count: int) -> list[int]:
+    """Return the rows with the highest values; ties go to the one that came first: the better parent's, the nearer neighbour."""
+    return sorted(pool, key=pool.__getitem__, reverse=True)[:count]

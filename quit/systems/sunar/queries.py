@@ -1,0 +1,112 @@
+"""The questions of a run: a corpus's own, or those of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from quit.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question.
+
+    ``sub_questions``: its gold decomposition in order, where one is known; ``relevant``: document id to
+    relevance; ``kind``: the source's type of the question.
+    """
+
+    query_id: str
+    text: str
+    answers: tuple[str, ...] = ()
+    sub_questions: tuple[str, ...] = ()
+    relevant: Mapping[str, int] | None = None
+    kind: str | None = None
+
+
+def of_corpus(queries: Iterable[Mapping[str, Any]], qrels: Iterable[Mapping[str, Any]]) -> list[Query]:
+    """Return a corpus's whole questions in order, with their decompositions and relevant documents.
+
+    ``queries``: rows query_id, text, answers, parent_id, hop; ``qrels``: rows query_id, doc_id, relevance.
+    """
+    whole: dict[str, Query] = {}
+    parts: dict[str, list[tuple[int, str]]] = {}
+    for row in queries:
+        parent = row.get("parent_id")
+        if parent is None:
+            whole[row["query_id"]] = Query(
+                row["query_id"], row["text"], tuple(row.get("answers") or ()), kind=row.get("kind")
+            )
+        else:
+            parts.setdefault(parent, []).append((row.get("hop") or 0, row["text"]))
+    relevant: dict[str, dict[str, int]] = {}
+    for row in qrels:
+        if row["relevance"] > 0:
+            relevant.setdefault(row["query_id"], {})[row["doc_id"]] = row["relevance"]
+    return [
+        replace(
+            query,
+            sub_questions=tuple(text for _, text in sorted(parts.get(query.query_id, []))),
+            relevant=relevant.get(query.query_id, {}),
+        )
+        for query in whole.values()
+    ]
+
+
+def of_file(path: Path, known: Sequence[Query] = ()) -> list[Query]:
+    """Return the questions of a JSONL file: {query_id | id | _id, text | question, answers? | answer?, sub_questions?} a line.
+
+    A line may name a question of the corpus by its id alone; what it leaves out is then the corpus's (``known``). Raises
+    :class:`InputError` for a file or line that cannot be used.
+    """
+    by_id = {query.query_id: query for query in known}
+    found: dict[str, Query] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"Cannot read the queries {path}: {error}.") from error
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        query = _query(line, by_id, f"{path}, line {number}")
+        if query.query_id in found:
+            raise InputError(f"{path}, line {number}: the id {query.query_id!r} occurs twice.")
+        found[query.query_id] = query
+    if not found:
+        raise InputError(f"The file {path} holds no question. A line is {{query_id, text, answers}}.")
+    return list(found.values())
+
+
+def _query(line: str, known: Mapping[str, Query], where: str) -> Query:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{where}: no JSON ({error}).") from error
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: expected an object, found {str(row)[:60]!r}.")
+    identity = next((row[key] for key in ("query_id", "id", "_id") if row.get(key) not in (None, "")), None)
+    if not isinstance(identity, str | int):
+        raise InputError(f"{where}: the question has no id (query_id, id or _id).")
+    base = known.get(str(identity), Query(str(identity), ""))
+    text = next((row[key] for key in ("text", "question") if row.get(key)), base.text)
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"{where}: the question {identity!r} has no text, and the corpus has no question of that id.")
+    answers = row.get("answers", row.get("answer"))
+    answers = [answers] if isinstance(answers, str) else answers
+    return replace(
+        base,
+        text=" ".join(text.split()),
+        answers=base.answers if answers is None else _texts(answers, where, "answers"),
+        sub_questions=_texts(row["sub_questions"], where, "sub_questions")
+        if row.get("sub_questions") is not None
+        else base.sub_questions,
+    )
+
+
+def _texts(value: Any, where: str, what: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise InputError(f"{where}: {what} must be a list of texts, found {str(value)[:60]!r}.")
+    return tuple(value)

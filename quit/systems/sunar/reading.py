@@ -1,0 +1,121 @@
+"""What answers a sub-question from documents: a language model, or the embedded extractive reader of :mod:`.extract`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from quit.models.cleaning import clean_answer
+from quit.models.generation.base import ChatRequest
+from quit.models.generation.cached import CachedGenerator
+from quit.models.prompting import PromptTemplate
+from quit.models.protocols import NO_ANSWER
+
+LONGEST = 300
+"""Characters of an answer that is a sentence."""
+ANSWER_FIELDS = frozenset({"evidence", "question"})
+
+
+class AnswerModel(Protocol):
+    """P_LLM of the paper: answers to a question, given documents."""
+
+    identity: str
+
+    def answer(self, question: str, texts: Sequence[str]) -> str:
+        """Return the likeliest answer, or ``NO ANSWER``."""
+        ...
+
+    def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
+        """Return at most m sampled answers (phi of eq. 2), ``NO ANSWER`` among them. The same call gives the same answers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a language model is asked. ``temperature``: of samples; everything else is asked greedily."""
+
+    temperature: float
+    top_p: float
+    frequency_penalty: float
+    presence_penalty: float
+    max_tokens: int
+
+    def __str__(self) -> str:
+        penalties = f"penalties {self.frequency_penalty:g}/{self.presence_penalty:g}"
+        return f"temperature {self.temperature:g}, top_p {self.top_p:g}, {penalties}, {self.max_tokens} tokens"
+
+
+class Asker:
+    """A language model as SUNAR asks it: one prompt, the same sampling for every part, every reply cached with its number."""
+
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, sampling: Sampling) -> None:
+        self.identity = f"{generator.identity}|{prompt.identity}|{sampling}"
+        self._generator = generator
+        self._prompt = prompt
+        self._sampling = sampling
+
+    def ask(self, fields: Mapping[str, str], stop: tuple[str, ...] = ()) -> str:
+        """Return the greedy reply, without what follows a stop string."""
+        return self._complete(fields, 0.0, 1, stop)[0]
+
+    def sample(self, fields: Mapping[str, str], m: int) -> list[str]:
+        """Return m sampled replies; the i-th is the same whenever it is asked for."""
+        return self._complete(fields, self._sampling.temperature, m, ())
+
+    def _complete(self, fields: Mapping[str, str], temperature: float, m: int, stop: tuple[str, ...]) -> list[str]:
+        how = self._sampling
+        requests = [
+            ChatRequest(
+                self._prompt,
+                fields,
+                how.max_tokens,
+                temperature,
+                sample,
+                group=fields.get("question", ""),
+                top_p=how.top_p,
+                frequency_penalty=how.frequency_penalty,
+                presence_penalty=how.presence_penalty,
+                stop=stop,
+            )
+            for sample in range(m)
+        ]
+        return [completion.text for completion in self._generator.complete(requests)]
+
+
+class LanguageModelAnswers:
+    """Short answers of a language model: the last line of a reply; ``NO ANSWER`` for a blank one, and for one that says so."""
+
+    def __init__(self, asker: Asker) -> None:
+        self.identity = asker.identity
+        self._asker = asker
+
+    def answer(self, question: str, texts: Sequence[str]) -> str:
+        """See :class:`AnswerModel`."""
+        return short(self._asker.ask(_fields(question, texts)))
+
+    def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
+        """See :class:`AnswerModel`."""
+        return [short(reply) for reply in self._asker.sample(_fields(question, texts), m)]
+
+
+def short(reply: str) -> str:
+    """Return the answer in a reply.
+
+    Unlike the dataset's readers, a full sentence counts: cover-EM looks for the answer inside, and the next hop needs it. A line that
+    rambles on is cut after ``LONGEST`` characters.
+    """
+    answer = clean_answer(reply)
+    if answer != NO_ANSWER or "no answer" in reply.casefold():
+        return answer
+    lines = [line.strip() for line in reply.splitlines() if line.strip()]
+    return lines[-1][:LONGEST].strip() if lines else NO_ANSWER
+
+
+def numbered(texts: Sequence[str]) -> str:
+    """Return documents as a prompt shows them: one a line, numbered from 1."""
+    return "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1)) or "(none was found)"
+
+
+def _fields(question: str, texts: Sequence[str]) -> dict[str, str]:
+    return {"question": question, "evidence": numbered(texts)}

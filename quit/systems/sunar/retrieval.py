@@ -1,0 +1,120 @@
+"""From a sub-question to its evidence: NAR, and the baselines that it is compared with at the same budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Ranking, Scorer
+from quit.systems.sunar.nar import Pool, Rescore, Scored, nar
+from quit.systems.sunar.queries import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """``b``, ``c`` and neighbours of Algorithm 1; ``first``: |R|; ``keep_left``: whether unscored documents of R end the ranking."""
+
+    b: int
+    c: int
+    first: int
+    neighbours: int
+    keep_left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """What is searched. ``graph``: None where nothing but R is looked at."""
+
+    documents: Documents
+    first_stage: FirstStage
+    graph: NeighbourGraph | None
+    scorer: Scorer
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Documents of a sub-question, best first, and how they were found (for the trace)."""
+
+    ranked: list[Scored]
+    told: dict[str, Any]
+
+    @property
+    def rows(self) -> list[int]:
+        """The documents' rows, best first."""
+        return [one.row for one in self.ranked]
+
+
+class Retrieval:
+    """``kind``: ``nar``; ``rerank``, the same without the graph; ``prf``, re-ranking with an expanded query; ``first``, neither.
+
+    ``feedback_documents``: how many of R expand the query of ``prf``; 0 takes the relevant ones in R (the paper's ideal baseline, an
+    oracle), which leaves the query as it is where R holds none.
+    """
+
+    def __init__(self, library: Library, kind: str, budget: Budget, feedback_documents: int = 3) -> None:
+        self._library = library
+        self._kind = kind
+        self._budget = budget
+        self._feedback_documents = feedback_documents
+
+    def evidence(self, query: Query, sub_question: str, rescore: Rescore | None = None) -> Evidence:
+        """Return a sub-question's evidence; none where the first stage finds nothing."""
+        library, budget = self._library, self._budget
+        R = library.first_stage.search([sub_question], budget.first)[0]
+        if self._kind == "first":
+            found = [
+                Scored(row, score, score, 0, "R") for row, score in zip(R.rows.tolist(), R.scores.tolist(), strict=True)
+            ]
+            return Evidence(found, {"first_stage": len(R)})
+        asked = self._expanded(query, sub_question, R) if self._kind == "prf" else sub_question
+        pool = nar(
+            R,
+            library.graph if self._kind == "nar" else None,
+            lambda rows: library.scorer.score(asked, library.documents.texts(rows)),
+            rescore,
+            b=budget.b,
+            c=budget.c,
+            neighbours=budget.neighbours,
+        )
+        ranked = pool.ranked(library.documents.ids)
+        told = {"first_stage": len(R), "batches": told_batches(pool, library.documents.ids)}
+        if budget.keep_left:
+            ranked = [*ranked, *_left(pool, ranked)]
+        return Evidence(ranked, told)
+
+    def _expanded(self, query: Query, sub_question: str, R: Ranking) -> str:
+        documents, count = self._library.documents, self._feedback_documents
+        rows = R.rows.tolist()
+        if count:
+            rows = rows[:count]
+        else:
+            relevant = query.relevant or {}
+            rows = [row for row, name in zip(rows, documents.ids(rows), strict=True) if name in relevant]
+        return " ".join([sub_question, *documents.texts(rows)])
+
+
+def told_batches(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[dict[str, Any]]:
+    """Return the batches of a pool for a trace."""
+    return [
+        {
+            "pool": batch.pool,
+            "documents": ids(batch.rows),
+            "scores": _short(batch.scores),
+            "rescored": _short(batch.rescored),
+            **({"parents": ids([row for row in batch.parents if row is not None])} if batch.pool == "N" else {}),
+            **batch.told,
+        }
+        for batch in pool.batches
+    ]
+
+
+def _short(values: np.ndarray) -> list[float]:
+    return [float(f"{value:.7g}") for value in values.tolist()]
+
+
+def _left(pool: Pool, ranked: list[Scored]) -> list[Scored]:
+    least = ranked[-1].rescored if ranked else 0.0
+    return [Scored(row, np.nan, least - place, -1, "R") for place, row in enumerate(pool.left, start=1)]

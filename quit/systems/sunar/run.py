@@ -1,0 +1,150 @@
+"""A run over many questions: one trace a question on disk, what is there is not made again, figures from the traces."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+from quit.errors import InputError, WorkspaceError
+from quit.files import remove_leftovers, replacing, write_json, writing
+from quit.systems.sunar.queries import Query
+from quit.systems.sunar.scores import scores
+from quit.systems.sunar.system import Sunar
+
+VERSION = 1
+"""Version of what traces hold; rises when the same run would give others."""
+_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+
+
+class Run:
+    """The folder of one variant's run: ``run.json`` (what it depends on), ``traces/``, ``run.trec``, ``answers.jsonl``, ``scores.json``.
+
+    ``described``: what decides the traces, settings and identities. Raises :class:`WorkspaceError` where the folder holds another
+    run, for traces of two systems must not be mixed.
+    """
+
+    def __init__(self, path: Path, described: dict[str, Any]) -> None:
+        self.path = path
+        described = {"version": VERSION, **described}
+        known = _read(path / "run.json") if (path / "run.json").is_file() else None
+        if known is not None and known != described:
+            changed = sorted(key for key in {*known, *described} if known.get(key) != described.get(key))
+            raise WorkspaceError(
+                f"{path} holds a run that differs in {_differences(known, described) or ', '.join(changed)}. "
+                "Give another --out, or delete that folder."
+            )
+        with writing(path):
+            path.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path)
+        if known is None:
+            write_json(path / "run.json", described)
+
+    def missing(self, queries: Sequence[Query]) -> list[Query]:
+        """Return the questions that have no trace yet."""
+        return [query for query in queries if not self.trace_path(query.query_id).is_file()]
+
+    def work(self, system: Sunar, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
+        """Answer the questions that have no trace yet; a kill loses those in flight. ``done`` is called after each, from any thread."""
+
+        def one(query: Query) -> None:
+            write_json(self.trace_path(query.query_id), system.answer(query))
+            done(query)
+
+        with ThreadPoolExecutor(workers) as pool:
+            running = [pool.submit(one, query) for query in self.missing(queries)]
+            try:
+                finished, _ = wait(running, return_when=FIRST_EXCEPTION)
+                for each in finished:
+                    each.result()
+            finally:
+                for each in running:
+                    each.cancel()
+
+    def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
+        """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` from the traces of these questions; returns the figures."""
+        traces = [self.trace(query.query_id) for query in queries]
+        lines, answers = [], []
+        for trace in traces:
+            ranked = trace["evidence"]
+            lines += [
+                f"{trace['query_id']} Q0 {document} {rank} {len(ranked) - rank + 1} {name}\n"
+                for rank, document in enumerate(ranked, start=1)
+            ]
+            answers.append(
+                json.dumps({key: trace[key] for key in ("query_id", "prediction")}, ensure_ascii=False) + "\n"
+            )
+        for file, text in (("run.trec", "".join(lines)), ("answers.jsonl", "".join(answers))):
+            target = self.path / file
+            with writing(target), replacing(target) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        figures = scores(traces, queries)
+        write_json(self.path / "scores.json", figures)
+        return figures
+
+    def trace(self, query_id: str) -> dict[str, Any]:
+        """Return the trace of a question. Raises :class:`InputError` where there is none, or it cannot be read."""
+        return read_trace(self.path, query_id)
+
+    def trace_path(self, query_id: str) -> Path:
+        """Return where a question's trace is kept."""
+        return _trace_path(self.path, query_id)
+
+
+def read_trace(path: Path, query_id: str) -> dict[str, Any]:
+    """Return a trace of the run in a folder. Raises :class:`InputError` where there is none, or it cannot be read."""
+    file = _trace_path(path, query_id)
+    if not file.is_file():
+        raise InputError(f"{path} has no trace of the question {query_id!r}.{_known(path)}")
+    return _read(file)
+
+
+def trace_ids(path: Path) -> list[str]:
+    """Return the ids of the questions that a run has answered, sorted. Raises :class:`InputError` where there is no run."""
+    if not (path / "run.json").is_file():
+        raise InputError(f"{path} holds no run. Make one: quit sunar run")
+    return sorted(_read(file)["query_id"] for file in (path / "traces").glob("*.json"))
+
+
+def runs_in(path: Path) -> list[Path]:
+    """Return the folders of runs: the given one, or those right below it."""
+    if (path / "run.json").is_file():
+        return [path]
+    return sorted(each.parent for each in path.glob("*/run.json"))
+
+
+def _trace_path(path: Path, query_id: str) -> Path:
+    # Ids that are no safe file names (or too long) go by their hash, which a safe name cannot look like.
+    safe = _SAFE.fullmatch(query_id) and not query_id.startswith("id-")
+    name = query_id if safe else f"id-{hashlib.sha256(query_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return path / "traces" / f"{name}.json"
+
+
+def _known(path: Path) -> str:
+    files = sorted((path / "traces").glob("*.json")) if (path / "traces").is_dir() else []
+    some = ", ".join(file.stem for file in files[:3])
+    return f" It has {len(files)}: {some}{', ...' if len(files) > 3 else ''}" if files else " It has none yet."
+
+
+def _differences(known: dict[str, Any], described: dict[str, Any]) -> str:
+    """Return which settings differ, by name, or nothing where something else does too."""
+    others = [key for key in {*known, *described} if key != "settings" and known.get(key) != described.get(key)]
+    before, after = known.get("settings"), described.get("settings")
+    if others or not isinstance(before, dict) or not isinstance(after, dict):
+        return ""
+    keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+    return ", ".join(f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}. Delete it and run the same command again.") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path} is no JSON object. Delete it and run the same command again.")
+    return found

@@ -1,0 +1,174 @@
+"""Relevance of documents to a question: late interaction over MiniLM's tokens (embedded), or any cross-encoder.
+
+Both give log odds, so that the sigmoid which answer uncertainty divides (:mod:`.asu`) is a probability of relevance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from quit.errors import InputError, MissingDependency
+from quit.models.generation.base import folder_checksum
+from quit.models.protocols import Encoder
+
+_LOG = logging.getLogger(__name__)
+_LOOKUP = 200
+_PATIENCE = 60.0
+
+
+class LateInteraction:
+    """MaxSim (Khattab and Zaharia 2020): for each token of the query its nearest token of the text, averaged over the query.
+
+    ``slope`` and ``centre`` make log odds of the average, slope * (MaxSim - centre): they change no order. ``store``: a file in
+    which token vectors are kept (None: nowhere). Vectors are rounded to half precision either way, so that scores do not depend
+    on it.
+    """
+
+    def __init__(self, encoder: Encoder, *, slope: float, centre: float, store: Path | None = None) -> None:
+        self.identity = f"late-interaction-1({slope:g}, {centre:g})/{encoder.identity}"
+        self._encoder = encoder
+        self._slope = slope
+        self._centre = centre
+        self._store = _Store(store, encoder.identity) if store else None
+
+    def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
+        """Return log odds, float64, shape (len(texts),). A query or text without tokens has MaxSim 0."""
+        asked = self._encoder.encode_tokens([query])[0]
+        similar = np.zeros(len(texts), dtype=np.float64)
+        if len(asked):
+            for place, tokens in enumerate(self._tokens(texts)):
+                if len(tokens):
+                    similar[place] = float((asked @ tokens.astype(np.float32).T).max(axis=1).mean())
+        return self._slope * (similar - self._centre)
+
+    def _tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
+        known = self._store.read(texts) if self._store else {}
+        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        if missing:
+            made = {
+                text: one.astype(np.float16)
+                for text, one in zip(missing, self._encoder.encode_tokens(missing), strict=True)
+            }
+            if self._store:
+                self._store.write(made)
+            known |= made
+        return [known[text] for text in texts]
+
+
+class CrossEncoderScorer:
+    """A cross-encoder through sentence-transformers: its raw logits, whatever activation its configuration names.
+
+    ``model``: a hub name or a folder. Raises :class:`MissingDependency` without the package, :class:`InputError` for a model that
+    cannot be loaded or gives more than one logit.
+    """
+
+    def __init__(self, model: str, *, revision: str = "", device: str = "cpu", batch: int = 16) -> None:
+        folder = Path(model).expanduser()
+        named = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else model
+        self.identity = f"cross-encoder/{named}" + (f"@{revision}" if revision else "")
+        self._model = str(folder) if folder.is_dir() else model
+        self._revision = revision or None
+        self._device = device
+        self._batch = batch
+        self._loaded: Any = None
+        self._lock = Lock()
+
+    def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
+        """Return one logit a text, float64, shape (len(texts),)."""
+        if not texts:
+            return np.zeros(0, dtype=np.float64)
+        with self._lock:
+            model = self._load()
+            import torch
+
+            made = model.predict(
+                [(query, text) for text in texts],
+                batch_size=self._batch,
+                activation_fn=torch.nn.Identity(),
+                show_progress_bar=False,
+            )
+        return np.asarray(made, dtype=np.float64).reshape(len(texts))
+
+    def _load(self) -> Any:
+        if self._loaded is None:
+            try:
+                from sentence_transformers import CrossEncoder
+            except ImportError as error:
+                raise MissingDependency(
+                    "A cross-encoder needs sentence-transformers. Run: pip install sentence-transformers"
+                ) from error
+            try:
+                model = CrossEncoder(self._model, revision=self._revision, device=self._device)
+            except (OSError, ValueError) as error:
+                raise InputError(
+                    f"The cross-encoder {self._model!r} cannot be loaded: {str(error).splitlines()[0]} "
+                    "Give a hub name that this machine can reach, or a folder."
+                ) from error
+            if model.num_labels != 1:
+                raise InputError(
+                    f"The cross-encoder {self._model!r} gives {model.num_labels} values a pair; a scorer gives one."
+                )
+            self._loaded = model
+        return self._loaded
+
+
+class _Store:
+    """Token vectors by the text's hash in one SQLite file; where it cannot be used there is none, and a warning says so once."""
+
+    def __init__(self, path: Path, identity: str) -> None:
+        self._path = path
+        self._identity = identity.encode()
+        self._warned = False
+
+    def read(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
+        keys = {self._key(text): text for text in texts}
+        found: dict[str, np.ndarray] = {}
+        try:
+            with closing(self._open()) as database:
+                wanted = list(keys)
+                for start in range(0, len(wanted), _LOOKUP):
+                    part = wanted[start : start + _LOOKUP]
+                    marks = ",".join("?" * len(part))
+                    rows = database.execute(f"SELECT key, width, data FROM tokens WHERE key IN ({marks})", part)
+                    for key, width, data in rows:
+                        found[keys[key]] = np.frombuffer(data, dtype="<f2").reshape(-1, width)
+        except (OSError, sqlite3.Error) as error:
+            self._warn(error)
+        return found
+
+    def write(self, made: dict[str, np.ndarray]) -> None:
+        rows = [(self._key(text), one.shape[1], one.astype("<f2").tobytes()) for text, one in made.items()]
+        try:
+            with closing(self._open()) as database, database:
+                database.executemany("INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", rows)
+        except (OSError, sqlite3.Error) as error:
+            self._warn(error)
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20, key=self._identity[:64]).digest()
+
+    def _open(self) -> sqlite3.Connection:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(self._path, timeout=_PATIENCE)
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("PRAGMA synchronous=NORMAL")
+            database.execute("CREATE TABLE IF NOT EXISTS tokens (key BLOB PRIMARY KEY, width INTEGER, data BLOB)")
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _warn(self, error: Exception) -> None:
+        if not self._warned:
+            self._warned = True
+            _LOG.warning("Token vectors are not kept: %s (%s). Delete the file or set QUIT_CACHE.", error, self._path)

@@ -1,0 +1,59 @@
+"""What a run is worth: cover-EM of its answers, recall and nDCG of its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from quit.evaluate.cover import cover_em
+from quit.systems.sunar.queries import Query
+
+MEASURES = ("nDCG@10", "R@1", "R@10", "R@100")
+"""In the names of ir_measures; R is recall."""
+
+
+def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query]) -> dict[str, Any]:
+    """Return the figures of a run, means over its questions.
+
+    ``traces`` and ``queries`` belong together, in order. ``cover_em``: over the questions with gold answers (``answered_for`` of them).
+    The measures of :data:`MEASURES` and ``pool_recall`` (the share of the relevant documents among all that was scored) are over the
+    questions with a relevant document (``judged`` of them); the others have no value that could be right or wrong. A figure over no
+    question is None.
+    """
+    covers = [
+        cover_em(trace["prediction"], query.answers)
+        for trace, query in zip(traces, queries, strict=True)
+        if query.answers
+    ]
+    judged = [(trace, query) for trace, query in zip(traces, queries, strict=True) if query.relevant]
+    pools = [len(set(trace["pool"]) & set(query.relevant or ())) / len(query.relevant or ()) for trace, query in judged]
+    return {
+        "questions": len(traces),
+        "answered_for": len(covers),
+        "cover_em": _mean(covers),
+        "judged": len(judged),
+        **_ranking(judged),
+        "pool_recall": _mean(pools),
+        "pool_size": _mean([len(trace["pool"]) for trace in traces]),
+        "sub_questions": _mean([len(trace["steps"]) for trace in traces]),
+    }
+
+
+def _ranking(judged: Sequence[tuple[Mapping[str, Any], Query]]) -> dict[str, float | None]:
+    if not judged:
+        return dict.fromkeys(MEASURES)
+    import ir_measures
+
+    qrels = {query.query_id: dict(query.relevant or {}) for _, query in judged}
+    run = {
+        query.query_id: {name: -float(rank) for rank, name in enumerate(trace["evidence"])} for trace, query in judged
+    }
+    measures = {name: ir_measures.parse_measure(name) for name in MEASURES}
+    found: dict[str, dict[str, float]] = {name: {} for name in MEASURES}
+    for one in ir_measures.iter_calc(list(measures.values()), qrels, run):
+        found[next(name for name, measure in measures.items() if measure == one.measure)][one.query_id] = one.value
+    return {name: _mean([values.get(query, 0.0) for query in qrels]) for name, values in found.items()}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(sum(values) / len(values), 6) if values else None

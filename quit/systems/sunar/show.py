@@ -1,0 +1,55 @@
+"""A trace for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_SHOWN = 5
+
+
+def lines(trace: Mapping[str, Any]) -> list[str]:
+    """Return a trace as text. An asterisk marks relevant documents, ``< id`` the document that a neighbour came from."""
+    relevant = set(trace["relevant"])
+    made = [f"question: {trace['question']}"]
+    if trace["answers"]:
+        made.append(f"gold: {'; '.join(trace['answers'])}")
+    made.append(f"planner: {trace['planner']}")
+    for number, step in enumerate(trace["steps"], start=1):
+        made += ["", f"{number}. {step['sub_question']}", f"   answer: {step['answer']}"]
+        made.append(f"   first stage: {step['first_stage']} documents; read: {_named(step['read'], relevant)}")
+        for place, batch in enumerate(step.get("batches", ())):
+            made += [f"   batch {place} from {batch['pool']}{_uncertainty(batch)}"]
+            made += [f"      {row}" for row in _documents(batch, relevant)]
+    ended = trace["ended"]
+    made += ["", f"ended: {ended['reason']}" + (f" ({ended['answer']})" if ended["answer"] else "")]
+    found = sum(document in relevant for document in trace["pool"])
+    made.append(
+        f"relevant documents in the pool: {found} of {len(relevant)}; evidence: {_named(trace['evidence'][:10], relevant)}"
+    )
+    if trace["mer"]:
+        made.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")
+    return [*made, f"prediction: {trace['prediction']} (from {trace['prediction_from']})"]
+
+
+def _uncertainty(batch: Mapping[str, Any]) -> str:
+    if "s" not in batch:
+        return ""
+    sets = "; ".join(f"{len(each)} x {each[0]!r}" for each in batch["sets"])
+    return f", s = {batch['s']}: {sets}"
+
+
+def _documents(batch: Mapping[str, Any], relevant: set[str]) -> list[str]:
+    rows = []
+    parents = batch.get("parents") or [None] * len(batch["documents"])
+    told = zip(batch["documents"], batch["scores"], batch["rescored"], parents, strict=True)
+    for place, (document, score, rescored, parent) in enumerate(told):
+        if place < _SHOWN or document in relevant:
+            came = f"  < {parent}{'*' if parent in relevant else ''}" if parent else ""
+            rows.append(f"{document}{'*' if document in relevant else ''}  {score:.3f} -> {rescored:.3f}{came}")
+    left = len(batch["documents"]) - len(rows)
+    return [*rows, f"... and {left} more"] if left else rows
+
+
+def _named(documents: list[str], relevant: set[str]) -> str:
+    return " ".join(f"{document}{'*' if document in relevant else ''}" for document in documents) or "none"

@@ -1,0 +1,136 @@
+"""SUNAR put together: plan, retrieve, answer, look back (papers/000, section 3, figure 2). Every part can be switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quit.evaluate.normalize import normalize_question
+from quit.models.protocols import NO_ANSWER
+from quit.systems.sunar.asu import asu
+from quit.systems.sunar.entailment import Entailment
+from quit.systems.sunar.mer import MetaReasoner
+from quit.systems.sunar.nar import Rescore
+from quit.systems.sunar.planners import Hop, Planner, Stop
+from quit.systems.sunar.queries import Query
+from quit.systems.sunar.reading import AnswerModel
+from quit.systems.sunar.retrieval import Evidence, Library, Retrieval
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """Answer semantic uncertainty: m samples, compared by ``entailment``; see :mod:`.asu`."""
+
+    entailment: Entailment
+    m: int
+    literal: bool = False
+
+
+class Sunar:
+    """The system, or one of its ablations.
+
+    ``uncertainty`` None is -ASU, ``reasoner`` None is -MER, a retrieval without graph is plain re-ranking, a planner that asks nothing
+    is retrieve-and-read. ``top``: documents read (l). ``max_hops``: sub-questions at most.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        retrieval: Retrieval,
+        planner: Planner,
+        reader: AnswerModel,
+        uncertainty: Uncertainty | None,
+        reasoner: MetaReasoner | None,
+        *,
+        top: int,
+        max_hops: int,
+    ) -> None:
+        self._library = library
+        self._retrieval = retrieval
+        self._planner = planner
+        self._reader = reader
+        self._uncertainty = uncertainty
+        self._reasoner = reasoner
+        self._top = top
+        self._max_hops = max_hops
+
+    def answer(self, query: Query) -> dict[str, Any]:
+        """Return the trace of one question: every step, the evidence, and ``prediction``. The same question gives the same trace."""
+        path, steps, found, stop = self._decompose(query)
+        if not path:
+            evidence, step = self._step(query, query.text)
+            steps, found = [step], [evidence]
+        pool = list(dict.fromkeys(row for each in found for row in each.rows))
+        read = list(dict.fromkeys(row for each in found for row in each.rows[: self._top]))
+        merged = self._merged(query, read) if len(found) > 1 else pool
+        prediction, source = self._conclusion(path, steps, stop)
+        told: dict[str, Any] | None = None
+        if self._reasoner is not None:
+            made = self._reasoner.reason(query.text, path, self._texts(merged[: self._top]))
+            told = {"answer": made.answer, "raw": made.raw}
+            if made.answer is not None:
+                prediction, source = made.answer, "mer"
+        return {
+            "query_id": query.query_id,
+            "question": query.text,
+            "answers": list(query.answers),
+            "kind": query.kind,
+            "relevant": sorted(query.relevant or ()),
+            "planner": self._planner.name,
+            "steps": steps,
+            "ended": {"reason": stop.reason, "answer": stop.answer, "raw": stop.raw},
+            "pool": self._library.documents.ids(pool),
+            "evidence": self._library.documents.ids(merged),
+            "mer": told,
+            "prediction": prediction,
+            "prediction_from": source,
+        }
+
+    def _decompose(self, query: Query) -> tuple[list[Hop], list[dict[str, Any]], list[Evidence], Stop]:
+        path: list[Hop] = []
+        steps: list[dict[str, Any]] = []
+        found: list[Evidence] = []
+        asked: set[str] = set()
+        while len(path) < self._max_hops:
+            move = self._planner.next(query, path)
+            if isinstance(move, Stop):
+                return path, steps, found, move
+            key = normalize_question(move.sub_question)
+            if key in asked:
+                return path, steps, found, Stop("a sub-question was repeated", raw=move.raw)
+            asked.add(key)
+            evidence, step = self._step(query, move.sub_question)
+            path.append(Hop(move.sub_question, step["answer"]))
+            steps.append(step | {"raw": move.raw})
+            found.append(evidence)
+        return path, steps, found, Stop("max_hops was reached")
+
+    def _step(self, query: Query, sub_question: str) -> tuple[Evidence, dict[str, Any]]:
+        evidence = self._retrieval.evidence(query, sub_question, self._rescore(sub_question))
+        read = evidence.rows[: self._top]
+        answer = self._reader.answer(sub_question, self._texts(read))
+        names = self._library.documents.ids(read)
+        return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.told}
+
+    def _rescore(self, sub_question: str) -> Rescore | None:
+        how = self._uncertainty
+        if how is None:
+            return None
+        return asu(sub_question, self._texts, self._reader, how.entailment, m=how.m, literal=how.literal)
+
+    def _merged(self, query: Query, rows: Sequence[int]) -> list[int]:
+        """Return the evidence of all sub-questions by its score for the original question, ties by document id."""
+        scores = self._library.scorer.score(query.text, self._texts(rows)).tolist()
+        names = self._library.documents.ids(rows)
+        return [row for _, _, row in sorted(zip((-score for score in scores), names, rows, strict=True))]
+
+    def _conclusion(self, path: list[Hop], steps: list[dict[str, Any]], stop: Stop) -> tuple[str, str]:
+        """Return the answer without MER, and where it comes from: the planner, or the last sub-answer that was found."""
+        if path and stop.answer is not None:
+            return stop.answer, "planner"
+        answers = [step["answer"] for step in steps if step["answer"] != NO_ANSWER]
+        return (answers[-1], "sub-answer") if answers else (NO_ANSWER, "nothing")
+
+    def _texts(self, rows: Sequence[int]) -> list[str]:
+        return self._library.documents.texts(rows) if len(rows) else []

@@ -1,0 +1,38 @@
+"""The systems and ablations that the paper compares, by name: which settings make each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from quit.errors import SettingsError, did_you_mean
+
+_PLAIN: dict[str, Any] = {"asu": False, "mer": False}
+_READ: dict[str, Any] = {"planner": "none", **_PLAIN}
+
+VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "sunar": ("SUNAR", {"retrieval": "nar", "asu": True, "mer": True}),
+    "no-asu": ("SUNAR -ASU", {"retrieval": "nar", "asu": False, "mer": True}),
+    "no-mer": ("SUNAR -MER", {"retrieval": "nar", "asu": True, "mer": False}),
+    "sunar-r": ("SUNAR_R: -ASU -MER", {"retrieval": "nar", **_PLAIN}),
+    "rerank": ("plain re-ranking of every sub-question's documents", {"retrieval": "rerank", **_PLAIN}),
+    "first": ("every sub-question's first-stage documents", {"retrieval": "first", **_PLAIN}),
+    "prf": ("re-ranking with pseudo-relevance feedback", {"retrieval": "prf", **_PLAIN}),
+    "read": ("retrieve and read", {"retrieval": "first", **_READ}),
+    "rerank-read": ("retrieve, re-rank and read", {"retrieval": "rerank", **_READ}),
+    "prf-read": ("feedback, re-rank and read", {"retrieval": "prf", **_READ}),
+    "nar-read": ("SUNAR_R without query understanding", {"retrieval": "nar", **_READ}),
+    "react": ("ReAct with SUNAR", {"retrieval": "nar", "asu": True, "mer": True, "planner": "react"}),
+    "searchain": ("SearChain with SUNAR", {"retrieval": "nar", "asu": True, "mer": True, "planner": "searchain"}),
+    "react-first": ("ReAct on the first stage", {"retrieval": "first", "planner": "react", **_PLAIN}),
+    "as-set": ("the settings as they are", {}),
+    "searchain-first": ("SearChain on the first stage", {"retrieval": "first", "planner": "searchain", **_PLAIN}),
+}
+"""Name -> (what it is, settings over the profile's)."""
+
+
+def variant_settings(name: str) -> Mapping[str, Any]:
+    """Return the settings of a variant. Raises :class:`SettingsError` for another name."""
+    if name not in VARIANTS:
+        raise SettingsError(f"There is no variant {name!r}.{did_you_mean(name, list(VARIANTS))}")
+    return VARIANTS[name][1]

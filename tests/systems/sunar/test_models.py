@@ -1,0 +1,122 @@
+"""Scorers and entailment models: late interaction by hand, cross-encoder and NLI model against transformers, on tiny checkpoints."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.errors import InputError
+from quit.models.encoders.minilm import model_folder
+from quit.systems.sunar.entailment import NaturalLanguageInference
+from quit.systems.sunar.scorers import CrossEncoderScorer, LateInteraction
+
+TEXTS = ["Paris is the capital of France.", "The cat sat.", "Lyon lies in France."]
+
+
+class Axes:
+    """An encoder whose tokens are letters, each an axis of its own; counts what it encodes."""
+
+    identity = "axes"
+    dimension = 26
+
+    def __init__(self) -> None:
+        self.encoded: list[str] = []
+
+    def encode_tokens(self, texts):
+        self.encoded += texts
+        eye = np.eye(26, dtype=np.float32)
+        return [eye[[ord(char) - 97 for char in text]].reshape(-1, 26) for text in texts]
+
+
+def test_late_interaction_by_hand() -> None:
+    scorer = LateInteraction(Axes(), slope=10.0, centre=0.5)
+    # "ab": both letters in "ba", one in "bcd", none in "xyz"; a text without tokens has none.
+    assert scorer.score("ab", ["ba", "bcd", "xyz", ""]) == pytest.approx([5.0, 0.0, -5.0, -5.0])
+    assert scorer.score("", ["ba"]) == pytest.approx([-5.0])
+    assert scorer.score("ab", []).shape == (0,)
+
+
+def test_stored_vectors_give_the_same_bits_and_are_encoded_once(tmp_path: Path, encoder) -> None:
+    plain = LateInteraction(encoder, slope=1.0, centre=0.0).score("capital of France?", TEXTS)
+    for _ in range(2):
+        stored = LateInteraction(encoder, slope=1.0, centre=0.0, store=tmp_path / "t.sqlite")
+        assert (stored.score("capital of France?", TEXTS) == plain).all()
+    assert np.argsort(-plain).tolist() == [0, 2, 1]
+    axes = Axes()
+    for _ in range(2):
+        LateInteraction(axes, slope=1.0, centre=0.0, store=tmp_path / "a.sqlite").score("a", ["b", "c"])
+    assert axes.encoded == ["a", "b", "c", "a"]
+
+
+def test_a_store_that_cannot_be_used_costs_time_only(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "t.sqlite").write_bytes(b"no database" * 100)
+    scorer = LateInteraction(Axes(), slope=1.0, centre=0.0, store=tmp_path / "t.sqlite")
+    assert scorer.score("a", ["a", "b"]) == pytest.approx([1.0, 0.0])
+    assert [record.message.split(":")[0] for record in caplog.records] == ["Token vectors are not kept"]
+
+
+def _tiny(folder: Path, labels: dict[int, str]) -> Path:
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(5)
+    tokenizer = AutoTokenizer.from_pretrained(model_folder())
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        initializer_range=0.5,
+        id2label=labels,
+        label2id={name: number for number, name in labels.items()},
+    )
+    BertForSequenceClassification(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _logits(folder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    with torch.inference_mode():
+        return np.concatenate([model(**tokenizer(*pair, return_tensors="pt")).logits.numpy() for pair in pairs])
+
+
+def test_a_cross_encoder_gives_its_raw_logits(tmp_path: Path) -> None:
+    folder = _tiny(tmp_path / "ce", {0: "LABEL_0"})
+    scorer = CrossEncoderScorer(str(folder), batch=2)
+    expected = _logits(folder, [("capital?", text) for text in TEXTS])[:, 0]
+    assert (expected < 0).any() or (expected > 1).any(), "logits, which a sigmoid would hide"
+    assert scorer.score("capital?", TEXTS) == pytest.approx(expected, abs=1e-5)
+    assert scorer.score("capital?", []).shape == (0,)
+    assert scorer.identity.startswith("cross-encoder/ce#") and str(tmp_path) not in scorer.identity
+
+
+def test_a_classifier_is_no_scorer_and_a_missing_folder_is_said(tmp_path: Path) -> None:
+    three = _tiny(tmp_path / "three", {0: "a", 1: "b", 2: "c"})
+    with pytest.raises(InputError, match="3 values a pair"):
+        CrossEncoderScorer(str(three)).score("q", ["t"])
+    with pytest.raises(InputError, match="cannot be loaded"):
+        CrossEncoderScorer("nowhere/nothing").score("q", ["t"])
+    with pytest.raises(InputError, match="no label 'entailment'"):
+        NaturalLanguageInference(str(three)).mutual("q", "a", "b")
+    with pytest.raises(InputError, match="cannot be loaded"):
+        NaturalLanguageInference("nowhere/nothing").mutual("q", "a", "b")
+
+
+def test_entailment_must_hold_both_ways(tmp_path: Path) -> None:
+    folder = _tiny(tmp_path / "nli", {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"})
+    model = NaturalLanguageInference(str(folder))
+    answers = ["Paris", "Paris, France", "Lyon", "a cat", "1990", "the year 1990", "nobody", "Rome in Italy"]
+    both = either = 0
+    for one in answers:
+        for other in answers:
+            pairs = [(f"Where? {one}", f"Where? {other}"), (f"Where? {other}", f"Where? {one}")]
+            says = _logits(folder, pairs).argmax(axis=1) == 2
+            assert model.mutual("Where?", one, other) == says.all()
+            both, either = both + says.all(), either + says.any()
+    assert 0 < both < either, "the checkpoint must know pairs that hold in one direction only"

@@ -1,0 +1,203 @@
+"""Algorithm 1 by hand, against pyterrier_adaptive's GAR, and by its properties."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quit.corpora.protocols import Ranking
+from quit.systems.sunar.nar import Rescored, nar
+from tests.systems.sunar.small import Edges, ranking
+
+SCORES = {0: 0.1, 1: 0.9, 2: 0.5, 3: 0.2, 4: 0.8, 5: 0.3, 6: 0.7, 7: 0.0}
+GRAPH = Edges({0: [5, 4], 1: [4, 6], 2: [7, 3], 4: [6, 7], 6: [5, 0]}, 8)
+R = ranking(0, 1, 2, 3)
+
+
+def _score(rows):
+    return np.array([SCORES[row] for row in rows])
+
+
+def _ids(rows):
+    return [f"d{row}" for row in rows]
+
+
+def _pools(pool):
+    return [(batch.pool, batch.rows) for batch in pool.batches]
+
+
+def test_a_small_graph_by_hand() -> None:
+    pool = nar(R, GRAPH, _score, b=2, c=8, neighbours=2)
+    assert _pools(pool) == [
+        ("R", (1, 0)),  # N becomes 4: 0.9, 6: 0.9 (neighbours of 1), 5: 0.1 (of 0; it would give 4 less)
+        ("N", (4, 6)),  # N becomes 5: 0.7 (raised by 6), 7: 0.8
+        ("R", (2, 3)),
+        ("N", (5, 7)),  # scored as 0.3 and 0.0
+    ]
+    assert [one.row for one in pool.ranked(_ids)] == [1, 4, 6, 2, 5, 3, 0, 7]
+    assert [one.iteration for one in pool.ranked(_ids)] == [0, 1, 1, 2, 3, 2, 0, 3]
+    assert [batch.parents for batch in pool.batches] == [(None, None), (1, 1), (None, None), (6, 4)]
+
+
+def test_the_last_batch_is_cut_to_the_budget() -> None:
+    pool = nar(R, GRAPH, _score, b=2, c=5, neighbours=2)
+    assert _pools(pool) == [("R", (1, 0)), ("N", (4, 6)), ("R", (2,))]
+    assert pool.left == (3,)
+
+
+def test_priority_is_the_highest_score_of_a_scored_parent() -> None:
+    # 7 comes by 0 (0.1) and by 1 (0.9), 8 by 1 alone, 9 by 0 alone: a batch of one takes 7, which 1 put first.
+    scores = {0: 0.1, 1: 0.9, 7: 0.0, 8: 0.0, 9: 0.0}
+    graph = Edges({0: [9, 7], 1: [7, 8]}, 10)
+    pool = nar(ranking(0, 1), graph, lambda rows: np.array([scores[row] for row in rows]), b=2, c=3, neighbours=2)
+    assert _pools(pool) == [("R", (1, 0)), ("N", (7,))]
+
+
+def test_an_empty_pool_is_skipped() -> None:
+    alone = nar(ranking(0, 1, 2), Edges({}, 3), _score, b=1, c=3, neighbours=2)
+    assert _pools(alone) == [("R", (0,)), ("R", (1,)), ("R", (2,))]
+    one = nar(ranking(1), GRAPH, _score, b=2, c=8, neighbours=2)
+    assert [name for name, _ in _pools(one)] == ["R", "N", "N", "N"]  # the rest can only come from the graph
+    assert {row for _, rows in _pools(one) for row in rows} == {0, 1, 4, 5, 6, 7}
+
+
+def test_without_a_graph_it_is_plain_re_ranking() -> None:
+    pool = nar(R, None, _score, b=2, c=3)
+    assert _pools(pool) == [("R", (1, 0)), ("R", (2,))]
+    assert [one.row for one in pool.ranked(_ids)] == [1, 2, 0]
+
+
+@pytest.mark.parametrize(("initial", "c"), [(ranking(), 5), (R, 0), (R, -3)])
+def test_nothing_to_score_or_no_budget_gives_an_empty_pool(initial: Ranking, c: int) -> None:
+    pool = nar(initial, GRAPH, _score, b=2, c=c)
+    assert len(pool) == 0 and pool.ranked(_ids) == []
+    assert pool.left == tuple(initial.rows.tolist())
+
+
+def test_a_batch_size_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="b must be at least 1"):
+        nar(R, GRAPH, _score, b=0, c=3)
+
+
+def test_ties_go_to_the_earlier_batch_then_to_the_id() -> None:
+    pool = nar(ranking(3, 2, 1, 0), None, lambda rows: np.zeros(len(rows)), b=2, c=4)
+    assert [one.row for one in pool.ranked(_ids)] == [2, 3, 0, 1]
+
+
+def test_feedback_changes_the_ranking_and_not_the_walk() -> None:
+    def rescore(rows, scores):
+        return Rescored(scores / (4 if 1 in rows else 1), {"s": 4 if 1 in rows else 1})
+
+    plain = nar(R, GRAPH, _score, b=2, c=8, neighbours=2)
+    fed = nar(R, GRAPH, _score, rescore, b=2, c=8, neighbours=2)
+    assert _pools(fed) == _pools(plain)
+    assert [one.row for one in fed.ranked(_ids)] == [4, 6, 2, 5, 1, 3, 0, 7]
+    assert [batch.told["s"] for batch in fed.batches] == [4, 1, 1, 1]
+
+
+graphs = st.lists(st.lists(st.integers(0, 14), max_size=4, unique=True), min_size=15, max_size=15)
+initials = st.lists(st.integers(0, 14), max_size=15)
+values = st.lists(st.floats(-5, 5), min_size=15, max_size=15)
+
+
+@given(graphs, initials, values, st.integers(1, 6), st.integers(-1, 20), st.integers(0, 4))
+def test_properties(graph, initial, scores, b, c, k) -> None:
+    calls: list[int] = []
+
+    def score(rows):
+        assert 1 <= len(rows) <= b
+        calls.extend(rows)
+        return np.array([scores[row] for row in rows])
+
+    edges = Edges(dict(enumerate(graph)), 15)
+    R = Ranking(np.array(initial, dtype=np.int64), np.arange(len(initial), 0, -1, dtype=np.float32))
+    pool = nar(R, edges, score, b=b, c=c, neighbours=k)
+    assert len(calls) == len(set(calls)), "a document was scored twice"
+    reached, frontier = set(initial), set(initial)
+    while frontier:
+        frontier = {near for row in frontier for near in graph[row][:k]} - reached
+        reached |= frontier
+    assert len(calls) == min(max(c, 0), len(reached)), "the budget is used up, or all that can be reached is scored"
+    assert set(calls) <= reached
+    ranked = pool.ranked(_ids)
+    assert sorted(one.row for one in ranked) == sorted(calls)
+    assert all(one.score == one.rescored == scores[one.row] for one in ranked)
+    assert [one.rescored for one in ranked] == sorted((scores[row] for row in calls), reverse=True)
+    assert set(pool.left) == set(initial) - set(calls)
+    again = nar(R, edges, lambda rows: np.array([scores[row] for row in rows]), b=b, c=c, neighbours=k)
+    assert again.ranked(_ids) == ranked
+
+
+@pytest.fixture(scope="module")
+def gar_graph(tmp_path_factory: pytest.TempPathFactory):
+    """A random graph in the np_topk format, opened by pyterrier_adaptive itself, and the same edges."""
+    adaptive = pytest.importorskip("pyterrier_adaptive", reason="pyterrier-adaptive is not installed")
+    import json
+
+    from npids import Lookup
+
+    folder: Path = tmp_path_factory.mktemp("gar") / "graph"
+    folder.mkdir()
+    size, k = 300, 10
+    draw = np.random.default_rng(8)
+    edges = np.stack([draw.choice(np.delete(np.arange(size), row), k, replace=False) for row in range(size)])
+    edges.astype("<u4").tofile(folder / "edges.u32.np")
+    np.ones((size, k), dtype="<f2").tofile(folder / "weights.f16.np")
+    Lookup.build([f"d{row}" for row in range(size)], folder / "docnos.npids")
+    told = {
+        "type": "corpus_graph",
+        "format": "np_topk",
+        "package_hint": "pyterrier-adaptive",
+        "doc_count": size,
+        "k": k,
+    }
+    (folder / "pt_meta.json").write_text(json.dumps(told))
+    return adaptive, adaptive.NpTopKCorpusGraph.load(folder), edges
+
+
+@pytest.mark.parametrize(
+    ("b", "c", "k"), [(16, 100, 10), (16, 16, 10), (16, 17, 10), (5, 120, 10), (1, 30, 10), (16, 299, 4)]
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_documents_scores_and_batches_are_those_of_gar(gar_graph, b: int, c: int, k: int, seed: int) -> None:
+    import pandas as pd
+
+    adaptive, graph, edges = gar_graph
+    draw = np.random.default_rng(seed)
+    scores = draw.permutation(len(edges)) / 7.0 - 20.0
+    rows = draw.permutation(len(edges))[:40]
+
+    def scorer(batch):
+        return batch.assign(score=[scores[int(name[1:])] for name in batch.docno])
+
+    initial = pd.DataFrame(
+        {
+            "qid": "1",
+            "query": "q",
+            "docno": [f"d{row}" for row in rows],
+            "score": np.arange(40, 0, -1.0),
+            "rank": np.arange(40),
+        }
+    )
+    theirs = adaptive.GAR(scorer, graph.to_limit_k(k), num_results=c, batch_size=b, backfill=False).transform(initial)
+    pool = nar(
+        ranking(*rows),
+        Edges(dict(enumerate(edges)), len(edges)),
+        lambda rows: scores[list(rows)],
+        b=b,
+        c=c,
+        neighbours=k,
+    )
+    ours = pool.ranked(_ids)
+    assert [f"d{one.row}" for one in ours] == theirs.docno.tolist()
+    assert [one.score for one in ours] == theirs.score.tolist()
+    # GAR counts skipped turns too; its even numbers are R, its odd ones N.
+    assert [one.pool for one in ours] == ["RN"[number % 2] for number in theirs.iteration]
+    if (
+        b == 1
+    ):  # GAR adds no neighbours once N could fill the budget: of two that tie, the later of ours can be its first
+        return
+    order = sorted(set(theirs.iteration))
+    assert [one.iteration for one in ours] == [order.index(number) for number in theirs.iteration]

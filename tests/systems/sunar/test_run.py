@@ -1,0 +1,229 @@
+"""Runs: resumable by the question, refused where they would be mixed, scored by ir_measures and by hand."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError, WorkspaceError
+from quit.evaluate.cover import cover_em
+from quit.systems.sunar.compare import compare
+from quit.systems.sunar.queries import Query, of_corpus, of_file
+from quit.systems.sunar.run import Run, read_trace, runs_in
+from quit.systems.sunar.scores import scores
+
+ROOT = Path(__file__).parents[3]
+
+
+class Echo:
+    """A system whose trace is made of the question; counts."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.answered: list[str] = []
+        self._fails = fails
+
+    def answer(self, query: Query):
+        if query.query_id == self._fails:
+            raise InputError("this one fails")
+        self.answered.append(query.query_id)
+        return _trace(query, pool=["d1", "d2"], evidence=["d2", "d1"])
+
+
+def _trace(query: Query, **more):
+    return {
+        "query_id": query.query_id,
+        "prediction": query.text,
+        "steps": [{}],
+        "kind": query.kind,
+        "relevant": sorted(query.relevant or ()),
+        **more,
+    }
+
+
+QUERIES = [
+    Query("a", "It is Lima.", ("Lima",), relevant={"d1": 1, "d9": 1}),
+    Query("b/../c", "Limassol", ("Lima",), relevant={}),
+    Query("é" * 300, "x", ()),
+]
+
+
+def _nothing(query: Query) -> None:
+    pass
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    run = Run(tmp_path / "r", {"settings": {"c": 1}})
+    with pytest.raises(InputError, match="this one fails"):
+        run.work(Echo(fails="b/../c"), QUERIES, 1, _nothing)  # type: ignore[arg-type]
+    again = Echo()
+    Run(tmp_path / "r", {"settings": {"c": 1}}).work(again, QUERIES, 2, _nothing)  # type: ignore[arg-type]
+    assert "a" not in again.answered and "b/../c" in again.answered
+    assert not Run(tmp_path / "r", {"settings": {"c": 1}}).missing(QUERIES)
+    assert len(list((tmp_path / "r" / "traces").iterdir())) == 3, "ids that are no file names stay in the folder"
+    assert run.trace("b/../c")["query_id"] == "b/../c"
+
+
+def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
+    Run(tmp_path, {"settings": {"c": 1, "b": 2}, "identity": "x"})
+    with pytest.raises(WorkspaceError, match=r"sunar\.c \(1, now 2\)"):
+        Run(tmp_path, {"settings": {"c": 2, "b": 2}, "identity": "x"})
+    with pytest.raises(WorkspaceError, match="differs in identity"):
+        Run(tmp_path, {"settings": {"c": 1, "b": 2}, "identity": "y"})
+
+
+def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
+    run = Run(tmp_path / "r", {})
+    with pytest.raises(InputError, match="no trace of the question 'z'. It has none yet"):
+        read_trace(run.path, "z")
+    run.work(Echo(), QUERIES[:1], 1, _nothing)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="It has 1: a"):
+        read_trace(run.path, "z")
+    run.trace_path("a").write_text("{")
+    with pytest.raises(InputError, match="Delete it"):
+        read_trace(run.path, "a")
+    assert runs_in(tmp_path) == [run.path] and runs_in(run.path) == [run.path]
+
+
+def test_kill_9_loses_the_question_in_flight_and_no_other(tmp_path: Path) -> None:
+    program = textwrap.dedent(
+        f"""
+        import time
+        from pathlib import Path
+        from quit.systems.sunar.queries import Query
+        from quit.systems.sunar.run import Run
+        class Slow:
+            def answer(self, query):
+                time.sleep(0.02)
+                return {{"query_id": query.query_id}}
+        queries = [Query(f"q{{n}}", "x") for n in range(10_000)]
+        Run(Path({str(tmp_path / "r")!r}), {{}}).work(Slow(), queries, 1, lambda query: print(query.query_id, flush=True))
+        """
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdout
+    told = [process.stdout.readline().strip() for _ in range(20)]
+    os.kill(process.pid, signal.SIGKILL)
+    told += [line.strip() for line in process.stdout if line.endswith("\n")]
+    process.wait()
+    run = Run(tmp_path / "r", {})
+    kept = {json.loads(path.read_text())["query_id"] for path in (run.path / "traces").glob("*.json")}
+    assert set(told) <= kept and len(kept) <= len(told) + 1
+    assert not list(run.path.rglob(".*.tmp")), "what the killed one was writing is gone"
+
+
+def test_figures_by_hand(tmp_path: Path) -> None:
+    run = Run(tmp_path / "r", {})
+    run.work(Echo(), QUERIES, 1, _nothing)  # type: ignore[arg-type]
+    figures = run.finish(QUERIES, "echo")
+    assert (figures["questions"], figures["answered_for"], figures["cover_em"]) == (3, 2, 0.5)
+    # One judged question: d1 of d1, d9 at rank 2.
+    assert (figures["judged"], figures["R@1"], figures["R@10"], figures["pool_recall"]) == (1, 0.0, 0.5, 0.5)
+    gain, ideal = 1 / 1.584962500721156, 1 + 1 / 1.584962500721156
+    assert figures["nDCG@10"] == pytest.approx(gain / ideal, abs=1e-6)
+    assert (run.path / "run.trec").read_text().splitlines()[:2] == ["a Q0 d2 1 2 echo", "a Q0 d1 2 1 echo"]
+    assert json.loads((run.path / "answers.jsonl").read_text().splitlines()[0]) == {
+        "query_id": "a",
+        "prediction": "It is Lima.",
+    }
+
+
+def test_a_run_over_nothing_that_could_be_judged_has_no_figures() -> None:
+    query = Query("q", "x")
+    figures = scores([_trace(query, pool=[], evidence=[])], [query])
+    assert figures["cover_em"] is None and figures["R@10"] is None and figures["pool_recall"] is None
+    judged = Query("q", "x", relevant={"d": 1})
+    empty = scores([_trace(judged, pool=[], evidence=[])], [judged])
+    assert (empty["R@10"], empty["nDCG@10"], empty["pool_recall"]) == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "golds", "covers"),
+    [
+        ("It is Lima, I think", ["Lima"], True),
+        ("Limassol", ["Lima"], False),
+        ("the United-States", ["United States", "unitedstates"], True),
+        ("New York", ["York New"], False),
+        ("", ["x"], False),
+        ("x", [], False),
+        ("A", ["The"], False),
+        ("x", [""], False),
+    ],
+)
+def test_cover_em(said: str, golds: list[str], covers: bool) -> None:
+    assert cover_em(said, golds) is covers
+
+
+def test_what_the_graph_gains_is_counted_by_its_parents() -> None:
+    query = Query("q", "x", relevant={"a": 1, "b": 1, "c": 1}, kind="2hop")
+    before = _trace(query, pool=["a", "c"], evidence=["c", "a"])
+    steps = [
+        {
+            "batches": [
+                {"pool": "R", "documents": ["x", "a"]},
+                {"pool": "N", "documents": ["b"], "parents": ["a"]},
+            ]
+        }
+    ]
+    after = _trace(query, pool=["x", "a", "b"], evidence=["b", "a", "x"]) | {"steps": steps}
+    made = compare([before], [after], top=2)
+    assert {key: made[key] for key in ("relevant", "gained", "lost", "by_graph", "parent_relevant", "parent_rank")} == {
+        "relevant": 3,
+        "gained": 1,
+        "lost": 1,
+        "by_graph": 1,
+        "parent_relevant": 1,
+        "parent_rank": 2.0,
+    }
+    assert (made["gained_in_top"], made["lost_from_top"]) == (1, 1)
+    assert made["kinds"] == {"2hop": {"questions": 1, "pool": [0.6667, 0.6667], "top_2": [0.6667, 0.6667]}}
+
+
+ROWS = [
+    {"query_id": "m:1", "text": "whole?", "answers": ["A"], "parent_id": None, "hop": None, "kind": "2hop"},
+    {"query_id": "m:1-s2", "text": "two?", "answers": ["A"], "parent_id": "m:1", "hop": 2, "kind": "2hop"},
+    {"query_id": "m:1-s1", "text": "one?", "answers": ["B"], "parent_id": "m:1", "hop": 1, "kind": "2hop"},
+]
+
+
+def test_a_corpus_own_questions_have_their_parts_in_order() -> None:
+    qrels = [
+        {"query_id": "m:1", "doc_id": "d", "relevance": 1},
+        {"query_id": "m:1", "doc_id": "e", "relevance": 0},
+        {"query_id": "m:1-s1", "doc_id": "f", "relevance": 1},
+    ]
+    assert of_corpus(ROWS, qrels) == [Query("m:1", "whole?", ("A",), ("one?", "two?"), {"d": 1}, "2hop")]
+
+
+def test_questions_of_a_file_may_lean_on_the_corpus(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"id": "m:1"}\n\n{"_id": 7, "question": " a  b? ", "answer": "C", "sub_questions": ["s"]}\n')
+    known = of_corpus(ROWS, [])
+    assert of_file(path, known) == [known[0], Query("7", "a b?", ("C",), ("s",))]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "holds no question"),
+        ("{", "line 1: no JSON"),
+        ("[]", "expected an object"),
+        ('{"text": "x"}', "no id"),
+        ('{"id": "x"}', "has no text"),
+        ('{"id": "x", "text": " "}', "has no text"),
+        ('{"id": "x", "text": "y", "answers": 3}', "answers must be a list of texts"),
+        ('{"id": "x", "text": "y", "sub_questions": [3]}', "sub_questions must be a list of texts"),
+        ('{"id": "x", "text": "y"}\n{"id": "x", "text": "z"}', "line 2: the id 'x' occurs twice"),
+    ],
+)
+def test_a_bad_file_of_questions_is_said_line_by_line(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(text)
+    with pytest.raises(InputError, match=said):
+        of_file(path)
+    with pytest.raises(InputError, match="Cannot read the queries"):
+        of_file(tmp_path / "absent.jsonl")

@@ -1,0 +1,218 @@
+"""The system on a corpus of six documents: hops, ablations, and models and inputs that misbehave."""
+
+import pytest
+
+from quit.models.protocols import NO_ANSWER
+from quit.systems.sunar.entailment import EquivalentAnswers
+from quit.systems.sunar.mer import LanguageModelReasoner, LastAnswer
+from quit.systems.sunar.planners import GoldPlan, NoPlan
+from quit.systems.sunar.queries import Query
+from quit.systems.sunar.reading import LanguageModelAnswers
+from quit.systems.sunar.retrieval import Budget, Library, Retrieval
+from quit.systems.sunar.self_ask import SelfAsk
+from quit.systems.sunar.system import Sunar, Uncertainty
+from tests.systems.sunar.small import Edges, Shared, Texts, asker
+from tests.systems.sunar.test_asu import OneWay
+
+TEXTS = [
+    "Ivanhoe was written by Walter Scott.",
+    "Walter Scott was born in Edinburgh.",
+    "Edinburgh lies on the Firth of Forth.",
+    "Waverley was written by the same man.",
+    "The castle stands on a rock.",
+    "Nothing of the kind.",
+]
+GRAPH = Edges({0: [3, 1], 1: [2, 0], 2: [4], 3: [0]}, len(TEXTS))
+QUERY = Query(
+    "q1",
+    "Where was the author of Ivanhoe born?",
+    ("Edinburgh",),
+    ("Who was Ivanhoe written by?", "Where was Walter Scott born?"),
+)
+
+
+class Finds:
+    """A reader that knows two answers, if the document is there."""
+
+    identity = "finds"
+
+    def answer(self, question, texts):
+        pairs = (("written", TEXTS[0], "Walter Scott"), ("born", TEXTS[1], "Edinburgh"))
+        return next((answer for word, text, answer in pairs if word in question and text in texts), NO_ANSWER)
+
+    def samples(self, question, texts, m):
+        return [self.answer(question, texts)] * m
+
+
+def _library(texts=TEXTS, graph=GRAPH) -> Library:
+    stage = Shared(texts)
+    return Library(Texts(texts), stage, graph, stage)
+
+
+def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, c=100, **more) -> Sunar:
+    library = library or _library()
+    budget = Budget(2, c, more.pop("first", 100), 10, more.pop("keep_left", False))
+    return Sunar(
+        library,
+        Retrieval(library, kind, budget, more.pop("feedback_documents", 1)),
+        planner or GoldPlan(),
+        reader or Finds(),
+        Uncertainty(EquivalentAnswers(OneWay(), 0.5), 3) if asu else None,
+        reasoner,
+        top=more.pop("top", 10),
+        max_hops=more.pop("max_hops", 6),
+    )
+
+
+def test_two_hops_by_a_gold_plan() -> None:
+    trace = _system().answer(QUERY)
+    assert [(step["sub_question"], step["answer"]) for step in trace["steps"]] == [
+        ("Who was Ivanhoe written by?", "Walter Scott"),
+        ("Where was Walter Scott born?", "Edinburgh"),
+    ]
+    assert (trace["prediction"], trace["prediction_from"]) == ("Edinburgh", "sub-answer")
+    assert trace["ended"]["reason"] == "the decomposition is done"
+    assert trace["steps"][0]["batches"][0]["pool"] == "R" and trace["mer"] is None
+    assert set(trace["evidence"]) <= set(trace["pool"])
+
+
+def test_the_same_question_gives_the_same_trace() -> None:
+    assert _system(asu=True).answer(QUERY) == _system(asu=True).answer(QUERY)
+
+
+def test_the_graph_brings_in_what_the_first_stage_missed() -> None:
+    query = Query("q", "Ivanhoe?")
+    plain, found = (_system(kind=kind, planner=NoPlan()).answer(query) for kind in ("rerank", "nar"))
+    assert plain["pool"] == ["d0"]
+    assert set(found["pool"]) == {"d0", "d1", "d2", "d3", "d4"}
+    assert [batch["pool"] for batch in found["steps"][0]["batches"]] == ["R", "N", "N", "N"]
+
+
+def test_uncertainty_is_told_of_every_batch_and_off_without_it() -> None:
+    for asu in (True, False):
+        trace = _system(asu=asu).answer(QUERY)
+        batches = [batch for step in trace["steps"] for batch in step["batches"]]
+        assert all(("s" in batch) == asu for batch in batches)
+        assert all((batch["scores"] == batch["rescored"]) != asu for batch in batches)
+
+
+def test_the_first_stage_alone_scores_nothing() -> None:
+    library = _library()
+    trace = _system(library, kind="first").answer(QUERY)
+    # The evidence of both sub-questions is put in order by the scorer once, for the original question.
+    assert {query for query, _ in library.scorer.scored} == {QUERY.text}
+    assert trace["prediction"] == "Edinburgh" and "batches" not in trace["steps"][0]
+
+
+def test_feedback_expands_the_query_that_documents_are_scored_for() -> None:
+    library = _library()
+    _system(library, kind="prf", planner=NoPlan()).answer(Query("q", "Ivanhoe?"))
+    assert {query for query, _ in library.scorer.scored} == {f"Ivanhoe? {TEXTS[0]}"}
+    library = _library()
+    gold = Query("q", "written born?", relevant={"d1": 1, "d5": 1})
+    _system(library, kind="prf", planner=NoPlan(), feedback_documents=0).answer(gold)
+    assert {query for query, _ in library.scorer.scored} == {f"written born? {TEXTS[1]}"}
+
+
+def test_what_the_budget_left_can_end_the_ranking() -> None:
+    query = Query("q", "was written by?")
+    dropped = _system(kind="rerank", planner=NoPlan(), c=1).answer(query)
+    kept = _system(kind="rerank", planner=NoPlan(), c=1, keep_left=True).answer(query)
+    assert len(dropped["evidence"]) == 1 and len(kept["evidence"]) == 3
+    assert kept["evidence"][0] == dropped["evidence"][0]
+
+
+@pytest.mark.parametrize("kind", ["nar", "rerank", "prf", "first"])
+def test_an_empty_ranking_gives_no_evidence_and_no_answer(kind: str) -> None:
+    trace = _system(kind=kind, planner=NoPlan(), asu=True, reasoner=LastAnswer(Finds())).answer(Query("q", "Zebra?"))
+    assert trace["pool"] == trace["evidence"] == trace["steps"][0]["read"] == []
+    assert trace["prediction"] == NO_ANSWER
+
+
+@pytest.mark.parametrize("more", [{"c": 0}, {"first": 0}, {"top": 0}, {"max_hops": 0}])
+def test_no_budget_is_no_error(more) -> None:
+    trace = _system(**more).answer(QUERY)
+    assert trace["prediction"] in (NO_ANSWER, "Edinburgh")
+    assert all(len(step["read"]) == 0 for step in trace["steps"]) or "max_hops" in more
+
+
+def _replies(plan, meta="[Final Answer]: meta"):
+    """A model that plans by a function of the hops so far, and answers every sub-question with its number."""
+
+    def reply(request):
+        if request.template.name == "self_ask":
+            return plan(request.messages()[-1]["content"].count("Intermediate Answer"))
+        return meta if request.template.name == "meta_reasoner" else "an answer"
+
+    return reply
+
+
+def _language_model(plan, meta="[Final Answer]: meta", mer=True, **more):
+    reply = _replies(plan, meta)
+    reader, _ = asker("sub_answer", reply)
+    planner, _ = asker("self_ask", reply)
+    reasoner, model = asker("meta_reasoner", reply)
+    return _system(
+        planner=SelfAsk(planner),
+        reader=LanguageModelAnswers(reader),
+        reasoner=LanguageModelReasoner(reasoner) if mer else None,
+        asu=more.pop("asu", False),
+        **more,
+    ), model
+
+
+def test_a_model_that_never_stops_asking_is_stopped_by_max_hops() -> None:
+    system, _ = _language_model(lambda hops: f"Follow up: Who was number {hops}?", mer=False, max_hops=4)
+    trace = system.answer(QUERY)
+    assert len(trace["steps"]) == 4 and trace["ended"]["reason"] == "max_hops was reached"
+    assert (trace["prediction"], trace["prediction_from"]) == ("an answer", "sub-answer")
+
+
+def test_a_model_that_repeats_itself_is_stopped() -> None:
+    system, _ = _language_model(lambda hops: "Follow up: Who was it" + "?" * (hops + 1), mer=False)
+    trace = system.answer(QUERY)
+    assert len(trace["steps"]) == 1 and trace["ended"]["reason"] == "a sub-question was repeated"
+
+
+def test_a_model_that_rambles_degrades_to_retrieve_and_read() -> None:
+    system, model = _language_model(lambda hops: "Well, you see, it all depends." * 50)
+    trace = system.answer(QUERY)
+    assert [step["sub_question"] for step in trace["steps"]] == [QUERY.text]
+    assert (trace["prediction"], trace["prediction_from"]) == ("meta", "mer")
+    assert "Existing steps:\n(none)" in model.requests[0].messages()[-1]["content"]
+
+
+def test_a_reasoner_that_rambles_leaves_the_planner_the_last_word() -> None:
+    def plan(hops):
+        return "Follow up: Who?" if not hops else "[Final Answer]: Leith"
+
+    rambling, _ = _language_model(plan, meta="[Answer]: hm")
+    trace = rambling.answer(QUERY)
+    assert (trace["prediction"], trace["prediction_from"]) == ("Leith", "planner")
+    assert trace["mer"] == {"answer": None, "raw": "[Answer]: hm"}
+    without, _ = _language_model(plan, mer=False)
+    assert without.answer(QUERY)["prediction"] == "Leith"
+
+
+def test_the_reasoner_sees_the_path_and_evidence_of_all_hops() -> None:
+    reasoner, model = asker("meta_reasoner", lambda request: "[Answer]: so.\n[Final Answer]: Leith")
+    trace = _system(reasoner=LanguageModelReasoner(reasoner)).answer(QUERY)
+    shown = model.requests[0].messages()[-1]["content"]
+    assert "1. Who was Ivanhoe written by? Walter Scott\n2. Where was Walter Scott born? Edinburgh" in shown
+    assert TEXTS[0] in shown and TEXTS[1] in shown
+    assert trace["prediction"] == "Leith"
+    # Re-scored for the original question: document 1 shares "was", "born", 0 "was", "Ivanhoe"; ids break the tie.
+    assert trace["evidence"][:2] == ["d0", "d1"]
+
+
+def test_samples_are_asked_for_with_their_numbers_and_the_papers_penalties() -> None:
+    reader, model = asker("sub_answer", lambda request: f"answer {request.sample % 2}")
+    system = _system(reader=LanguageModelAnswers(reader), asu=True, planner=NoPlan(), kind="rerank")
+    trace = system.answer(Query("q", "Ivanhoe?"))
+    sampled = [request for request in model.requests if request.temperature]
+    assert [request.sample for request in sampled] == [0, 1, 2]
+    assert {(r.temperature, r.top_p, r.frequency_penalty, r.presence_penalty) for r in sampled} == {
+        (0.3, 1.0, 0.8, 0.6)
+    }
+    # "answer 0" and "answer 1" have one length, so the stand-in for entailment takes them for the same.
+    assert trace["steps"][0]["batches"][0]["s"] == 1
