@@ -54,11 +54,13 @@ def _measure(
     shares: dict[str, list[float]] = {}
     for start in range(0, len(asked), STEP):
         some = asked[start : start + STEP]
-        for (query, text), ranking in zip(some, stage.search([text for _, text in some], depth), strict=True):
+        for (query, text), ranking in zip(
+            some, stage.search([text for _, text in some], max(depth, SHALLOW)), strict=True
+        ):
             gold = np.array(sorted(relevant[query]), dtype=np.int64)
-            pools = {f"@{SHALLOW}": ranking.rows[:SHALLOW], f"@{depth}": ranking.rows}
+            pools = {f"@{SHALLOW}": ranking.rows[:SHALLOW], f"@{depth}": ranking.rows[:depth]}
             if graph is not None:
-                pools |= hops(graph, ranking.rows, settings.hop_width, f"@{depth}")
+                pools |= hops(graph, ranking.rows[:depth], settings.hop_width, f"@{depth}")
                 # The control: what the first stage itself finds when it may list as many documents.
                 deep = stage.search([text], max(map(len, pools.values())))[0].rows
                 pools |= {f"@same{way}": deep[: len(pools[f"@{depth}{way}"])] for way in ("+1", "+2")}

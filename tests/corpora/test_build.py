@@ -222,7 +222,9 @@ def test_the_real_files(data: Path, tmp_path: Path) -> None:
     corpus = _build(tmp_path / "C", f"musique:{musique}", f"2wiki:{wiki}")
     # Counted apart from the code under test.
     rows = [json.loads(line) for line in musique.open()]
-    texts = {(" ".join(p["title"].split()), " ".join(p["paragraph_text"].split())) for r in rows for p in r["paragraphs"]}
+    texts = {
+        (" ".join(p["title"].split()), " ".join(p["paragraph_text"].split())) for r in rows for p in r["paragraphs"]
+    }
     wikis = json.loads(wiki.read_text())
     texts |= {(" ".join(t.split()), " ".join(" ".join(s).split())) for r in wikis for t, s in r["context"]}
     assert len(corpus) == len(texts) == 5453
