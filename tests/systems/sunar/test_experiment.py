@@ -25,11 +25,11 @@ from tests.systems.sunar.small import Edges
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory, data: Path) -> BuiltCorpus:
-    """The first four questions of MuSiQue with their eighty paragraphs."""
+    """The first two questions of MuSiQue with their forty paragraphs."""
     folder = tmp_path_factory.mktemp("corpus")
-    text = (data / "musique" / "musique_ans.jsonl").read_text(encoding="utf-8").splitlines()[:4]
-    (folder / "four.jsonl").write_text("\n".join(text) + "\n", encoding="utf-8")
-    return build([parse_corpus_source(f"musique:{folder / 'four.jsonl'}")], folder / "C", Settings().corpora)[0]
+    text = (data / "musique" / "musique_ans.jsonl").read_text(encoding="utf-8").splitlines()[:2]
+    (folder / "two.jsonl").write_text("\n".join(text) + "\n", encoding="utf-8")
+    return build([parse_corpus_source(f"musique:{folder / 'two.jsonl'}")], folder / "C", Settings().corpora)[0]
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +44,14 @@ def place(corpus: BuiltCorpus, encoder) -> Place:
 
 
 def _settings(**more) -> Settings:
-    return parse({"sunar": {"b": 4, "c": 12, "neighbours": 5, "m": 3, **more}})
+    return parse({"sunar": {"b": 4, "c": 12, "neighbours": 5, "m": 2, "extract_sentences": 4, **more}})
 
 
 def test_every_variant_that_needs_no_language_model_answers_every_question(place: Place, tmp_path: Path) -> None:
     names = [name for name, (_, given) in VARIANTS.items() if given.get("planner") in (None, "none")]
     said: list[str] = []
     figures = run_variants(_settings(), place, names, tmp_path, said.append)
-    assert list(figures) == names and all(made["questions"] == 4 for made in figures.values())
+    assert list(figures) == names and all(made["questions"] == 2 for made in figures.values())
     assert all(
         0 <= made[name] <= 1 for made in figures.values() for name in ("cover_em", "R@10", "nDCG@10", "pool_recall")
     )
@@ -59,7 +59,7 @@ def test_every_variant_that_needs_no_language_model_answers_every_question(place
     before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*.json"))}
     again = run_variants(_settings(workers=2), place, names, tmp_path, said.append)
     assert again == figures and {path: path.read_bytes() for path in before} == before
-    assert said[-1] == f"{names[-1]}: 0 of 4 questions to answer"
+    assert said[-1] == f"{names[-1]}: 0 of 2 questions to answer"
     trace = json.loads(next((tmp_path / "sunar" / "traces").iterdir()).read_text())
     assert len(trace["steps"]) >= 2 and trace["planner"] == "gold"
     shown = "\n".join(lines(trace))
@@ -103,7 +103,7 @@ def test_a_graph_of_another_corpus_and_none_at_all_are_refused(place: Place, tmp
     with pytest.raises(SettingsError, match="needs a graph"):
         run_variants(_settings(), none, ["sunar"], tmp_path, lambda text: None)
     assert (
-        run_variants(_settings(), none, ["rerank-read"], tmp_path, lambda text: None)["rerank-read"]["questions"] == 4
+        run_variants(_settings(), none, ["rerank-read"], tmp_path, lambda text: None)["rerank-read"]["questions"] == 2
     )
 
 
@@ -116,7 +116,7 @@ def test_no_budget_and_no_documents_read_are_no_error(place: Place, tmp_path: Pa
         ("hops", {"max_hops": 0}),
     ):
         figures = run_variants(_settings(**given), place, ["sunar"], tmp_path / name, lambda text: None)["sunar"]
-        assert figures["questions"] == 4
+        assert figures["questions"] == 2
         if name in ("c", "first"):
             assert (figures["pool_recall"], figures["R@10"], figures["cover_em"]) == (0.0, 0.0, 0.0)
 
