@@ -12,7 +12,6 @@ from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Rankin
 from quit.systems.sunar.nar import Pool, Rescore, Scored, nar
 from quit.systems.sunar.queries import Query
 
-
 _NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
 
 
