@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
-from quit.commands import evaluate, release, review, sunar
+from quit.commands import bandits, benchmark, complexity, corpora, evaluate, release, review, sunar
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
 from quit.commands.options import JsonOption, ProfileOption, SetOption, WorkspaceOption, print_json
@@ -287,6 +287,12 @@ app.add_typer(override, name="override")
 app.add_typer(review.app, name="review")
 app.add_typer(release.app, name="release")
 app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(corpora.corpus, name="corpus")
+app.add_typer(corpora.index, name="index")
+app.add_typer(corpora.graph, name="graph")
+app.add_typer(bandits.app, name="bandits")
+app.add_typer(complexity.app, name="complexity")
+app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(sunar.app, name="sunar")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
+
 from schemas.tables import SMALL, TEXT, TEXTS, Column, Table, table
 
 _DOCUMENT = Column("doc_id", TEXT, "Id of the document: 20 hexadecimal digits that follow from title and text.")
@@ -36,7 +38,9 @@ CORPUS_TABLES: dict[str, Table] = {
                 Column("answers", TEXTS, "Accepted answers, first the one the source names first; may be empty."),
                 Column("parent_id", TEXT, "A sub-question's whole question; null for a whole question.", nullable=True),
                 Column("hop", SMALL, "A sub-question's place in its decomposition, from 1.", nullable=True),
-                Column("kind", TEXT, "The source's type of the whole question: `2hop`, `comparison`, ...", nullable=True),
+                Column(
+                    "kind", TEXT, "The source's type of the whole question: `2hop`, `comparison`, ...", nullable=True
+                ),
                 _SOURCE,
             ),
         ),
@@ -68,3 +72,19 @@ CORPUS_TABLES: dict[str, Table] = {
 def corpus_table(name: str) -> Table:
     """Return the contract of one of a corpus's tables. Raises ``KeyError`` for another name."""
     return CORPUS_TABLES[name]
+
+
+EDGES = Table(
+    "edges",
+    "graph",
+    ("doc_id", "rank"),
+    "The edges of a neighbourhood graph: each document's nearest others.",
+    (
+        _DOCUMENT,
+        Column("neighbour_id", TEXT, "The neighbour; never the document itself."),
+        Column("rank", SMALL, "1 is nearest."),
+        Column(
+            "weight", pa.float32(), "The encoder's similarity (cosine, MaxSim or a sparse score), as float16 holds it."
+        ),
+    ),
+)

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from quit.corpora.complexity import ContainedOrNear, LateInteraction, measure
 from quit.corpora.hybrid import HybridIndex, Texts
-from quit.evaluate.normalize import normalize_answer
 from quit.models.protocols import Encoder
 from quit.settings import Difficulty
 
@@ -52,6 +52,9 @@ class RetrievalComplexity:
             cache=cache,
         )
         self._encoder = encoder
+        # MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one that speaks of it at 0.5 and more.
+        self._answers = ContainedOrNear(encoder, settings.unrelated, settings.telling)
+        self._tokens = LateInteraction(encoder)
         self._settings = settings
         self.identity = f"retrieval-complexity/{VERSION}/{name}+{encoder.identity}"
 
@@ -66,45 +69,11 @@ class RetrievalComplexity:
         return [self._one(*each) for each in zip(questions, answers, retrieved, strict=True)]
 
     def _one(self, question: str, answers: Sequence[str], found: np.ndarray) -> Complexity:
-        if not len(found):
-            return self._bin(0.0, 0.0, 0.0, 0.0)
         texts = [self._index.texts[int(row)] for row in found]
-        vectors = self._index.vectors(found)
-        scores = self._holds_answer(texts, vectors, answers)
-        return self._bin(
-            float(scores.max()),
-            float((scores >= self._settings.answer_threshold).mean()),
-            self._completeness(question, texts),
-            float((vectors @ self._encoder.encode([question])[0]).mean()),
-        )
-
-    def _holds_answer(self, texts: Sequence[str], vectors: np.ndarray, answers: Sequence[str]) -> np.ndarray:
-        """s_i of each retrieved passage: 1 if it contains an answer, else how near it is to one."""
-        near = (vectors @ self._encoder.encode(list(answers)).T).max(axis=1)
-        # MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one that speaks of it at 0.5 and more.
-        low, high = self._settings.unrelated, self._settings.telling
-        scores = np.clip((near - low) / max(high - low, 1e-9), 0.0, 1.0)
-        keys = [f" {normalize_answer(answer)} " for answer in answers]
-        said = [f" {normalize_answer(text)} " for text in texts]
-        contains = np.array([any(key in text for key in keys) for text in said])
-        return np.where(contains, 1.0, scores)
-
-    def _completeness(self, question: str, texts: Sequence[str]) -> float:
-        """S_D: mean over passages of the entropy of token relevance, normalised by ln |Q| (form reconstructed from the prose)."""
-        asked, *passages = self._encoder.encode_tokens([question, *texts])
-        if len(asked) <= 1:
-            return 1.0
-        entropies = []
-        for passage in passages:
-            relevance = np.clip((asked @ passage.T).max(axis=1), 0.0, None) if len(passage) else np.zeros(len(asked))
-            total = relevance.sum()
-            if total <= 0:
-                entropies.append(0.0)
-                continue
-            share = relevance / total
-            share = share[share > 0]
-            entropies.append(float(-(share * np.log(share)).sum() / np.log(len(asked))))
-        return float(np.mean(entropies))
+        vectors, [asked] = self._index.vectors(found), self._encoder.encode([question])
+        threshold = self._settings.answer_threshold
+        got = measure(question, answers, texts, vectors, asked, self._answers, self._tokens, threshold)
+        return self._bin(got.answerability, got.answer_share, got.completeness, got.similarity)
 
     def _bin(self, answerability: float, answer_share: float, completeness: float, similarity: float) -> Complexity:
         difficulty = 1.0 - (answerability + answer_share + min(1.0, max(0.0, similarity))) / 3

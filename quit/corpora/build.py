@@ -73,7 +73,9 @@ def build(
                 if (found := BuiltCorpus.read_manifest(out)) and found.get("fingerprint") == fingerprint:
                     shutil.rmtree(out / PARTIAL, ignore_errors=True)
                     return BuiltCorpus.open(out), False
-                work = _Work(out / PARTIAL, {**plan, "block": settings.block}, refs, settings, progress or (lambda _: None))
+                work = _Work(
+                    out / PARTIAL, {**plan, "block": settings.block}, refs, settings, progress or (lambda _: None)
+                )
                 work.run()
                 _finish(out, work, fingerprint, sources, made_of)
         except Timeout:
@@ -134,7 +136,9 @@ class _Work:
             while True:
                 following = list(islice(records, self.settings.block))
                 self._step(number, block, last=not following)
-                self.say(f"{ref.kind}: {skipped + sum(s['records'] for s in self.steps if s['source'] == number):,} records")
+                self.say(
+                    f"{ref.kind}: {skipped + sum(s['records'] for s in self.steps if s['source'] == number):,} records"
+                )
                 if not following:
                     break
                 block = following
@@ -169,7 +173,13 @@ class _Work:
                 counts["documents"] += 1
                 rows["documents"].append({"doc_id": one, "title": raw.title, "text": raw.text, "source": record.source})
             rows["origins"].append(
-                {"doc_id": one, "source": record.source, "file": record.file, "record_id": record.record_id, "place": raw.place}
+                {
+                    "doc_id": one,
+                    "source": record.source,
+                    "file": record.file,
+                    "record_id": record.record_id,
+                    "place": raw.place,
+                }
             )
         rejects = list(record.rejects)
         if record.queries:
@@ -178,9 +188,7 @@ class _Work:
             counts[f"rejected:{reject.reason}"] += 1
         rows["rejects"] += [asdict(reject) for reject in rejects]
 
-    def _add_queries(
-        self, record: CorpusRecord, ids: list[str], rows: Rows, counts: Counter[str]
-    ) -> list[Reject]:
+    def _add_queries(self, record: CorpusRecord, ids: list[str], rows: Rows, counts: Counter[str]) -> list[Reject]:
         parent = question_id(record.source, record.record_id) if record.source != "quit" else record.record_id
         wanted = record.queries if self.settings.sub_questions else record.queries[:1]
         made = [_query_row(parent, query, record.source) for query in wanted]
@@ -191,7 +199,11 @@ class _Work:
             return []
         if any(known):
             said = f"an earlier question has the id {parent!r} and says something else; that one is kept"
-            return [Reject(STAGE, "record", "duplicate_id", said, record.source, record.file, record.position, record.record_id)]
+            return [
+                Reject(
+                    STAGE, "record", "duplicate_id", said, record.source, record.file, record.position, record.record_id
+                )
+            ]
         for row, query, digest in zip(made, wanted, same, strict=True):
             self.queries[_key(row["query_id"])] = digest
             rows["queries"].append(row)
@@ -221,7 +233,11 @@ class _Work:
         rejected = {key.partition(":")[2]: total[key] for key in sorted(total) if key.startswith("rejected:")}
         names = ("records", "paragraphs", "documents", "questions", "sub_questions", "qrels")
         extra = ("sub_questions_without_support", "repeated_queries")
-        return {**{name: total[name] for name in names}, **{n: total[n] for n in extra if total[n]}, "rejected": rejected}
+        return {
+            **{name: total[name] for name in names},
+            **{n: total[n] for n in extra if total[n]},
+            "rejected": rejected,
+        }
 
 
 def _query_row(parent: str, query: RawQuery, source: str) -> dict[str, Any]:
@@ -244,9 +260,7 @@ def _query_digest(row: dict[str, Any]) -> bytes:
     return bytes.fromhex(content_hash(row["text"], row["answers"], row["kind"], row["source"], size=8))
 
 
-def _finish(
-    out: Path, work: _Work, fingerprint: str, sources: list[dict[str, Any]], settings: dict[str, Any]
-) -> None:
+def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, Any]], settings: dict[str, Any]) -> None:
     """Put the steps together. The manifest of an earlier corpus goes first: files of two corpora never pass for one."""
     (out / MANIFEST).unlink(missing_ok=True)
     identity = hashlib.blake2b(f"corpus/{VERSION}".encode(), digest_size=16)
@@ -271,7 +285,9 @@ def _finish(
             for number, (source, ref) in enumerate(zip(sources, work.refs, strict=True))
         ],
         "datasets": _datasets(out),
-        "files": {name: file_entry(out / name) for name in sorted([ARROW, *(f"{name}.parquet" for name in CORPUS_TABLES)])},
+        "files": {
+            name: file_entry(out / name) for name in sorted([ARROW, *(f"{name}.parquet" for name in CORPUS_TABLES)])
+        },
     }
     if not manifest["counts"]["documents"]:
         raise InputError("The sources hold no document with a text: there is nothing to search.")

@@ -47,14 +47,20 @@ class BuiltCorpus:
         path = Path(path)
         manifest = cls.read_manifest(path)
         if manifest is None:
-            unfinished = " (an unfinished build lies there: run quit corpus build again)" if (path / "partial").is_dir() else ""
-            raise InputError(f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source ... --out {path}")
+            unfinished = (
+                " (an unfinished build lies there: run quit corpus build again)" if (path / "partial").is_dir() else ""
+            )
+            raise InputError(
+                f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source ... --out {path}"
+            )
         if manifest["layout"] > LAYOUT:
             raise WorkspaceError(f"The corpus {path} was made by a newer program (layout {manifest['layout']}).")
         for name, entry in manifest["files"].items():
             size = (path / name).stat().st_size if (path / name).is_file() else None
             if size != entry["bytes"]:
-                raise InputError(f"{path / name} is missing or was changed. Build the corpus again into another folder.")
+                raise InputError(
+                    f"{path / name} is missing or was changed. Build the corpus again into another folder."
+                )
         documents = ipc.open_file(pa.memory_map(str(path / ARROW))).read_all()
         return cls(path, manifest, documents)
 
@@ -161,7 +167,10 @@ class BuiltCorpus:
             return None
         made: dict[tuple[str, str], set[int]] = {}
         for file, record, row in zip(
-            rows["file"].to_pylist(), rows["record_id"].to_pylist(), self.rows_of(rows["doc_id"].to_pylist()).tolist(), strict=True
+            rows["file"].to_pylist(),
+            rows["record_id"].to_pylist(),
+            self.rows_of(rows["doc_id"].to_pylist()).tolist(),
+            strict=True,
         ):
             made.setdefault((file, record), set()).add(row)
         return [sorted(group) for group in made.values()]
@@ -172,7 +181,9 @@ class BuiltCorpus:
     def _taken(self, name: str, rows: Sequence[int]) -> pa.ChunkedArray:
         wanted = np.asarray(rows, dtype=np.int64)
         if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
-            raise InputError(f"The corpus {self.path} has {len(self):,} documents: there is no row {int(wanted.max())}.")
+            raise InputError(
+                f"The corpus {self.path} has {len(self):,} documents: there is no row {int(wanted.max())}."
+            )
         return self._documents[name].take(pa.array(wanted))
 
 

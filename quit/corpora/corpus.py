@@ -126,7 +126,10 @@ def read(path: Path) -> Iterator[CorpusRecord]:
         if not isinstance(found, str):
             content = hashlib.blake2b(json.dumps(found[1:]).encode(), digest_size=12).digest()
             if ids.setdefault(found[0], content) != content:
-                fault = ("duplicate_id", f"an earlier document has the id {found[0]!r} and another text; that one is kept")
+                fault = (
+                    "duplicate_id",
+                    f"an earlier document has the id {found[0]!r} and another text; that one is kept",
+                )
         name = files[number].name
         if fault or isinstance(found, str):
             first = first or f" (line {place + 1} of {name}: {fault[1]})"

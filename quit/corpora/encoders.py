@@ -97,7 +97,9 @@ def device_of(settings: FirstStages) -> str:
         torch.zeros(1, device=name)
     except (RuntimeError, AssertionError) as error:
         said = str(error).splitlines()[0][:120]
-        raise SettingsError(f"first_stages.device is {name!r}, which is not usable here ({said}). Use cpu or auto.") from None
+        raise SettingsError(
+            f"first_stages.device is {name!r}, which is not usable here ({said}). Use cpu or auto."
+        ) from None
     return name
 
 
@@ -117,7 +119,9 @@ def load(kind: str, name: str, settings: FirstStages) -> Any:
 
     made = getattr(sentence_transformers, kind, None)
     if made is None:
-        raise MissingDependency(f"{kind} needs a newer sentence-transformers. Run: pip install -U sentence-transformers")
+        raise MissingDependency(
+            f"{kind} needs a newer sentence-transformers. Run: pip install -U sentence-transformers"
+        )
     path = Path(name).expanduser()
     try:
         model = made(
@@ -127,7 +131,9 @@ def load(kind: str, name: str, settings: FirstStages) -> Any:
         )
     except (OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())[:200]
-        raise InputError(f"The encoder {name!r} cannot be loaded as {kind}: {said}. Name a folder or a model of the hub.") from None
+        raise InputError(
+            f"The encoder {name!r} cannot be loaded as {kind}: {said}. Name a folder or a model of the hub."
+        ) from None
     if settings.precision == "bf16":
         model.to(torch.bfloat16)
     return model
@@ -223,7 +229,11 @@ class _Sparse:
         for start in range(0, len(texts), self._batch):
             some = list(texts[start : start + self._batch])
             dense = encode(
-                some, batch_size=self._batch, convert_to_sparse_tensor=False, convert_to_tensor=True, show_progress_bar=False
+                some,
+                batch_size=self._batch,
+                convert_to_sparse_tensor=False,
+                convert_to_tensor=True,
+                show_progress_bar=False,
             )
             for row in dense.float().cpu().numpy():
                 entries = np.flatnonzero(row).astype(np.int32)  # NaN counts as non-zero: it is found, not lost

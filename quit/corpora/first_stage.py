@@ -132,7 +132,11 @@ def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, 
 
 
 def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, Any]:
-    given = {"bm25_k1": settings.bm25_k1, "bm25_b": settings.bm25_b} if name == "bm25" else {"precision": settings.precision}
+    given = (
+        {"bm25_k1": settings.bm25_k1, "bm25_b": settings.bm25_b}
+        if name == "bm25"
+        else {"precision": settings.precision}
+    )
     return {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus), "settings": given}
 
 
@@ -151,7 +155,9 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
     folder = Path(folder)
     facts = _manifest(folder)
     if facts is None:
-        raise InputError(f"{folder} holds no finished index. Make one: quit index build --corpus {corpus.path} --out {folder}")
+        raise InputError(
+            f"{folder} holds no finished index. Make one: quit index build --corpus {corpus.path} --out {folder}"
+        )
     if facts["corpus"] != corpus.identity:
         raise InputError(
             f"The index {folder} was made of another corpus than {corpus.path} now is. Run quit index build again: "

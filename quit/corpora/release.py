@@ -47,9 +47,7 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
         yield CorpusRecord("quit", release.name, position, one, tuple(raw for raw, _ in documents), (query,))
 
 
-def _documents(
-    texts: list[str], label: dict[str, int], granularity: Granularity
-) -> Iterator[tuple[RawDocument, int]]:
+def _documents(texts: list[str], label: dict[str, int], granularity: Granularity) -> Iterator[tuple[RawDocument, int]]:
     if granularity == "permutation":
         for place, relevance in label.items():
             yield RawDocument("", " ".join(texts[int(digit)] for digit in place), place), relevance

@@ -4,6 +4,9 @@ Each section is the settings of one stage; only the sections a stage reads are p
 refused with the nearest right name. See ``docs/reference/settings.md`` (generated from here).
 """
 
+from quit.settings.bandits import Bandits, Reports
+from quit.settings.benchmark import Benchmark, FineTune
+from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     PLACES,
     Collect,
@@ -28,10 +31,14 @@ from quit.settings.sunar import Sunar
 __all__ = [
     "PLACES",
     "PROFILES",
+    "Bandits",
+    "Benchmark",
     "Collect",
+    "Complexity",
     "Convergence",
     "Corpora",
     "Difficulty",
+    "FineTune",
     "FirstStages",
     "Graph",
     "Judge",
@@ -44,6 +51,7 @@ __all__ = [
     "QuestionType",
     "ReaderSettings",
     "Release",
+    "Reports",
     "Review",
     "Run",
     "Section",

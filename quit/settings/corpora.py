@@ -21,7 +21,9 @@ class Corpora(Section):
         "subset", description="What a document of a QUIT release is: a hint, a subset of hints, or every permutation."
     )
     strict: bool = Field(False, description="Whether the first document or question that is left out ends the build.")
-    block: int = Field(2000, ge=1, description="Source records a step; a killed build goes on after its last whole step.")
+    block: int = Field(
+        2000, ge=1, description="Source records a step; a killed build goes on after its last whole step."
+    )
     memory_rows: int = Field(16_384, ge=1, description="Documents a row group and a batch of the memory-mapped file.")
 
 
@@ -31,7 +33,9 @@ class FirstStages(Section):
     bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
     bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are held back.")
     fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
-    block: int = Field(2048, ge=1, description="Documents encoded a step; a killed run goes on after its last whole step.")
+    block: int = Field(
+        2048, ge=1, description="Documents encoded a step; a killed run goes on after its last whole step."
+    )
     batch: int = Field(32, ge=1, description="Texts a batch of a sentence-transformers encoder.")
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="Arithmetic of the encoder; bf16 is about three times faster (cosine to fp32 >= 0.9999)."
@@ -51,7 +55,9 @@ class Graph(Section):
         "bf16", description="Arithmetic of the exact search; candidates of bf16 are scored again in fp32."
     )
     rescored: int = Field(
-        100, ge=0, description="Candidates beyond k that a bf16 search keeps and fp32 scores again; more is nearer to exact."
+        50,
+        ge=0,
+        description="Candidates beyond k that a bf16 search keeps and fp32 scores again; more is nearer to exact.",
     )
     score_mb: int = Field(96, ge=1, description="Memory of one block of similarities on a CPU, in MB.")
     score_mb_gpu: int = Field(4096, ge=1, description="Memory of one block of similarities on a GPU, in MB.")

@@ -7,6 +7,9 @@ from typing import Any
 
 from pydantic import model_validator
 
+from quit.settings.bandits import Bandits, Reports
+from quit.settings.benchmark import Benchmark
+from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     Collect,
     Convergence,
@@ -46,6 +49,10 @@ class Settings(Section):
     corpora: Corpora = Corpora()
     first_stages: FirstStages = FirstStages()
     graph: Graph = Graph()
+    bandits: Bandits = Bandits()
+    reports: Reports = Reports()
+    complexity: Complexity = Complexity()
+    benchmark: Benchmark = Benchmark()
     sunar: Sunar = Sunar()
     run: Run = Run()
 

@@ -118,7 +118,9 @@ def corpus_records(
         )
     if not usable:
         counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common()) or "it is empty"
-        raise InputError(f"{path} holds no usable record ({counts}). Expected {expected}. First fault: {first or 'none'}")
+        raise InputError(
+            f"{path} holds no usable record ({counts}). Expected {expected}. First fault: {first or 'none'}"
+        )
 
 
 def _reject(item: Item, source: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:

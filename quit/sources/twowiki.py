@@ -98,7 +98,9 @@ def _supporting(record: dict[str, Any], sentences: Sequence[tuple[str, int]]) ->
             raise fields.wrong_type(f"supporting_facts[{place}]", "[title, sentence number]", fact)
         named = [row for row, (title, _) in enumerate(sentences) if title == fact[0]]
         if not named:
-            raise BadRecord("no_support", f"The supporting paragraph {fields.quote(str(fact[0]))} is not in the context.")
+            raise BadRecord(
+                "no_support", f"The supporting paragraph {fields.quote(str(fact[0]))} is not in the context."
+            )
         found.append(next((row for row in named if fact[1] < sentences[row][1]), named[0]))
     return list(dict.fromkeys(found))
 

@@ -1,0 +1,255 @@
+"""``quit bandits``: query decomposition as a bandit, and reports from what a policy picked."""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.errors import MissingDependency, SettingsError
+
+app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
+
+
+class Arms(StrEnum):
+    """Where sub-queries come from."""
+
+    sub_questions = "sub-questions"
+    two_level = "two-level"
+    written = "written"
+
+
+class Relevance(StrEnum):
+    """What policies observe."""
+
+    qrels = "qrels"
+    scores = "scores"
+    judge = "judge"
+
+
+CorpusOption = Annotated[Path, typer.Option("--corpus", "-c", help="Folder that quit corpus build made.")]
+IndexOption = Annotated[
+    list[Path] | None,
+    typer.Option("--index", "-i", help="Folder that quit index build made; several are fused. None: BM25 in memory."),
+]
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables and the plot.")]
+ArmsOption = Annotated[
+    Arms,
+    typer.Option(
+        "--arms",
+        help="`sub-questions` of the source; `two-level`: these, refined with titles that they retrieve; `written` by the "
+        "language model that bandits.language_model names.",
+    ),
+]
+RelevanceOption = Annotated[
+    Relevance,
+    typer.Option(
+        "--relevance",
+        help="What policies observe: `qrels`, `scores` of the first stage, or a `judge` (the language model, if one is named).",
+    ),
+]
+SourceOption = Annotated[str | None, typer.Option("--source", "-s", help="Only questions of this source: musique.")]
+LimitOption = Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")]
+ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: bandits.documents=20.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def run(
+    corpus: CorpusOption,
+    index: IndexOption = None,
+    out: OutOption = Path("bandits"),
+    arms: ArmsOption = Arms.sub_questions,
+    relevance: RelevanceOption = Relevance.qrels,
+    policies: Annotated[str, typer.Option("--policies", help="`all`, or names separated by commas.")] = "all",
+    budget: Annotated[
+        str | None, typer.Option("--budget", "-b", help="Percent of all documents: 10..100 (in tens), or 5,10,20.")
+    ] = None,
+    runs: Annotated[int | None, typer.Option("--runs", min=1, help="Runs a request and policy.")] = None,
+    source: SourceOption = None,
+    limit: LimitOption = None,
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run policies over budgets: precision, recall, alpha-nDCG, and on two levels what opening arms step by step gains.
+
+    Writes bandits.csv, bandits.json and bandits.png.
+
+    Example: `quit bandits run --corpus C --index I --budget 10..100 --policies all --runs 1000`
+    """
+    from quit.systems.bandits import curves
+    from quit.systems.bandits.experiment import evaluate
+    from quit.systems.bandits.policies import policies as named
+
+    settings, models = _loaded(profile, set_, budget, runs)
+    chosen = named(settings.bandits, _names(policies))
+    began = time.perf_counter()
+    requests, _, _, about = _requests(corpus, index, arms, relevance, source, limit, settings, models)
+    built = time.perf_counter()
+    grid = evaluate(requests, chosen, settings.bandits, hierarchical=arms is Arms.two_level)
+    done = time.perf_counter()
+    whole = curves.write(grid, out, about)
+    drawn = ""
+    try:
+        drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {arms.value}').name}"
+    except MissingDependency as error:
+        typer.echo(str(error), err=True)
+    if as_json:
+        typer.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+        return
+    typer.echo("\n".join(_lines(grid, whole)))
+    typer.echo(
+        f"{len(grid.requests)} requests in {built - began:.1f} s, {len(chosen)} policies x {settings.bandits.runs} runs in "
+        f"{done - built:.1f} s. {out}: {curves.TABLE}, {curves.WHOLE}{drawn}"
+    )
+
+
+@app.command()
+def report(
+    corpus: CorpusOption,
+    index: IndexOption = None,
+    out: OutOption = Path("reports"),
+    arms: ArmsOption = Arms.sub_questions,
+    relevance: RelevanceOption = Relevance.qrels,
+    policies: Annotated[
+        str, typer.Option("--policies", help="Names separated by commas; `full` reads all documents.")
+    ] = "full,random,random-rank-aware,epsilon-greedy,bernoulli-top-5,top-k-ucb-diversity",
+    budget: Annotated[float, typer.Option("--budget", "-b", min=0, max=100, help="Percent of all documents.")] = 20,
+    source: SourceOption = None,
+    limit: LimitOption = None,
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a language model write a cited report from the documents that each policy picked, and judge it.
+
+    Writes reports.jsonl and reports.json: citation support, nugget coverage, sentence support. Needs bandits.language_model.
+
+    Example: `quit bandits report --corpus C --budget 20 -p server --set bandits.language_model=judge`
+    """
+    from quit.systems.bandits import run as bandits
+    from quit.systems.bandits.policies import policies as named
+    from quit.systems.opening import language_model
+
+    settings, models = _loaded(profile, set_, None, None)
+    names = _names(policies)
+    known = {policy.name: policy for policy in named(settings.bandits, [n for n in names if n != bandits.FULL])}
+    order = list(known) if "all" in names else [name for name in names if name != bandits.FULL]
+    chosen = [None] * (bandits.FULL in names) + [known[name] for name in order]
+    generator = language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
+    requests, questions, opened, about = _requests(corpus, index, arms, relevance, source, limit, settings, models)
+    scored = bandits.reports(requests, questions, opened, chosen, budget / 100, settings, generator)
+    about |= {"budget": budget / 100, "language_model": generator.identity}
+    summary = bandits.write_reports(scored, out, about)
+    if as_json:
+        typer.echo(json.dumps({**about, "policies": summary}, indent=2, ensure_ascii=False))
+        return
+    typer.echo(f"{'policy':24} documents  citation support  nugget coverage  sentence support")
+    for row in summary:
+        typer.echo(
+            f"{row['policy']:24} {row['documents']:9.1f} {row['citation_support']:17.3f} {row['nugget_coverage']:16.3f} "
+            f"{row['sentence_support']:17.3f}"
+        )
+    typer.echo(f"{out}: reports.jsonl, reports.json")
+
+
+def _requests(
+    corpus: Path,
+    index: list[Path] | None,
+    arms: Arms,
+    relevance: Relevance,
+    source: str | None,
+    limit: int | None,
+    settings: Any,
+    models: Any,
+) -> tuple[list[Any], list[Any], Any, dict[str, Any]]:
+    from quit.systems.bandits import run as bandits
+    from quit.systems.bandits.arms import requests
+    from quit.systems.opening import language_model, open_collection
+
+    opened = open_collection(corpus, index or (), models, settings)
+
+    def generator() -> Any:
+        return language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
+
+    found = bandits.asked(opened.corpus, source, limit)
+    parts = bandits.decomposed(arms.value, found, opened.corpus, opened.first_stage, settings, generator)
+    observed: Any = relevance.value
+    if relevance is Relevance.judge:
+        named = generator() if settings.bandits.language_model else None
+        observed = bandits.judge_of_documents(settings, models.encoder, named)
+    made = requests(
+        parts, opened.corpus, opened.first_stage, settings.bandits, vectors=opened.vectors, relevance=observed
+    )
+    about = {
+        "corpus": opened.corpus.identity,
+        "first_stage": opened.first_stage.identity,
+        "arms_from": arms.value,
+        "observed": relevance.value if isinstance(observed, str) else observed.identity,
+    }
+    return made, [part.question for part in parts], opened.corpus, about
+
+
+def _loaded(profile: str, set_: list[str] | None, budget: str | None, runs: int | None) -> tuple[Any, Any]:
+    from quit.models.factory import Models
+    from quit.settings import load
+
+    given = list(set_ or ())
+    if budget is not None:
+        given.append(f"bandits.budgets={json.dumps(_shares(budget))}")
+    if runs is not None:
+        given.append(f"bandits.runs={runs}")
+    settings = load(profile, given).settings
+    return settings, Models(settings)
+
+
+def _shares(text: str) -> list[float]:
+    """Return ``10..100`` (in tens) or ``5,10,20`` as shares."""
+    try:
+        if ".." in text:
+            low, high = (int(part) for part in text.split(".."))
+            percents: list[float] = list(range(low, high + 1, 10))
+        else:
+            percents = [float(part) for part in text.split(",")]
+    except ValueError:
+        percents = []
+    if not percents or any(not 0 < percent <= 100 for percent in percents):
+        raise SettingsError(f"--budget {text!r}: write percents above 0 and up to 100, as 10..100 or 5,10,20.")
+    return [percent / 100 for percent in percents]
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _lines(grid: Any, whole: dict[str, Any]) -> list[str]:
+    """Return precision by policy and budget, and what trees gain."""
+    shown = [share for share in grid.settings.budgets if round(share * 100) in (5, 10, 20, 30, 50, 100)] or list(
+        grid.settings.budgets
+    )
+    lines = ["Precision", f"{'budget':24}" + "".join(f"{share:>8.0%}" for share in shown)]
+    for policy in grid.policies:
+        values = "".join(f"{grid.value(policy.name, share).mean():8.3f}" for share in shown)
+        lines.append(f"{policy.name:24}{values}")
+    trees = [row for row in whole["trees"] if row["budget"] in (0.1, 0.2)]
+    if trees:
+        lines += [
+            "",
+            "Arms opened step by step against all at once, precision",
+            f"{'':24}  budget    flat    tree    gain",
+        ]
+        for row in trees:
+            gain = "" if row["gain"] is None else f"{row['gain']:8.1%}"
+            lines.append(f"{row['policy']:24}{row['budget']:8.0%}{row['flat']:8.3f}{row['tree']:8.3f}{gain}")
+    if grid.left_out or grid.without_relevant:
+        lines.append(
+            f"Left out: {grid.left_out} requests below bandits.least_relevant. {grid.without_relevant} of those measured retrieve "
+            "nothing relevant and score 0."
+        )
+    return lines

@@ -1,0 +1,171 @@
+"""``quit benchmark``: retrievers, rerankers and readers over a release; fine-tuning of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
+
+ReleaseOption = Annotated[
+    Path, typer.Option("--release", "-r", help="Folder of a release, such as workspace/releases/v1.")
+]
+OutOption = Annotated[
+    Path, typer.Option("--out", "-o", help="Folder of the results; finished work in it is not done again.")
+]
+SplitOption = Annotated[
+    str, typer.Option("--split", help="Questions: train, dev, test or all. The corpus is always whole.")
+]
+ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
+SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: benchmark.granularity=subset.")]
+RetrieverOption = Annotated[
+    list[str] | None,
+    typer.Option("--retriever", help="bm25, minilm, late, dense:MODEL, late:MODEL or a plugin. Repeat for several."),
+]
+RerankerOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reranker", help="late, cross-encoder:MODEL, monot5:MODEL, listwise:NAME or a plugin. Repeat for several."
+    ),
+]
+ReaderOption = Annotated[
+    list[str] | None, typer.Option("--reader", help="A reader of the profile, or a plugin. Repeat for several.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the table and errors.")]
+
+
+@app.command()
+def run(
+    release: ReleaseOption,
+    out: OutOption = Path("benchmark"),
+    split: SplitOption = "test",
+    retriever: RetrieverOption = None,
+    reranker: RerankerOption = None,
+    reader: ReaderOption = None,
+    corpus: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--corpus",
+            help="JSONL corpus to benchmark beside the release, its passages relabelled by labelers and judge. Repeat for several.",
+        ),
+    ] = None,
+    bounds: Annotated[
+        bool, typer.Option("--bounds/--no-bounds", help="Oracle retriever, oracle reranker and Optimal as rows too.")
+    ] = True,
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Retrieve, rerank and read over a release; write tables, TREC run files and a leaderboard page.
+
+    Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader minilm-names`
+    """
+    from quit.settings import load
+    from quit.systems.benchmark.benchmark import Request, run_benchmark
+
+    request = Request(
+        release,
+        split,
+        tuple(retriever or ("bm25",)),
+        tuple(reranker or ()),
+        tuple(reader or ()),
+        tuple(corpus or ()),
+        bounds,
+    )
+    outcome = run_benchmark(request, load(profile, set_ or ()).settings, out, _say(quiet or as_json))
+    _print(outcome, out, as_json)
+
+
+@app.command()
+def finetune(
+    release: ReleaseOption,
+    kind: Annotated[
+        str, typer.Option("--kind", help="bi-encoder, cross-encoder or multi-vector (ColBERT).")
+    ] = "bi-encoder",
+    base: Annotated[
+        str, typer.Option("--base", help="Model to start from: minilm, a folder or a hub name.")
+    ] = "minilm",
+    positives: Annotated[
+        list[int] | None,
+        typer.Option("--positives", help="Positives (and negatives) a question, 1 to 200. Repeat for several models."),
+    ] = None,
+    out: OutOption = Path("finetuned"),
+    split: SplitOption = "test",
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retriever", help="Whose passages cross-encoders rerank, beside the oracle's. Repeat for several."
+        ),
+    ] = None,
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fine-tune a model on the train split with 1 to 200 positives a question; benchmark each beside its base.
+
+    Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set benchmark.granularity=subset`
+    """
+    from quit.settings import load
+    from quit.systems.benchmark.finetune import TuningRequest, run_finetune
+
+    request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
+    settings = load(profile, set_ or ()).settings
+    outcome, tuned = run_finetune(request, settings, out, _say(quiet or as_json))
+    _print(outcome, out, as_json)
+    if not as_json:
+        for one in tuned:
+            typer.echo(
+                f"{one.folder}: {one.positives} positives a question, {one.examples} examples, {one.seconds:.0f} s"
+            )
+
+
+@app.command("list")
+def list_(as_json: JsonOption = False, profile: ProfileOption = "embedded") -> None:
+    """List the retrievers, rerankers and readers that can be named, plugins included, and where they come from."""
+    from quit.settings import load
+    from quit.systems.benchmark.plugins import GROUPS, available
+
+    found = {
+        group.removeprefix("quit."): {name: entry.value for name, entry in available(group).items()} for group in GROUPS
+    }
+    found["readers"] |= {reader.name: f"profile {profile}" for reader in load(profile).settings.readers}
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    for kind, names in found.items():
+        typer.echo(kind)
+        for name, where in names.items():
+            typer.echo(f"  {name:20} {where}")
+
+
+def _say(quiet: bool):
+    return (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
+
+
+def _print(outcome, out: Path, as_json: bool) -> None:
+    from quit.systems.benchmark.leaderboard import shown
+
+    rows = outcome.results.to_pylist()
+    if as_json:
+        typer.echo(json.dumps({"results": rows, "seconds": outcome.seconds}, indent=2))
+        return
+    wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "Hit(rel=2)@1", "EM", "F1", "cover-EM")
+    systems: dict[tuple, dict[str, float]] = {}
+    for row in rows:
+        key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
+        systems.setdefault(key, {})[row["metric"]] = row["value"]
+    columns = [name for name in wanted if any(name in found for found in systems.values())]
+    lines = [["corpus", "retriever", "reranker", "reader", "context", "k", *columns]]
+    for key, found in systems.items():
+        values = (f"{100 * found[name]:.2f}" if name in found else "" for name in columns)
+        lines.append([*(shown(part) for part in key), *values])
+    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    for line in lines:
+        typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    typer.echo(f"\n{out / 'leaderboard.html'}")

@@ -1,0 +1,74 @@
+"""``quit complexity``: reference-based retrieval complexity of any questions over any corpus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
+
+
+@app.command()
+def run(
+    corpus: Annotated[Path, typer.Option("--corpus", "-c", help="Folder that quit corpus build made.")],
+    index: Annotated[
+        list[Path] | None,
+        typer.Option("--index", "-i", help="Folders that quit index build made; one of them dense."),
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            "--queries", "-q", help="JSONL of {id, question, answers, hops?, kind?}; the corpus's own if not given."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables.")] = Path("complexity"),
+    source: Annotated[str | None, typer.Option("--source", "-s", help="Only questions of this source.")] = None,
+    limit: Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")] = None,
+    profile: Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or a TOML file.")] = "embedded",
+    set_: Annotated[list[str] | None, typer.Option("--set", help="Override a setting: complexity.t_com=0.94.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say which questions are complex: no retrieved document answers them, and all together do not speak of all that is asked.
+
+    Writes complexity.parquet (one row a question) and complexity.json (counts, and agreement with known labels: hops and types).
+
+    Example: `quit complexity run --corpus C --index BM25 --index DENSE`
+    """
+    from quit.corpora.complexity import AnswerHead, ContainedOrNear, LateInteraction
+    from quit.models.factory import Models
+    from quit.settings import load
+    from quit.systems import retrieval_complexity as rrcp
+    from quit.systems.bandits.run import asked as questions_of
+    from quit.systems.opening import open_collection
+    from quit.systems.relevance import JudgedAnswers
+
+    settings = load(profile, set_ or ()).settings
+    models = Models(settings)
+    opened = open_collection(corpus, index or (), models, settings, dense=True)
+    if queries is None:
+        asked = rrcp.asked_of(questions_of(opened.corpus, source, limit))
+    else:
+        asked = rrcp.read_asked(queries)[:limit]
+    own = settings.complexity
+    head: AnswerHead = (
+        JudgedAnswers(models.judge)
+        if own.answer_head == "judge"
+        else ContainedOrNear(models.encoder, own.unrelated, own.telling)
+    )
+
+    def search(texts: Any) -> Any:
+        return [ranking.rows for ranking in opened.first_stage.search(texts, max(own.depth, own.documents))]
+
+    tokens = LateInteraction(models.encoder)
+    rated = rrcp.rate(asked, opened.corpus, search, opened.vectors, models.encoder, head, tokens, own)
+    about = {"corpus": opened.corpus.identity, "first_stage": opened.first_stage.identity}
+    about |= {"answer_head": head.identity, "token_head": tokens.identity}
+    whole = rrcp.write(rated, out, about, own)
+    if as_json:
+        typer.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(rrcp.lines(whole)))
+        typer.echo(f"{out}: complexity.parquet, complexity.json")

@@ -1,0 +1,251 @@
+"""``quit corpus``, ``quit index``, ``quit graph``: what the QA systems search and walk over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
+index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
+graph = typer.Typer(help="Neighbourhood graphs of a corpus.", no_args_is_help=True)
+
+CorpusOption = Annotated[Path, typer.Option("--corpus", "-c", help="Folder of a corpus (`quit corpus build`).")]
+OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
+EncoderOption = Annotated[
+    str,
+    typer.Option(
+        "--encoder",
+        "-e",
+        help="`minilm`, `bm25`, a sentence-transformers model or folder, `sparse:NAME`, or (graphs) `late:NAME`.",
+    ),
+]
+ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a setting: first_stages.precision=bf16. Repeat for several.")
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+CorpusArgument = Annotated[Path, typer.Argument(help="Folder of a corpus.")]
+GraphArgument = Annotated[Path, typer.Argument(help="Folder of a graph.")]
+
+
+@corpus.command("build")
+def corpus_build(
+    source: Annotated[
+        list[str],
+        typer.Option(
+            "--source", "-s", help="`musique:FILE`, `2wiki:FILE`, `quit:RELEASE`, `jsonl:FILE`; repeat for several."
+        ),
+    ],
+    out: OutOption,
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Merge sources into a corpus: documents, queries with their sub-questions, and which documents support them.
+
+    What is up to date is not built again; a killed build goes on after its last whole step. Settings: `corpora.*`.
+
+    Example: `quit corpus build --source musique:musique_ans.jsonl --source 2wiki:train.json --out C`
+    """
+    from quit.corpora.build import build
+    from quit.corpora.sources import parse_corpus_source
+    from quit.settings import load
+
+    refs = [parse_corpus_source(text) for text in source]
+    made, new = build(refs, out, load(profile, set_ or ()).settings.corpora, None if quiet else _say)
+    if not quiet:
+        if not new:
+            typer.echo(f"{out} is up to date: nothing to do.")
+        typer.echo("\n".join(_corpus_lines(made.manifest)))
+
+
+@corpus.command("show")
+def corpus_show(path: CorpusArgument, as_json: JsonOption = False) -> None:
+    """Show what a corpus holds: counts by source, query sets, licences, what was left out."""
+    from quit.corpora.built import BuiltCorpus
+
+    manifest = BuiltCorpus.open(path).manifest
+    typer.echo(json.dumps(manifest, indent=2, ensure_ascii=False) if as_json else "\n".join(_corpus_lines(manifest)))
+
+
+@corpus.command("export")
+def corpus_export(
+    path: CorpusArgument,
+    out: OutOption,
+    formats: Annotated[
+        str, typer.Option("--format", "-f", help="Names with commas between them: parquet, beir, trec, pyserini.")
+    ] = "beir",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
+) -> None:
+    """Export a corpus for other tools, each format into its own folder, with a manifest of counts and licences.
+
+    Example: `quit corpus export C --format beir,trec,pyserini --out exports`
+    """
+    from quit.corpora.built import BuiltCorpus
+    from quit.corpora.export import export
+
+    names = [name.strip() for name in formats.split(",") if name.strip()]
+    for folder in export(BuiltCorpus.open(path), names, out, overwrite=overwrite):
+        typer.echo(f"{folder}: written")
+
+
+@index.command("build")
+def index_build(
+    corpus: CorpusOption,
+    out: OutOption,
+    encoder: EncoderOption = "bm25",
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Build a first stage over a corpus and keep it on disk. Settings: `first_stages.*`.
+
+    Example: `quit index build --corpus C --encoder bm25 --out I`
+    """
+    from quit.corpora.built import BuiltCorpus
+    from quit.corpora.first_stage import build_first_stage
+    from quit.settings import load
+
+    stages = load(profile, set_ or ()).settings.first_stages
+    made = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages, None if quiet else _say)
+    if not quiet:
+        typer.echo(f"{out}: {made.identity}")
+
+
+@index.command("evaluate")
+def index_evaluate(
+    corpus: CorpusOption,
+    folders: Annotated[list[Path], typer.Argument(help="Folders of indexes; several are also fused.")],
+    graph: Annotated[Path | None, typer.Option("--graph", "-g", help="A graph: adds one and two hops.")] = None,
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure first stages against the corpus's qrels: recall at 10 and `graph.depth`, and what hops of a graph add.
+
+    Example: `quit index evaluate --corpus C I-bm25 I-minilm --graph G`
+    """
+    from quit.corpora.built import BuiltCorpus
+    from quit.corpora.first_stage import FusedStage, open_first_stage
+    from quit.corpora.graph import NeighbourhoodGraph
+    from quit.corpora.reach import reach, reach_lines
+    from quit.settings import load
+
+    settings = load(profile, set_ or ()).settings
+    opened = BuiltCorpus.open(corpus)
+    walked = NeighbourhoodGraph.open(graph, opened) if graph else None
+    stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in folders}
+    if len(stages) > 1:
+        stages[" + ".join(stages)] = FusedStage(list(stages.values()), settings.first_stages.fusion_constant)
+    rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, settings.graph)]
+    typer.echo(json.dumps(rows, indent=2) if as_json else "\n".join(reach_lines(rows)))
+
+
+@graph.command("build")
+def graph_build(
+    corpus: CorpusOption,
+    out: OutOption,
+    encoder: EncoderOption = "minilm",
+    k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours a document.")] = 100,
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Find each document's k nearest others and store them as PyTerrier's np_topk and as Parquet. Settings: `graph.*`.
+
+    A killed build goes on at its last step; a larger corpus costs only its new documents' vectors.
+
+    Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
+    """
+    from quit.corpora.built import BuiltCorpus
+    from quit.corpora.graph import build_graph
+    from quit.settings import load
+
+    settings = load(profile, set_ or ()).settings
+    opened = BuiltCorpus.open(corpus)
+    made, new = build_graph(opened, encoder, k, out, settings.graph, settings.first_stages, None if quiet else _say)
+    if not quiet:
+        if not new:
+            typer.echo(f"{out} is up to date: nothing to do.")
+        typer.echo("\n".join(_graph_lines(made.facts)))
+
+
+@graph.command("show")
+def graph_show(path: GraphArgument, as_json: JsonOption = False) -> None:
+    """Show what a graph says of itself: encoder, method, recall, degrees, similarities."""
+    from quit.corpora.graph import NeighbourhoodGraph
+
+    facts = NeighbourhoodGraph.open(path).facts
+    typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(_graph_lines(facts)))
+
+
+@graph.command("report")
+def graph_report(
+    path: GraphArgument,
+    corpus: CorpusOption,
+    out: OutOption,
+    index: Annotated[
+        list[Path] | None, typer.Option("--index", "-i", help="Folder of a first stage; repeat for several.")
+    ] = None,
+    profile: ProfileOption = "embedded",
+    set_: SetOption = None,
+) -> None:
+    """Plot degrees, similarities and which gold documents hops make reachable; the numbers beside them as report.json.
+
+    Example: `quit graph report G --corpus C --index I --out report`
+    """
+    from quit.corpora.built import BuiltCorpus
+    from quit.corpora.first_stage import open_first_stage
+    from quit.corpora.graph import NeighbourhoodGraph
+    from quit.corpora.report import write_report
+    from quit.settings import load
+
+    settings = load(profile, set_ or ()).settings
+    opened = BuiltCorpus.open(corpus)
+    stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in index or ()}
+    for file in write_report(opened, NeighbourhoodGraph.open(path, opened), stages, out, settings.graph):
+        typer.echo(f"{file}: written")
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _corpus_lines(manifest: dict[str, Any]) -> list[str]:
+    counts = manifest["counts"]
+    lines = [f"{counts['documents']:,} documents of {counts['paragraphs']:,} paragraphs ({manifest['identity'][:12]})"]
+    for one in manifest["sources"]:
+        found = one["counts"]
+        lines.append(
+            f"  {one['kind']} {one['file']}: {found['records']:,} records, {found['documents']:,} new documents, "
+            f"{found['questions']:,} questions, {found['sub_questions']:,} sub-questions; "
+            f"licence: {one['licence'] or 'not stated'}"
+        )
+        for name, words in (
+            ("sub_questions_without_support", "sub-questions without a supporting document"),
+            ("repeated_queries", "queries that came a second time"),
+        ):
+            if found.get(name):
+                lines.append(f"    {found[name]:,} {words}")
+        if found["rejected"]:
+            said = ", ".join(f"{reason} {count:,}" for reason, count in found["rejected"].items())
+            lines.append(f"    left out: {said} (rejects.parquet says which and why)")
+    return [
+        *lines,
+        *(f"  {name}: {d['queries']:,} queries, {d['qrels']:,} qrels" for name, d in manifest["datasets"].items()),
+    ]
+
+
+def _graph_lines(facts: dict[str, Any]) -> list[str]:
+    plan, recall, found = facts["plan"], facts["recall"], facts["statistics"]
+    return [
+        f"{facts['documents']:,} documents, {facts['k']} neighbours each, {facts['edges']:,} edges ({facts['identity'][:12]})",
+        f"  encoder {plan['encoder']}, method {plan['method']}; recall@{recall['at']} {recall['value']:.4f} "
+        f"on {recall['sample']:,} documents against {recall['against']}",
+        f"  in-degree: median {found['in_degree'].get('50%', 0):g}, highest {found['in_degree'].get('100%', 0):g}, "
+        f"{found['never_a_neighbour']:,} documents are nobody's neighbour",
+    ]

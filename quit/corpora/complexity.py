@@ -1,0 +1,155 @@
+"""Reference-based retrieval complexity (Gabburo et al. 2024): is a question answered by one retrieved document, or at least by all
+of them together?
+
+One implementation for the difficulty of our own questions (:mod:`quit.construct.difficulty`) and for ``quit complexity run``. The two
+heads of the paper's relevance model are protocols: how likely a document holds a correct answer (s_i), and how relevant it is to each
+token of the question (Rel(d_i, t_j)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from quit.evaluate.normalize import normalize_answer
+from quit.models.protocols import Encoder
+
+
+@runtime_checkable
+class AnswerHead(Protocol):
+    """s_i: how likely each document holds a correct answer to a question, given its reference answers."""
+
+    identity: str
+
+    def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+        """Return one score a text, shape (len(texts),), float64 in [0, 1]. ``vectors``: the texts' unit vectors."""
+        ...
+
+
+@runtime_checkable
+class TokenHead(Protocol):
+    """Rel(d_i, t_j): the relevance of each document to each token of a question."""
+
+    identity: str
+
+    def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """Return shape (len(texts), tokens of the question), float64, not negative."""
+        ...
+
+
+class ContainedOrNear:
+    """1 for a text that contains an answer as a whole word sequence, else its nearness to one: cosine, linear from ``unrelated`` to ``telling``."""
+
+    def __init__(self, encoder: Encoder, unrelated: float, telling: float) -> None:
+        self._encoder = encoder
+        self._unrelated, self._telling = unrelated, telling
+        self.identity = f"contained-or-near/{unrelated:g}-{telling:g}+{encoder.identity}"
+
+    def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+        """Return s_i of each text; without answers all are 0."""
+        if not answers or not len(texts):
+            return np.zeros(len(texts))
+        near = (vectors @ self._encoder.encode(list(answers)).T).max(axis=1)
+        scores = np.clip((near - self._unrelated) / max(self._telling - self._unrelated, 1e-9), 0.0, 1.0)
+        return np.where(contains_answer(texts, answers), 1.0, scores)
+
+
+class LateInteraction:
+    """Rel(d, t): the largest cosine of token t with a token of d, 0 where that is negative."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self.identity = f"late-interaction+{encoder.identity}"
+
+    def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """Return shape (len(texts), tokens of the question); a text without tokens is relevant to none of them."""
+        asked, *passages = self._encoder.encode_tokens([question, *texts])
+        made = np.zeros((len(passages), len(asked)), dtype=np.float32)
+        for place, passage in enumerate(passages):
+            if len(passage) and len(asked):
+                made[place] = np.clip((asked @ passage.T).max(axis=1), 0.0, None)
+        return made
+
+
+def contains_answer(texts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
+    """Return whether each text contains an answer: normalised, on word boundaries. A blank answer is contained nowhere."""
+    keys = [f" {key} " for answer in answers if (key := normalize_answer(answer))]
+    said = [f" {normalize_answer(text)} " for text in texts]
+    return np.array([any(key in text for key in keys) for text in said], dtype=bool)
+
+
+def normalised_entropy(relevance: np.ndarray) -> np.ndarray:
+    """Return H_i of each document, shape (documents,), 0 to 1; ``relevance``: Rel(d_i, t_j), shape (documents, |Q|).
+
+    p_ij = Rel(d_i, t_j) / sum_j Rel(d_i, t_j); H_i = -sum_j p_ij ln p_ij / ln |Q|. The entropy is reconstructed from the paper's
+    prose; its printed formula is not legible. |Q| <= 1: H_i = 1. A document relevant to no token: H_i = 0.
+    """
+    documents, tokens = relevance.shape
+    if tokens <= 1:
+        return np.ones(documents)
+    made = np.zeros(documents)
+    for place, row in enumerate(relevance):
+        total = row.sum()
+        if total > 0:
+            share = row / total
+            share = share[share > 0]
+            made[place] = float(-(share * np.log(share)).sum() / np.log(tokens))
+    return made
+
+
+def completeness(relevance: np.ndarray) -> float:
+    """Return S_D, the mean of H_i over the documents; 0 without documents."""
+    return float(np.mean(normalised_entropy(relevance))) if len(relevance) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What retrieval brought for a question.
+
+    ``answerability``: max s_i. ``answer_share``: share of documents with s_i of T_ans and more. ``completeness``: S_D.
+    ``similarity``: mean cosine of question and documents. ``documents``: how many there are. Without documents all are 0.
+    """
+
+    answerability: float
+    answer_share: float
+    completeness: float
+    similarity: float
+    documents: int
+
+    def answerable(self, t_ans: float) -> bool:
+        """Whether some document holds the answer: some s_i >= T_ans."""
+        return self.documents > 0 and self.answerability >= t_ans
+
+    def complete(self, t_com: float) -> bool:
+        """Whether the documents speak of all that is asked: S_D >= T_com."""
+        return self.documents > 0 and self.completeness >= t_com
+
+    def complex(self, t_ans: float, t_com: float) -> bool:
+        """Whether the question is complex: neither answerable nor complete."""
+        return not self.answerable(t_ans) and not self.complete(t_com)
+
+
+def measure(
+    question: str,
+    answers: Sequence[str],
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    asked: np.ndarray,
+    answer_head: AnswerHead,
+    token_head: TokenHead,
+    t_ans: float,
+) -> Retrieved:
+    """Return what the retrieved ``texts`` are worth. ``vectors``: their unit vectors; ``asked``: the question's."""
+    if not len(texts):
+        return Retrieved(0.0, 0.0, 0.0, 0.0, 0)
+    scores = answer_head.scores(question, answers, texts, vectors)
+    return Retrieved(
+        float(scores.max()),
+        float((scores >= t_ans).mean()),
+        completeness(token_head.relevance(question, texts)),
+        float((vectors @ asked).mean()),
+        len(texts),
+    )

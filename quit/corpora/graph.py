@@ -1,0 +1,295 @@
+"""Neighbourhood graphs: each document's k nearest others, in the format that PyTerrier's adaptive package loads.
+
+::
+
+    G/edges.u32.np, weights.f16.np   raw little-endian, documents x k, nearest first; a short row ends with its own number, weight 0
+    G/docnos.npids                   document ids, by the package npids
+    G/edges.parquet                  the same edges as rows, without padding
+    G/graph.json                     corpus, encoder, method, recall, degrees, similarities
+    G/pt_meta.json                   written last: what lacks it is no graph
+    G/vectors/                       kept, so that a larger corpus costs only its new documents
+    G/partial/                       an unfinished search
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import npids
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+
+from quit.corpora.built import BuiltCorpus
+from quit.corpora.neighbours import Neighbours, make_neighbours
+from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.files import replacing, write_json, writing
+from quit.ids import content_hash, draw
+from quit.settings import FirstStages, Graph
+from schemas.corpora import EDGES
+
+VERSION = 1
+EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"
+META, FACTS, PARTIAL = "pt_meta.json", "graph.json", "partial"
+HIGHEST_HALF = 65504.0
+"""The largest float16: BM25's weights are cut there."""
+ROWS_A_GROUP = 16_384
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class NeighbourhoodGraph:
+    """A graph on disk, memory-mapped. Implements :class:`quit.corpora.protocols.NeighbourGraph`.
+
+    ``edges``: uint32, ``weights``: float16, shapes (documents, k). ``facts``: ``graph.json``.
+    """
+
+    path: Path
+    facts: dict[str, Any]
+    edges: np.ndarray
+    weights: np.ndarray
+
+    @classmethod
+    def open(cls, path: str | Path, corpus: BuiltCorpus | None = None) -> NeighbourhoodGraph:
+        """Return the graph in a folder; with ``corpus``, one that was made of it.
+
+        Raises :class:`InputError` where there is none, an unfinished one, or one of another corpus;
+        :class:`WorkspaceError` for a newer layout.
+        """
+        path = Path(path)
+        facts, meta = _read(path / FACTS), _read(path / META)
+        if facts is None or meta is None:
+            unfinished = (
+                " (an unfinished build lies there: run it again)" if path.is_dir() and any(path.iterdir()) else ""
+            )
+            raise InputError(f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus C --out {path}")
+        if facts["version"] > VERSION:
+            raise WorkspaceError(f"The graph {path} was made by a newer program (version {facts['version']}).")
+        if corpus is not None and facts["corpus"] != corpus.identity:
+            raise InputError(
+                f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents then, "
+                f"{len(corpus):,} now): its rows mean other documents. Run quit graph build again; known documents are not "
+                "encoded twice."
+            )
+        shape = (meta["doc_count"], meta["k"])
+        try:
+            edges = np.memmap(path / EDGES_FILE, dtype="<u4", mode="r", shape=shape)
+            weights = np.memmap(path / WEIGHTS_FILE, dtype="<f2", mode="r", shape=shape)
+        except (OSError, ValueError) as error:
+            raise InputError(f"The graph {path} is damaged: {error}. Remove the folder and build it again.") from None
+        return cls(path, facts, edges, weights)
+
+    @property
+    def identity(self) -> str:
+        """Changes with the corpus, the encoder, k and how it was searched."""
+        return self.facts["identity"]
+
+    @property
+    def k(self) -> int:
+        """Neighbours stored for each document."""
+        return int(self.edges.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def neighbours(self, row: int, k: int) -> np.ndarray:
+        """Return the rows of at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are stored."""
+        return self._first(row, k)[0]
+
+    def similarities(self, row: int, k: int) -> np.ndarray:
+        """Return the weights of :meth:`neighbours`, float32."""
+        return self._first(row, k)[1]
+
+    def _first(self, row: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        if not 0 <= k <= self.k:
+            raise SettingsError(f"The graph {self.path} stores {self.k} neighbours a document, not {k}.")
+        found = np.asarray(self.edges[row, :k], dtype=np.int64)
+        real = found != row
+        return found[real], np.asarray(self.weights[row, :k], dtype=np.float32)[real]
+
+
+def build_graph(
+    corpus: BuiltCorpus,
+    encoder: str,
+    k: int,
+    out: Path,
+    settings: Graph,
+    stages: FirstStages,
+    progress: Progress | None = None,
+) -> tuple[NeighbourhoodGraph, bool]:
+    """Build the graph of a corpus in the folder ``out``; return it, and whether anything had to be done.
+
+    ``encoder``: as :mod:`quit.corpora.encoders` names them, or ``bm25``. A killed build goes on at its last step of vectors
+    or of neighbours. Raises :class:`SettingsError` for a ``k`` that the corpus cannot fill, ``cross_question_only``
+    without a release, or a folder that holds something else; :class:`InputError` when the encoder returns NaN;
+    :class:`WorkspaceError` when the disk refuses or another build is at work there.
+    """
+    say = progress or (lambda _: None)
+    if not 1 <= k < len(corpus):
+        raise SettingsError(
+            f"k is {k}, but the corpus {corpus.path} has {len(corpus):,} documents: k must be 1 to {len(corpus) - 1:,}."
+        )
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not _ours(out))):
+        raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(out / ".lock", timeout=0):
+                made = make_neighbours(corpus, encoder, k, out, settings, stages)
+                plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **made.facts}
+                known = _read(out / FACTS)
+                if known and known["plan"] == plan and _read(out / META):
+                    return NeighbourhoodGraph.open(out, corpus), False
+                made.prepare(say)
+                _search(made, corpus, k, out, settings, plan, say)
+                _finish(made, corpus, k, out, settings, plan)
+        except Timeout:
+            raise WorkspaceError(f"Another build is at work in {out}. Wait for it, or choose another --out.") from None
+    return NeighbourhoodGraph.open(out, corpus), True
+
+
+def _ours(out: Path) -> bool:
+    return any((out / name).exists() for name in (FACTS, PARTIAL, "vectors", "tokens", "index", ".lock"))
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _search(
+    made: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any], say: Progress
+) -> None:
+    """Write edges and weights to ``partial``, row after row; go on where an earlier run of the same plan stopped."""
+    partial = out / PARTIAL
+    state = _read(partial / "progress.json") or {}
+    done = state["rows"] if state.get("plan") == plan else 0
+    if not done:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        (partial / EDGES_FILE).touch()
+        (partial / WEIGHTS_FILE).touch()
+    elif done < len(corpus):
+        say(f"neighbours: going on after {done:,} documents")
+    with (partial / EDGES_FILE).open("r+b") as edges, (partial / WEIGHTS_FILE).open("r+b") as weights:
+        for file, size in ((edges, 4), (weights, 2)):
+            file.truncate(done * k * size)
+            file.seek(done * k * size)
+        for start in range(done, len(corpus), settings.checkpoint):
+            stop = min(start + settings.checkpoint, len(corpus))
+            found, similarity = made.rows(start, stop)
+            own = np.arange(start, stop, dtype=np.int64)[:, None]
+            edges.write(np.where(found < 0, own, found).astype("<u4").tobytes())
+            weights.write(np.clip(similarity, -HIGHEST_HALF, HIGHEST_HALF).astype("<f2").tobytes())
+            for file in (edges, weights):
+                file.flush()
+                os.fsync(file.fileno())
+            write_json(partial / "progress.json", {"plan": plan, "rows": stop})
+            say(f"neighbours: {stop:,} of {len(corpus):,} documents")
+
+
+def _finish(made: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any]) -> None:
+    partial = out / PARTIAL
+    shape = (len(corpus), k)
+    edges = np.memmap(partial / EDGES_FILE, dtype="<u4", mode="r", shape=shape)
+    weights = np.memmap(partial / WEIGHTS_FILE, dtype="<f2", mode="r", shape=shape)
+    # The sample is drawn by a keyed hash of the ids: the same documents whatever their order.
+    ids = corpus.all_ids()
+    size = min(made.most_sampled or settings.recall_sample, settings.recall_sample, len(corpus))
+    sample = np.sort(np.argsort([draw(one, settings.seed) for one in ids], kind="stable")[:size])
+    given = np.array(edges[sample], dtype=np.int64)
+    recall = made.recall(sample, np.where(given == sample[:, None], -1, given))
+    (out / META).unlink(missing_ok=True)
+    lookup = partial / IDS_FILE
+    lookup.unlink(missing_ok=True)
+    npids.Lookup.build(ids, lookup, return_self=False)
+    _write_parquet(partial / "edges.parquet", ids, edges, weights)
+    facts = {
+        "version": VERSION,
+        "identity": content_hash("graph", plan),
+        "corpus": corpus.identity,
+        "documents": len(corpus),
+        "k": k,
+        "edges": int((edges != np.arange(len(corpus), dtype=np.uint32)[:, None]).sum()),
+        "recall": {"at": k, "value": recall, "sample": size, "against": made.truth},
+        "statistics": statistics(edges, weights),
+        "plan": plan,
+    }
+    del edges, weights
+    for name in (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet"):
+        with (partial / name).open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(partial / name, out / name)
+    write_json(out / FACTS, facts)
+    meta = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive"}
+    write_json(out / META, {**meta, "doc_count": len(corpus), "k": k})
+    shutil.rmtree(partial)
+
+
+def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+    """Return how often documents are neighbours (in-degree) and how near neighbours are, as quantiles.
+
+    ``edges``: uint32, ``weights``: float16, shapes (n, k), padding as on disk.
+    """
+    n, k = edges.shape
+    indegree = np.zeros(n, dtype=np.int64)
+    real_rows = 0
+    sampled: list[np.ndarray] = []
+    for start in range(0, n, ROWS_A_GROUP):
+        block = np.asarray(edges[start : start + ROWS_A_GROUP])
+        real = block != np.arange(start, start + len(block), dtype=np.uint32)[:, None]
+        indegree += np.bincount(block[real], minlength=n)
+        real_rows += int(real.all(axis=1).sum())
+        sampled.append(
+            np.where(real[:, [0, -1]], np.asarray(weights[start : start + ROWS_A_GROUP])[:, [0, -1]], np.nan)
+        )
+    ends = np.concatenate(sampled).astype(np.float64)
+    at = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0]
+    names = [f"{int(share * 100)}%" for share in at]
+
+    def quantiles(values: np.ndarray) -> dict[str, float]:
+        values = values[~np.isnan(values)]
+        return (
+            {name: round(float(v), 4) for name, v in zip(names, np.quantile(values, at), strict=True)}
+            if len(values)
+            else {}
+        )
+
+    return {
+        "in_degree": quantiles(indegree.astype(np.float64)),
+        "never_a_neighbour": int((indegree == 0).sum()),
+        "rows_with_k_neighbours": real_rows,
+        "similarity_of_first": quantiles(ends[:, 0]),
+        f"similarity_of_{k}th": quantiles(ends[:, 1]),
+    }
+
+
+def _write_parquet(target: Path, ids: list[str], edges: np.ndarray, weights: np.ndarray) -> None:
+    names = pa.array(ids, pa.string())
+    k = edges.shape[1]
+    schema = EDGES.schema
+    with replacing(target) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        step = max(1, ROWS_A_GROUP * 10 // k)
+        for start in range(0, len(edges), step):
+            block = np.asarray(edges[start : start + step]).astype(np.int64)
+            own = np.repeat(np.arange(start, start + len(block)), k)
+            real = np.flatnonzero(block.ravel() != own)
+            rank = np.tile(np.arange(1, k + 1, dtype=np.int16), len(block))[real]
+            weight = np.asarray(weights[start : start + step], dtype=np.float32).ravel()[real]
+            columns = [
+                names.take(pa.array(own[real])),
+                names.take(pa.array(block.ravel()[real])),
+                pa.array(rank),
+                pa.array(weight),
+            ]
+            made = pa.table(columns, schema=schema)
+            writer.write_table(made, row_group_size=len(made) or 1)

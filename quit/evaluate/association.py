@@ -1,0 +1,123 @@
+"""How well a score or a decision goes with a known label: ordered labels, two classes, or classes without order.
+
+Every statistic comes with a permutation test: how often shuffled labels go with the values at least as well (Monte Carlo, with the
+observed order counted among them, so that no p is 0). Nothing here is defined where the values or the labels do not vary: None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+Statistic = Callable[[np.ndarray, np.ndarray], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Association:
+    """A statistic with its 95% bootstrap interval and its permutation p (two-sided for signed statistics); None: not defined."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    items: int
+
+
+def associate(
+    values: Sequence[float] | np.ndarray,
+    labels: Sequence | np.ndarray,
+    statistic: Statistic,
+    *,
+    seed: int,
+    resamples: int = 1000,
+    groups: Sequence | np.ndarray | None = None,
+) -> Association:
+    """Return a statistic of paired values and labels with its uncertainty.
+
+    ``groups``: items of one group are drawn together by the bootstrap (a question and its sub-questions). Raises ``ValueError`` when
+    lengths differ.
+    """
+    x, y = np.asarray(values), np.asarray(labels)
+    if len(x) != len(y) or (groups is not None and len(groups) != len(x)):
+        raise ValueError(f"{len(x)} values against {len(y)} labels")
+    observed = statistic(x, y) if len(x) else None
+    if observed is None:
+        return Association(None, None, None, None, len(x))
+    rng = np.random.default_rng(seed)
+    _, codes = np.unique(np.arange(len(x)) if groups is None else np.asarray(groups), return_inverse=True)
+    members = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+    drawn, as_extreme = [], 1
+    for _ in range(resamples):
+        chosen = np.concatenate([members[code] for code in rng.integers(0, len(members), len(members))])
+        value = statistic(x[chosen], y[chosen])
+        if value is not None:
+            drawn.append(value)
+        shuffled = statistic(x, y[rng.permutation(len(y))])
+        as_extreme += shuffled is not None and abs(shuffled) >= abs(observed) - 1e-12
+    low, high = np.quantile(drawn, (0.025, 0.975)) if drawn else (None, None)
+    return Association(
+        float(observed),
+        None if low is None else float(low),
+        None if high is None else float(high),
+        as_extreme / (resamples + 1),
+        len(x),
+    )
+
+
+def kendall_tau_b(values: np.ndarray, labels: np.ndarray) -> float | None:
+    """Return Kendall's tau-b of two orders, ties allowed, -1 to 1."""
+    x = np.sign(np.subtract.outer(values, values)).astype(np.float32)
+    y = np.sign(np.subtract.outer(labels, labels)).astype(np.float32)
+    size = float(np.sqrt(np.square(x).sum(dtype=np.float64) * np.square(y).sum(dtype=np.float64)))
+    return float((x * y).sum(dtype=np.float64) / size) if size else None
+
+
+def auc_minus_half(values: np.ndarray, labels: np.ndarray) -> float | None:
+    """Return the probability that a positive has a higher value than a negative, ties half, minus 1/2: -0.5 to 0.5."""
+    positive = labels.astype(bool)
+    count, others = int(positive.sum()), int((~positive).sum())
+    if not count or not others:
+        return None
+    _, inverse, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(sizes) - (sizes - 1) / 2
+    return float((middle[inverse][positive].sum() - count * (count + 1) / 2) / (count * others) - 0.5)
+
+
+def matthews(predicted: np.ndarray, labels: np.ndarray) -> float | None:
+    """Return Matthews' correlation of two decisions, -1 to 1."""
+    a, b = predicted.astype(bool), labels.astype(bool)
+    tp, tn = float((a & b).sum()), float((~a & ~b).sum())
+    fp, fn = float((a & ~b).sum()), float((~a & b).sum())
+    size = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    return float((tp * tn - fp * fn) / size) if size else None
+
+
+def cramers_v(values: np.ndarray, labels: np.ndarray) -> float | None:
+    """Return Cramér's V of two classifications, corrected for chance (Bergsma 2013), 0 to 1."""
+    (rows, row), (columns, column) = (np.unique(each, return_inverse=True) for each in (values, labels))
+    if len(rows) < 2 or len(columns) < 2:
+        return None
+    table = np.zeros((len(rows), len(columns)))
+    np.add.at(table, (row, column), 1)
+    n = table.sum()
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
+    phi = max(0.0, float(((table - expected) ** 2 / expected).sum() / n) - np.prod(np.array(table.shape) - 1) / (n - 1))
+    corrected = [size - (size - 1) ** 2 / (n - 1) for size in table.shape]
+    least = min(corrected) - 1
+    return float(np.sqrt(phi / least)) if least > 0 else None
+
+
+def epsilon_squared(values: np.ndarray, labels: np.ndarray) -> float | None:
+    """Return the effect size of Kruskal and Wallis' H, H / (n - 1), 0 to 1: how much of the ranks' variance the classes explain."""
+    kinds, code = np.unique(labels, return_inverse=True)
+    if len(kinds) < 2:
+        return None
+    _, inverse, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(sizes) - (sizes - 1) / 2)[inverse]
+    total = ((ranks - ranks.mean()) ** 2).sum()
+    if not total:
+        return None
+    between = sum((code == kind).sum() * (ranks[code == kind].mean() - ranks.mean()) ** 2 for kind in range(len(kinds)))
+    return float(between / total)

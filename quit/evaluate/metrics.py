@@ -1,0 +1,170 @@
+"""The one set of metrics: of rankings (Hit, Recall, MRR, nDCG) and of answers (EM, F1, cover-EM).
+
+Rankings are sequences of relevance labels in rank order, so a metric never sees an id. Gain is 2^label - 1, discount is
+log2(rank + 1). **Questions without a relevant passage** are treated alike by every metric, by one of two policies: ``zero``
+(they count, with the value 0) or ``skip`` (they are left out of every mean). ``zero`` is the default: it keeps one denominator for all
+metrics, systems and corpora, also where only retrieved passages have labels and "no relevant passage" is the system's own doing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.evaluate.normalize import normalize_answer
+
+POLICIES = ("zero", "skip")
+RANKING = ("Hit", "Recall", "MRR", "nDCG")
+READING = ("EM", "F1", "cover-EM")
+_MEASURE = re.compile(r"(?P<name>[A-Za-z]+)(\(rel=(?P<least>\d+)\))?@(?P<depth>\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A ranking metric at a depth. ``least``: the lowest label that counts as relevant (nDCG uses every label's gain).
+
+    >>> str(Measure.parse("Hit(rel=2)@10")), Measure.parse("nDCG@10").least
+    ('Hit(rel=2)@10', 1)
+    """
+
+    name: str
+    depth: int
+    least: int = 1
+
+    @classmethod
+    def parse(cls, text: str) -> Measure:
+        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``Hit(rel=2)@1``. Raises ``SettingsError`` for other texts."""
+        found = _MEASURE.fullmatch(text.strip())
+        name = found["name"] if found else text.partition("@")[0]
+        if found is None or name not in RANKING or not int(found["depth"]) or found["least"] == "0":
+            raise SettingsError(
+                f"{text!r} is no ranking metric. Write NAME@DEPTH or NAME(rel=LABEL)@DEPTH, such as nDCG@10."
+                f"{did_you_mean(name, RANKING)}"
+            )
+        return cls(name, int(found["depth"]), int(found["least"] or 1))
+
+    def __str__(self) -> str:
+        return f"{self.name}{f'(rel={self.least})' if self.least != 1 else ''}@{self.depth}"
+
+    @property
+    def needs_all(self) -> bool:
+        """Whether the labels of passages that were not retrieved matter."""
+        return self.name in ("Recall", "nDCG")
+
+    def value(self, ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray) -> float:
+        """Return the metric of one question, 0 to 1. ``ranked``: labels in rank order; ``judged``: those of all judged passages."""
+        if self.name == "Hit":
+            return hit(ranked, self.depth, self.least)
+        if self.name == "MRR":
+            return reciprocal_rank(ranked, self.depth, self.least)
+        if self.name == "Recall":
+            return recall(ranked, judged, self.depth, self.least)
+        return ndcg(ranked, judged, self.depth)
+
+
+def hit(ranked: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:
+    """Return 1 if one of the first ``depth`` labels is relevant, else 0 (also for an empty ranking)."""
+    return float(bool((np.asarray(ranked)[:depth] >= least).any()))
+
+
+def reciprocal_rank(ranked: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:
+    """Return 1 / rank of the first relevant passage among the first ``depth``, 0 where there is none."""
+    found = np.flatnonzero(np.asarray(ranked)[:depth] >= least)
+    return 1.0 / (int(found[0]) + 1) if len(found) else 0.0
+
+
+def recall(ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:
+    """Return the share of the relevant passages that are among the first ``depth``; 0 where there is none."""
+    relevant = int((np.asarray(judged) >= least).sum())
+    return float((np.asarray(ranked)[:depth] >= least).sum()) / relevant if relevant else 0.0
+
+
+def ndcg(ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray, depth: int) -> float:
+    """Return DCG over the ideal DCG of the same depth, gain 2^label - 1; 0 where no passage has a gain."""
+    ideal = dcg(np.sort(np.asarray(judged))[::-1], depth)
+    return dcg(ranked, depth) / ideal if ideal else 0.0
+
+
+def dcg(ranked: Sequence[int] | np.ndarray, depth: int) -> float:
+    """Return the sum over ranks r of (2^label - 1) / log2(r + 1)."""
+    labels = np.asarray(ranked, dtype=np.float64)[:depth]
+    return math.fsum((np.exp2(labels) - 1.0) / np.log2(np.arange(2, len(labels) + 2)))
+
+
+def run_values(
+    run: Mapping[str, Sequence[str]], qrels: Mapping[str, Mapping[str, int]], measure: Measure
+) -> dict[str, float | None]:
+    """Return question -> value for every question of ``qrels``: None where no passage is relevant, 0 where nothing was retrieved.
+
+    ``run``: question -> passage ids, best first; an id without a label has label 0. Raises ``InputError`` for a passage twice in
+    one ranking.
+    """
+    made: dict[str, float | None] = {}
+    for question, labels in qrels.items():
+        ranking = run.get(question, ())
+        if len(set(ranking)) < len(ranking):
+            raise InputError(f"The ranking of question {question!r} names a passage twice.")
+        judged = list(labels.values())
+        if max(judged, default=0) < measure.least:
+            made[question] = None
+        else:
+            made[question] = measure.value([labels.get(one, 0) for one in ranking], judged)
+    return made
+
+
+def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> float:
+    """Return the mean under a policy; None (or NaN) is a question without a relevant passage. No question left: 0.
+
+    Raises ``SettingsError`` for an unknown policy.
+    """
+    return float(np.mean(kept)) if len(kept := under(values, policy)) else 0.0
+
+
+def under(values: Sequence[float | None] | np.ndarray, policy: str) -> np.ndarray:
+    """Return what a policy counts: float64, questions without a relevant passage as 0 (``zero``) or left out (``skip``)."""
+    if policy not in POLICIES:
+        raise SettingsError(f"There is no policy {policy!r}.{did_you_mean(policy, POLICIES)}")
+    array = np.asarray(values, dtype=np.float64)
+    return np.nan_to_num(array, nan=0.0) if policy == "zero" else array[~np.isnan(array)]
+
+
+def exact_match(prediction: str, golds: Sequence[str]) -> float:
+    """Return 1 if the normalised prediction equals a normalised gold answer, else 0; a blank one equals nothing."""
+    key = normalize_answer(prediction)
+    return float(bool(key) and any(key == normalize_answer(gold) for gold in golds))
+
+
+def f1(prediction: str, golds: Sequence[str]) -> float:
+    """Return the highest F1 of normalised tokens over the gold answers (SQuAD); 0 where either side is blank."""
+    said = normalize_answer(prediction).split()
+    best = 0.0
+    for gold in golds:
+        wanted = normalize_answer(gold).split()
+        common = sum((Counter(said) & Counter(wanted)).values())
+        if common:
+            best = max(best, 2.0 * common / (len(said) + len(wanted)))
+    return best
+
+
+def cover_em(prediction: str, golds: Sequence[str]) -> float:
+    """Return 1 if the tokens of a normalised gold answer stand one after the other in the normalised prediction, else 0.
+
+    >>> cover_em("It is Lima, I think", ["Lima"]), cover_em("Limassol", ["Lima"])
+    (1.0, 0.0)
+    """
+    said = f" {normalize_answer(prediction)} "
+    return float(any(f" {key} " in said for gold in golds if (key := normalize_answer(gold))))
+
+
+def answer_value(name: str, prediction: str, golds: Sequence[str]) -> float:
+    """Return EM, F1 or cover-EM of one prediction, 0 to 1. Raises ``SettingsError`` for another name."""
+    measures = {"EM": exact_match, "F1": f1, "cover-EM": cover_em}
+    if name not in measures:
+        raise SettingsError(f"{name!r} is no reading metric.{did_you_mean(name, READING)}")
+    return measures[name](prediction, golds)

@@ -1,0 +1,92 @@
+"""Settings of query decomposition as a bandit, and of reports from the documents that a policy picked."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from quit.settings.section import Section
+
+
+class Bandits(Section):
+    """Query decomposition as a bandit (Petcu et al.; `quit bandits`). Defaults are the paper's numbers where it gives one."""
+
+    documents: int = Field(10, ge=1, description="N: documents that are retrieved for each sub-query.")
+    arms: int = Field(16, ge=1, description="K: sub-queries of a request, where they are made and not given.")
+    runs: int = Field(1000, ge=1, description="Runs a request and policy.")
+    budgets: tuple[float, ...] = Field(
+        tuple(round(0.1 * tenth, 1) for tenth in range(1, 11)),
+        description="b: shares of all documents of a request that may be observed; rounded down to whole documents.",
+    )
+    seed: int = Field(0, ge=0, description="Seed of all runs; each request and policy draws from a stream of its own.")
+    top_k: tuple[int, ...] = Field((3, 4, 5), description="k of the top-k policies, one policy each.")
+    full_k: int = Field(5, ge=1, description="k of the full policy (equation 1).")
+    ucb_c: float = Field(0.1, ge=0, description="c of the UCB term; the paper lets it go to 0.")
+    concave_a: float = Field(5.0, ge=0, description="a of the concave diversity reward.")
+    concave_b: float = Field(15.0, ge=0, description="b of the concave diversity reward.")
+    prior_alpha: float = Field(1.0, ge=1, description="alpha of every arm's Beta prior (algorithm 1).")
+    prior_beta: float = Field(1.0, ge=1, description="beta of every arm's Beta prior (algorithm 1).")
+    prior_mean: float = Field(0.0, description="mu_0 of every arm's Gaussian prior (algorithm 2).")
+    prior_variance: float = Field(1.0, gt=0, description="sigma_0^2 of every arm's Gaussian prior (algorithm 2).")
+    expand_after: int = Field(4, ge=1, description="n: pulls from which an arm may be expanded (3.5).")
+    expand_above: float = Field(
+        0.77, ge=0, le=1, description="tau: an arm is expanded when its mean is above this (3.5)."
+    )
+    inheritance: float = Field(
+        0.91, gt=0, le=1, description="lambda: a child starts at Beta(lambda alpha, lambda beta)."
+    )
+    relevant_from: float = Field(
+        0.5, ge=0, le=1, description="Observed relevance from which a document counts as relevant."
+    )
+    alpha: float = Field(0.5, ge=0, lt=1, description="alpha of alpha-nDCG: what a nugget loses each time it is seen.")
+    cutoffs: tuple[int, ...] = Field((5, 10, 20), description="Documents after which alpha-nDCG is taken (table 3).")
+    least_relevant: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Requests with a smaller share of relevant documents among those retrieved are left out (the paper: 0.1 on "
+        "ResearchyQuestions).",
+    )
+    quantiles: Literal[256, 1024, 4096, 16384] = Field(
+        4096, description="A belief is drawn from as one of this many equally probable quantiles."
+    )
+    language_model: str | None = Field(
+        None,
+        description="Reader or judge of the profile that decomposes requests, judges documents and writes reports.",
+    )
+    definitional_prompt: str = Field("decompose_definitional", description="Prompt of figure 6, or a .txt file.")
+    specialised_prompt: str = Field("decompose_specialised", description="Prompt of figure 7, or a .txt file.")
+    relevance_prompt: str = Field("document_relevance", description="Prompt of the judge of documents, or a .txt file.")
+    date: str = Field("not stated", description="The current date, as the decomposition prompts are told.")
+    context_documents: int = Field(
+        5, ge=0, description="Documents of the request's own ranking that the specialised prompt sees."
+    )
+    query_tokens: int = Field(32, ge=1, description="Reply tokens allowed a sub-query.")
+    attempts: int = Field(3, ge=1, description="How often a reply that cannot be read is asked for again.")
+
+    @field_validator("budgets")
+    @classmethod
+    def _shares(cls, budgets: tuple[float, ...]) -> tuple[float, ...]:
+        if not budgets or any(not 0 < share <= 1 for share in budgets):
+            raise ValueError("budgets are shares above 0 and up to 1")
+        return tuple(sorted(set(budgets)))
+
+    @field_validator("top_k", "cutoffs")
+    @classmethod
+    def _positive(cls, values: tuple[int, ...]) -> tuple[int, ...]:
+        if any(value < 1 for value in values):
+            raise ValueError("must be 1 or more")
+        return tuple(dict.fromkeys(values))
+
+
+class Reports(Section):
+    """Cited answers from selected documents and their scores (bandit paper, 5.2; `quit bandits report`)."""
+
+    prompt: str = Field("report", description="Prompt of the writer, or a .txt file.")
+    support_prompt: str = Field("report_support", description="Prompt of the judge of citations, or a .txt file.")
+    nugget_prompt: str = Field("report_nugget", description="Prompt of the judge of nuggets, or a .txt file.")
+    max_new_tokens: int = Field(512, ge=1, description="Longest report, in tokens.")
+    verdict_tokens: int = Field(8, ge=1, description="Longest verdict, in tokens.")
+    attempts: int = Field(3, ge=1, description="How often a verdict is asked for until it reads as Yes or No.")
+    document_words: int = Field(200, ge=1, description="Words of a document that writer and judge see.")

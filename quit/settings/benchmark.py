@@ -1,0 +1,84 @@
+"""Settings of the inferential QA benchmark."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from quit.settings.section import Section
+
+Measures = tuple[str, ...]
+
+
+class FineTune(Section):
+    """Fine-tuning of retrievers and rerankers (`quit benchmark finetune`, section 5.2 and appendix A.2, A.3)."""
+
+    epochs: float = Field(1.0, gt=0, description="Passes over the examples.")
+    max_steps: int = Field(0, ge=0, description="Most optimiser steps; 0 for no limit.")
+    batch: int = Field(16, ge=2, description="Examples a step.")
+    learning_rate: float = Field(2e-5, gt=0, description="Highest learning rate.")
+    warmup_share: float = Field(0.1, ge=0, le=1, description="Share of the steps in which it rises.")
+    max_length: int = Field(256, ge=8, description="Longest text (cross-encoder: pair), in tokens; the model keeps it.")
+    negative_kind: Literal["other", "partial", "hard"] = Field(
+        "other", description="Kind of negatives, as in `quit export`; `other` is the paper's."
+    )
+    seed: int = Field(0, ge=0, description="Seed of initialisation and of the order of examples.")
+
+
+class Benchmark(Section):
+    """The inferential QA benchmark (sections 4 and 5)."""
+
+    depth: int = Field(100, ge=1, le=10_000, description="Passages a retriever returns.")
+    rerank_depth: int = Field(100, ge=1, description="Of these, passages a reranker scores; the rest stay behind them.")
+    k: tuple[int, ...] = Field((1, 3, 5), min_length=1, description="Passages from which a reader's context is made.")
+    strategies: tuple[Literal["norm", "freq"], ...] = Field(
+        ("norm", "freq"), min_length=1, description="Union_norm and Union_freq (section 5.4)."
+    )
+    alpha: float = Field(0.6, ge=0, description="Union_freq: weight of 1 / rank of the passage.")
+    beta: float = Field(0.4, ge=0, description="Union_freq: weight of 1 / position of the sentence.")
+    freq_sentences: int = Field(
+        0,
+        ge=0,
+        description="Union_freq: sentences that are kept, best first; 0 keeps all. (The paper keeps `the top-k`, without a number.)",
+    )
+    metrics: Measures = Field(
+        (
+            "Hit@1", "Hit@5", "Hit@10", "Hit@50", "Hit@100", "Recall@5", "Recall@10", "Recall@50", "MRR@100",
+            "nDCG@1", "nDCG@5", "nDCG@10", "nDCG@20", "nDCG@50", "nDCG@100",
+            "Hit(rel=2)@1", "Hit(rel=2)@10", "Hit(rel=2)@50", "Hit(rel=2)@100", "MRR(rel=2)@100",
+        ),
+        min_length=1,
+        description="Ranking metrics; `rel`: the lowest relevant label (1; tables 2 and 3 take 2).",
+    )  # fmt: skip
+    compare: Measures = Field(
+        ("Hit@1", "nDCG@10", "EM"), description="Metrics on which every two systems are compared."
+    )
+    without_relevant: Literal["zero", "skip"] = Field(
+        "zero",
+        description="Questions without a relevant passage, in every metric: count as 0, or are left out.",
+    )
+    resamples: int = Field(10_000, ge=100, description="Resamples of intervals and of randomisation tests.")
+    level: float = Field(0.95, gt=0, lt=1, description="Level of the intervals.")
+    seed: int = Field(0, ge=0, description="Seed of the resamples.")
+    k1: float = Field(0.9, ge=0, description="BM25 (Pyserini's value).")
+    b: float = Field(0.4, ge=0, le=1, description="BM25 (Pyserini's value).")
+    granularity: Literal["permutation", "subset"] = Field(
+        "permutation",
+        description="What dense retrievers encode: every passage (2.4 million at the paper's size), or each subset once, in rank "
+        "order, for all its permutations (229,431).",
+    )
+    batch: int = Field(32, ge=1, description="Texts or pairs that a neural model takes at a time.")
+    chunk: int = Field(8192, ge=1, description="Vectors in memory, and in a file of the cache, at a time.")
+    max_length: int = Field(512, ge=8, description="Longest (question, passage) pair of a reranker, in tokens.")
+    device: str = Field("cpu", description="Where neural retrievers and rerankers run: cpu, cuda.")
+    query_prompts: dict[str, str] = Field(
+        default_factory=dict,
+        description="Model -> what its queries begin with, where the model itself does not say (BGE's instruction).",
+    )
+    window: int = Field(20, ge=2, description="Listwise reranking: passages a prompt (RankGPT).")
+    stride: int = Field(10, ge=1, description="Listwise reranking: how far the window moves.")
+    rank_tokens: int = Field(160, ge=1, description="Listwise reranking: longest reply, in tokens.")
+    rank_prompt: str = Field("rank", description="Listwise reranking: its prompt, or a .txt file.")
+    part: int = Field(64, ge=1, description="Questions after which work is on disk.")
+    finetune: FineTune = FineTune()

@@ -1,0 +1,185 @@
+"""Requests from a collection: which sub-queries a question has, what they retrieve, what of it is relevant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from quit.corpora.complexity import AnswerHead
+from quit.corpora.protocols import FirstStage, Ranking
+from quit.errors import InputError
+from quit.evaluate.normalize import normalize_question
+from quit.settings.bandits import Bandits
+from quit.systems.bandits.decompose import Ask, LLMDecomposition
+from quit.systems.bandits.request import Request
+from quit.systems.bandits.rewards import normalised
+from quit.systems.collection import Collection, Question
+
+Kind = Literal["sub-questions", "two-level", "written"]
+Vectors = Callable[[Sequence[int]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """A question's sub-queries, and which of them each refines (-1: none)."""
+
+    question: Question
+    arms: tuple[str, ...]
+    parents: tuple[int, ...]
+
+
+def sub_questions(questions: Sequence[Question]) -> list[Decomposed]:
+    """Return questions with the source's own decomposition as arms; those without one are left out.
+
+    Raises :class:`InputError` where no question has one.
+    """
+    made = [
+        Decomposed(question, tuple(step.text for step in question.steps), (-1,) * len(question.steps))
+        for question in questions
+        if question.steps
+    ]
+    if not made:
+        raise InputError(
+            "No question of this corpus has sub-questions. Build it from MuSiQue or 2WikiMultihopQA, or let a language model "
+            "write them: --arms written."
+        )
+    return made
+
+
+def two_level(
+    decomposed: Sequence[Decomposed], collection: Collection, first_stage: FirstStage, settings: Bandits
+) -> list[Decomposed]:
+    """Return arms refined to K: each sub-question, and below it the sub-question with the title of a document that it retrieves.
+
+    No label is looked at: the titles are those of its own ranking, best first, each once, dealt to the sub-questions in turn until
+    there are K arms or no titles. A title that the sub-question already says, or that is blank, refines nothing.
+    """
+    rankings = iter(first_stage.search([arm for one in decomposed for arm in one.arms], settings.documents))
+    made = []
+    for one in decomposed:
+        own = [_titles(arm, next(rankings), collection) for arm in one.arms]
+        arms, parents = list(one.arms), list(one.parents)
+        for place in range(max((len(titles) for titles in own), default=0)):
+            for parent, titles in enumerate(own):
+                if place < len(titles) and len(arms) < settings.arms:
+                    arms.append(f"{one.arms[parent]} {titles[place]}")
+                    parents.append(parent)
+        made.append(Decomposed(one.question, tuple(arms), tuple(parents)))
+    return made
+
+
+def _titles(arm: str, ranking: Ranking, collection: Collection) -> list[str]:
+    said = f" {normalize_question(arm)} "
+    titles = {normalize_question(title): title for title in reversed(collection.titles(ranking.rows.tolist()))}
+    return [title for key, title in reversed(titles.items()) if key and f" {key} " not in said]
+
+
+def written(
+    questions: Sequence[Question],
+    collection: Collection,
+    first_stage: FirstStage,
+    decomposition: LLMDecomposition,
+    settings: Bandits,
+) -> list[Decomposed]:
+    """Return questions with the sub-queries that a language model writes; it sees the first documents of the question itself."""
+    rankings = first_stage.search([question.text for question in questions], settings.context_documents)
+    asks = [
+        Ask(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))
+        for question, ranking in zip(questions, rankings, strict=True)
+    ]
+    return [
+        Decomposed(question, tuple(arms), (-1,) * len(arms))
+        for question, arms in zip(questions, decomposition.sub_queries(asks), strict=True)
+    ]
+
+
+def requests(
+    decomposed: Sequence[Decomposed],
+    collection: Collection,
+    first_stage: FirstStage,
+    settings: Bandits,
+    *,
+    vectors: Vectors | None = None,
+    relevance: AnswerHead | Literal["qrels", "scores"] = "qrels",
+) -> list[Request]:
+    """Return requests: N documents an arm, and their relevance to the whole question.
+
+    A document is relevant (for metrics) where it is so to the question or one of its sub-questions. What policies observe is that
+    (``qrels``), the retrieval score scaled to 0..1 (``scores``), or what a head says. A nugget is a sub-question; a document that is
+    relevant to the whole question alone is a nugget of its own. ``vectors``: rows to unit vectors, for diversity and heads.
+    """
+    known = collection.relevant_rows()
+    rankings = iter(first_stage.search([arm for one in decomposed for arm in one.arms], settings.documents))
+    made = []
+    for one in decomposed:
+        lists = [next(rankings) for _ in one.arms]
+        shape = (len(lists), settings.documents)
+        documents, scores = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
+        for arm, ranking in enumerate(lists):
+            rows, values = _distinct(ranking, settings.documents)
+            documents[arm, : len(rows)], scores[arm, : len(rows)] = rows, values
+        gold, nuggets = nuggets_of(one.question, known)
+        relevant = np.isin(documents, gold) & (documents >= 0)
+        pool = np.unique(documents[documents >= 0])
+        own = vectors(pool.tolist()) if vectors is not None and len(pool) else None
+        made.append(
+            Request(
+                request_id=one.question.query_id,
+                text=one.question.text,
+                arms=one.arms,
+                documents=documents,
+                scores=scores,
+                observed=_observed(relevance, one.question, collection, documents, scores, relevant, pool, own),
+                relevant=relevant,
+                parents=np.array(one.parents, dtype=np.int64),
+                gold=gold,
+                nuggets=nuggets,
+                vectors=own,
+            )
+        )
+    return made
+
+
+def nuggets_of(question: Question, known: dict[str, dict[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows relevant to a question, ascending, and which nugget each holds, bool, shape (rows, nuggets)."""
+    steps = [{row for row, grade in known.get(step.query_id, {}).items() if grade > 0} for step in question.steps]
+    whole = {row for row, grade in known.get(question.query_id, {}).items() if grade > 0}
+    held = [step for step in steps if step]
+    held += [{row} for row in sorted(whole - set().union(*steps))]
+    gold = np.array(sorted(whole.union(*steps)), dtype=np.int64)
+    nuggets = np.array([[row in nugget for nugget in held] for row in gold.tolist()], dtype=bool)
+    return gold, nuggets.reshape(len(gold), len(held))
+
+
+def _distinct(ranking: Ranking, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a ranking's first documents, each once."""
+    _, first = np.unique(ranking.rows, return_index=True)
+    kept = np.sort(first)[:count]
+    return ranking.rows[kept], ranking.scores[kept]
+
+
+def _observed(
+    relevance: AnswerHead | Literal["qrels", "scores"],
+    question: Question,
+    collection: Collection,
+    documents: np.ndarray,
+    scores: np.ndarray,
+    relevant: np.ndarray,
+    pool: np.ndarray,
+    vectors: np.ndarray | None,
+) -> np.ndarray:
+    if relevance == "qrels":
+        return relevant.astype(np.float64)
+    if relevance == "scores":
+        return normalised(scores, (documents >= 0).sum(axis=1))
+    if not len(pool):
+        return np.zeros(documents.shape)
+    assert not isinstance(relevance, str)
+    empty = np.zeros((len(pool), 0))
+    texts = collection.texts(pool.tolist())
+    said = relevance.scores(question.text, question.answers, texts, empty if vectors is None else vectors)
+    placed = said[np.searchsorted(pool, np.maximum(documents, pool[0]))]
+    return np.where(documents >= 0, np.clip(placed, 0.0, 1.0), 0.0)

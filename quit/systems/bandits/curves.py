@@ -1,0 +1,91 @@
+"""What an experiment leaves behind: the table as CSV and JSON, and the curves of figure 4."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+from quit.errors import MissingDependency
+from quit.files import replacing, write_json, writing
+from quit.systems.bandits.experiment import Grid
+
+TABLE, WHOLE, CURVES = "bandits.csv", "bandits.json", "bandits.png"
+_MARKS = "osv^<>PXD*dhH8p"
+
+
+def write(grid: Grid, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
+    """Write ``bandits.csv`` (long table) and ``bandits.json`` (the same, table 4, alpha-nDCG, ``about``); return the latter.
+
+    Raises :class:`quit.errors.WorkspaceError` where the disk refuses.
+    """
+    rows = grid.rows()
+    whole = {
+        **about,
+        "requests": len(grid.requests),
+        "left_out": grid.left_out,
+        "without_relevant": grid.without_relevant,
+        "arms": {"mean": float(grid.arms.mean()), "least": int(grid.arms.min()), "most": int(grid.arms.max())},
+        "documents_a_request": float(grid.sizes.mean()),
+        "settings": grid.settings.model_dump(mode="json"),
+        "alpha_ndcg": alpha_ndcg_rows(grid),
+        "trees": grid.trees(),
+        "rows": rows,
+    }
+    target = folder / TABLE
+    with writing(target), replacing(target) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+    write_json(folder / WHOLE, whole)
+    return whole
+
+
+def alpha_ndcg_rows(grid: Grid) -> list[dict[str, Any]]:
+    """Return table 3: policy, structure and alpha-nDCG after each of ``cutoffs`` documents."""
+    made = []
+    for place, policy in enumerate(grid.policies):
+        for tree, structure in enumerate(grid.structures):
+            values = grid.ndcg[:, place, tree].mean(axis=0)
+            if not (values != values).any():
+                at = {f"alpha_ndcg@{k}": float(value) for k, value in zip(grid.settings.cutoffs, values, strict=True)}
+                made.append({"policy": policy.name, "structure": structure, **at})
+    return made
+
+
+def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -> Path:
+    """Draw a metric over the budget, one line a policy, dashed for trees (figure 4), and return the picture's path.
+
+    Raises :class:`MissingDependency` without matplotlib.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingDependency("Curves need matplotlib: pip install 'quit-builder[plots]'") from error
+    drawn = Figure(figsize=(9, 5.5), layout="constrained")
+    axes = drawn.subplots()
+    colours = [f"C{number}" for number in range(10)]
+    for place, policy in enumerate(grid.policies):
+        for structure in grid.structures:
+            values = [grid.value(policy.name, b, metric, structure).mean() for b in grid.settings.budgets]
+            if any(value != value for value in values):
+                continue
+            axes.plot(
+                [100 * share for share in grid.settings.budgets],
+                values,
+                color=colours[place % 10],
+                marker=_MARKS[place % len(_MARKS)],
+                markersize=4,
+                linewidth=1.2,
+                linestyle="--" if structure == "tree" else "-",
+                label=policy.title + (" (tree)" if structure == "tree" else ""),
+            )
+    axes.set_xlabel("budget, % of all documents of a request")
+    axes.set_ylabel(metric.replace("_", " "))
+    axes.set_title(title)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    target = folder / CURVES
+    with writing(target), replacing(target) as temporary:
+        drawn.savefig(temporary, format="png", dpi=130, metadata={"Software": None})
+    return target

@@ -1,0 +1,129 @@
+"""A request decomposed by a language model: half of its sub-queries definitional (figure 6), half specialised (figure 7)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from quit.evaluate.normalize import normalize_question
+from quit.models.generation.base import ChatRequest
+from quit.models.generation.cached import CachedGenerator
+from quit.models.prompting import PromptTemplate
+from quit.settings.bandits import Bandits
+
+FIELDS = frozenset({"request", "context", "count", "date"})
+_LIST = re.compile(r"\[[^\[\]]*\]", re.DOTALL)
+_ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s+(.+)$", re.MULTILINE)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request to decompose; ``context``: texts of documents, which the specialised prompt sees."""
+
+    request_id: str
+    text: str
+    context: tuple[str, ...] = ()
+
+
+class LLMDecomposition:
+    """Writes at most K sub-queries a request.
+
+    Each prompt is asked for K / 2, more where the other gave fewer. A reply that holds no list is asked for again; a request of
+    which nothing can be read keeps itself as its only arm, and the log says so.
+    """
+
+    def __init__(
+        self, generator: CachedGenerator, definitional: PromptTemplate, specialised: PromptTemplate, settings: Bandits
+    ) -> None:
+        prompts = f"{definitional.identity}+{specialised.identity}"
+        self.identity = f"decomposition/{generator.identity}|{prompts}|{settings.arms}"
+        self._generator = generator
+        self._prompts = (definitional, specialised)
+        self._settings = settings
+
+    def sub_queries(self, asks: Sequence[Ask], sample: int = 0) -> list[list[str]]:
+        """Return the sub-queries of each request: definitional ones first, no two alike. ``sample`` numbers repetitions."""
+        wanted = self._settings.arms
+        written = [self._written(asks, prompt, number, wanted, sample) for number, prompt in enumerate(self._prompts)]
+        made = []
+        for ask, broad, narrow in zip(asks, *written, strict=True):
+            queries = together(broad, narrow, wanted)
+            if not queries:
+                _log.warning("No sub-query could be read for %s: it is its own only one.", ask.request_id)
+            made.append(queries or [ask.text])
+        return made
+
+    def _written(
+        self, asks: Sequence[Ask], prompt: PromptTemplate, number: int, wanted: int, sample: int
+    ) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in asks]
+        for attempt in range(self._settings.attempts):
+            left = [place for place, queries in enumerate(found) if not queries]
+            if not left:
+                break
+            requests = [
+                ChatRequest(
+                    prompt,
+                    {
+                        "request": asks[place].text,
+                        "context": "\n".join(asks[place].context) if number else "",
+                        "count": str(wanted),
+                        "date": self._settings.date,
+                    },
+                    self._settings.query_tokens * wanted,
+                    sample=sample * self._settings.attempts + attempt,
+                    group=asks[place].request_id,
+                )
+                for place in left
+            ]
+            for place, reply in zip(left, self._generator.complete(requests), strict=True):
+                found[place] = parse_queries(reply.text)
+        return found
+
+
+def parse_queries(reply: str) -> list[str]:
+    """Return the sub-queries of a reply: the longest JSON list of strings in it, else its list items, else none.
+
+    A list that the token limit cut off counts up to its last whole string.
+    """
+    best: list[str] = []
+    start = reply.rfind("[")
+    for text in (*_LIST.findall(reply), *((_closed(reply[start:]),) if start >= 0 else ())):
+        try:
+            values = json.loads(text)
+        except ValueError:
+            continue
+        queries = [" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()]
+        if len(queries) > len(best):
+            best = queries
+    return best or [" ".join(item.split()).strip("\"'") for item in _ITEM.findall(reply)]
+
+
+def _closed(text: str) -> str:
+    """Return an unfinished JSON list, closed after its last whole string."""
+    end = max(text.rfind('",'), text.rfind('"\n'))
+    return text[: end + 1] + "]"
+
+
+def together(broad: Sequence[str], narrow: Sequence[str], wanted: int) -> list[str]:
+    """Return half of ``wanted`` from each list, more from one where the other has fewer; equal queries count once."""
+    known: set[str] = set()
+
+    def new(queries: Sequence[str]) -> list[str]:
+        kept = []
+        for query in queries:
+            key = normalize_question(query)
+            if key and key not in known:
+                known.add(key)
+                kept.append(query)
+        return kept
+
+    first, second = new(broad), new(narrow)
+    half = max(wanted - wanted // 2, wanted - len(second))
+    first = first[:half]
+    return first + second[: wanted - len(first)]

@@ -1,0 +1,181 @@
+"""All policies at all budgets over many requests (figure 4, tables 3 and 4): macro averages with their uncertainty."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from quit.errors import InputError
+from quit.settings.bandits import Bandits
+from quit.systems.bandits import metrics
+from quit.systems.bandits.policies import Policy
+from quit.systems.bandits.posteriors import QuantileTable
+from quit.systems.bandits.request import Request
+from quit.systems.bandits.simulate import simulate
+
+STRUCTURES = ("flat", "tree")
+BASELINE = "random-rank-aware"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What was measured. ``means``: over runs, shape (requests, policies, structures, budgets, metrics), NaN where a policy has no tree.
+
+    ``spread``: standard deviation over runs of the macro average, the same without requests. ``ndcg``: alpha-nDCG at the cutoffs,
+    (requests, policies, structures, cutoffs). ``names``: the metrics. ``left_out``: requests below ``least_relevant``;
+    ``without_relevant``: requests measured whose lists hold no relevant document (0 in every metric). ``arms``, ``sizes``: a request.
+    """
+
+    settings: Bandits
+    policies: tuple[Policy, ...]
+    structures: tuple[str, ...]
+    requests: tuple[str, ...]
+    arms: np.ndarray
+    sizes: np.ndarray
+    means: np.ndarray
+    spread: np.ndarray
+    ndcg: np.ndarray
+    left_out: int
+    without_relevant: int
+    names: tuple[str, ...] = metrics.NAMES
+
+    def value(self, policy: str, budget: float, metric: str = "precision", structure: str = "flat") -> np.ndarray:
+        """Return the mean over runs of each request, shape (requests,)."""
+        at = [each.name for each in self.policies].index(policy), self.structures.index(structure)
+        place = int(np.argmin(np.abs(np.array(self.settings.budgets) - budget)))
+        return self.means[:, at[0], at[1], place, self.names.index(metric)]
+
+    def rows(self, resamples: int = 1000) -> list[dict[str, Any]]:
+        """Return the long table: policy, structure, budget, metric, value, run_sd, low, high, difference, difference_low, difference_high.
+
+        ``value``: macro average. ``low``, ``high``: 95% bootstrap interval over requests. ``difference``: from the baseline at the
+        same budget, flat, paired by request, with its interval; None where the baseline was not run.
+        """
+        seed = np.random.default_rng(self.settings.seed)
+        count = len(self.requests)
+        weights = seed.multinomial(count, np.full(count, 1 / count), size=resamples) / count
+        names = [policy.name for policy in self.policies]
+        base = self.means[:, names.index(BASELINE), 0] if BASELINE in names else None
+        made = []
+        for place, policy in enumerate(self.policies):
+            for tree, structure in enumerate(self.structures):
+                for at, budget in enumerate(self.settings.budgets):
+                    for number, metric in enumerate(self.names):
+                        values = self.means[:, place, tree, at, number]
+                        if np.isnan(values).any():
+                            continue
+                        row: dict[str, Any] = {"policy": policy.name, "structure": structure, "budget": budget}
+                        row |= {"metric": metric, "value": float(values.mean())}
+                        row["run_sd"] = float(self.spread[place, tree, at, number])
+                        row["low"], row["high"] = _interval(weights @ values)
+                        gain = None if base is None else values - base[:, at, number]
+                        row["difference"] = None if gain is None else float(gain.mean())
+                        ends = (None, None) if gain is None else _interval(weights @ gain)
+                        row["difference_low"], row["difference_high"] = ends
+                        made.append(row)
+        return made
+
+    def trees(self, resamples: int = 1000) -> list[dict[str, Any]]:
+        """Return what a tree gains over flat arms (table 4): policy, budget, flat, tree, gain (relative), low, high (of tree - flat)."""
+        if "tree" not in self.structures:
+            return []
+        seed = np.random.default_rng(self.settings.seed)
+        count = len(self.requests)
+        weights = seed.multinomial(count, np.full(count, 1 / count), size=resamples) / count
+        made = []
+        for place, policy in enumerate(self.policies):
+            for at, budget in enumerate(self.settings.budgets):
+                flat, tree = self.means[:, place, :, at, self.names.index("precision")].T
+                if np.isnan(tree).any():
+                    continue
+                low, high = _interval(weights @ (tree - flat))
+                gain = float(tree.mean() / flat.mean() - 1) if flat.mean() else None
+                row = {"policy": policy.name, "budget": budget, "flat": float(flat.mean()), "tree": float(tree.mean())}
+                made.append(row | {"gain": gain, "low": low, "high": high})
+        return made
+
+
+def evaluate(
+    requests: Sequence[Request], policies: Sequence[Policy], settings: Bandits, *, hierarchical: bool = False
+) -> Grid:
+    """Run every policy on every request. ``hierarchical``: also with children that open as their parents earn it.
+
+    The same settings and requests give the same numbers, in whatever order and on however many threads they are worked on.
+    Raises :class:`InputError` where no request is left.
+    """
+    kept = [request for request in requests if request.relevant_share >= settings.least_relevant]
+    if not kept:
+        raise InputError(
+            f"None of {len(requests)} requests can be simulated: a request needs sub-queries, and a share of "
+            f"bandits.least_relevant = {settings.least_relevant:g} relevant documents among those retrieved."
+        )
+    structures = STRUCTURES if hierarchical else STRUCTURES[:1]
+    local = threading.local()
+
+    def one(request: Request) -> tuple[np.ndarray, np.ndarray]:
+        if not hasattr(local, "table") or local.table.count > 5000:  # a row is four bytes a quantile
+            local.table = QuantileTable(settings.quantiles)
+        return _measure(request, policies, structures, settings, local.table)
+
+    shape = (len(kept), len(policies), len(structures), len(settings.budgets), len(metrics.NAMES))
+    means = np.full(shape, np.nan)
+    ndcg = np.full((*shape[:3], len(settings.cutoffs)), np.nan)
+    macro = np.zeros((*shape[1:], settings.runs))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for place, (values, ranked) in enumerate(pool.map(one, kept)):
+            means[place], ndcg[place] = values.mean(axis=-1), ranked
+            macro += values / len(kept)
+    return Grid(
+        settings=settings,
+        policies=tuple(policies),
+        structures=structures,
+        requests=tuple(request.request_id for request in kept),
+        arms=np.array([len(request.arms) for request in kept]),
+        sizes=np.array([request.size for request in kept]),
+        means=means,
+        spread=macro.std(axis=-1),
+        ndcg=ndcg,
+        left_out=len(requests) - len(kept),
+        without_relevant=sum(not request.relevant.any() for request in kept),
+    )
+
+
+def stream(seed: int, *names: str) -> np.random.Generator:
+    """Return a random stream that hangs on nothing but a seed and names."""
+    digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.SFC64([seed, int.from_bytes(digest, "little")]))
+
+
+def _measure(
+    request: Request, policies: Sequence[Policy], structures: Sequence[str], settings: Bandits, table: QuantileTable
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return all metrics, shape (policies, structures, budgets, metrics, runs), and alpha-nDCG at the cutoffs, a mean over runs."""
+    budgets = metrics.budget_documents(request.size, settings.budgets)
+    shape = (len(policies), len(structures), len(budgets), len(metrics.NAMES), settings.runs)
+    made = np.full(shape, np.nan)
+    ranked = np.full((*shape[:2], len(settings.cutoffs)), np.nan)
+    for place, policy in enumerate(policies):
+        for tree, structure in enumerate(structures):
+            if structure == "tree" and not policy.expands:
+                continue
+            rng = stream(settings.seed, request.request_id, policy.name, structure)
+            hierarchical = structure == "tree"
+            order = simulate(request, policy, settings, table, rng, runs=settings.runs, hierarchical=hierarchical)
+            found, at_cutoffs = metrics.measure(
+                request, order, budgets, policy.window, settings.alpha, settings.cutoffs
+            )
+            made[place, tree] = np.stack([found[name].T for name in metrics.NAMES], axis=1)
+            ranked[place, tree] = at_cutoffs.mean(axis=0)
+    return made, ranked
+
+
+def _interval(values: np.ndarray) -> tuple[float, float]:
+    low, high = np.quantile(values, (0.025, 0.975))
+    return float(low), float(high)

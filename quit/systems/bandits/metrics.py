@@ -1,0 +1,127 @@
+"""Metrics of what runs observed (4.3): precision, recall, distinct documents, alpha-nDCG (Clarke et al. 2008), labels read.
+
+``order`` is what :func:`quit.systems.bandits.simulate.simulate` returns, shape (R, T). Budgets are numbers of documents; all of them
+may be 0, where precision and the rest are 0: nothing observed, nothing found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from quit.systems.bandits.request import Request
+
+NAMES = ("precision", "recall", "documents", "relevant_documents", "distinct_recall", "alpha_ndcg", "labels")
+
+
+def budget_documents(size: int, shares: Sequence[float]) -> list[int]:
+    """Return each share of ``size`` documents, rounded down; below one document that is 0."""
+    return [int(share * size + 1e-9) for share in shares]
+
+
+def measure(
+    request: Request, order: np.ndarray, budgets: Sequence[int], window: int, alpha: float, cutoffs: Sequence[int] = ()
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Return every metric, each of shape (runs, budgets), float64, and alpha-nDCG at the ``cutoffs``, (runs, cutoffs).
+
+    ``precision``: relevant observations / observations. ``recall``: relevant observations / all of them in the arms' lists.
+    ``documents``, ``relevant_documents``: distinct ones observed. ``distinct_recall``: the latter / all distinct relevant documents in the lists.
+    ``alpha_ndcg``: at the budget. ``labels``: relevance labels that the policy read, those in its ``window`` past an arm's last
+    observed rank included. What would be divided by zero is 0.
+    """
+    runs = len(order)
+    at = np.asarray(budgets, dtype=np.int64)
+    hits = _prefix(request.relevant.reshape(-1)[order], at)
+    total = int(request.relevant.sum())
+    first = first_seen(order, request.places, len(request.pool))
+    is_relevant = np.zeros(len(request.pool), dtype=bool)
+    is_relevant[request.places[request.relevant.reshape(-1)]] = True
+    seen = (first[:, :, None] < at).sum(axis=1).astype(np.float64)
+    found = (first[:, is_relevant, None] < at).sum(axis=1).astype(np.float64)
+    ranked = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs], alpha)
+    made = {
+        "precision": hits / np.maximum(at, 1),
+        "recall": hits / max(total, 1),
+        "documents": seen,
+        "relevant_documents": found,
+        "distinct_recall": found / max(int(is_relevant.sum()), 1),
+        "alpha_ndcg": ranked[:, : len(at)],
+        "labels": _labels(request, order, at, window) if window else np.zeros((runs, len(at))),
+    }
+    return made, ranked[:, len(at) :]
+
+
+def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndarray:
+    """Return at which step (from 0) each run first observed each document, shape (R, documents), int64; the largest int64 where it never did."""
+    runs, steps = order.shape
+    first = np.full((runs, documents), steps, dtype=np.int64)
+    run = np.arange(runs)
+    for step in range(steps - 1, -1, -1):
+        first[run, places[order[:, step]]] = step
+    return np.where(first == steps, np.iinfo(np.int64).max, first)
+
+
+def gold_positions(request: Request, first: np.ndarray) -> np.ndarray:
+    """Return ``first`` for the request's gold documents, shape (R, gold); those that no list holds are never seen."""
+    made = np.full((len(first), len(request.gold)), np.iinfo(np.int64).max)
+    for place, row in enumerate(request.gold):
+        found = np.searchsorted(request.pool, row)
+        if found < len(request.pool) and request.pool[found] == row:
+            made[:, place] = first[:, found]
+    return made
+
+
+def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int], alpha: float) -> np.ndarray:
+    """Return alpha-nDCG, shape (runs, cutoffs).
+
+    ``positions``: at which step (from 0) each run first observed each document that holds a nugget, shape (R, G); a document
+    observed again adds nothing and takes its place. ``nuggets``: (G, M). Gain of a document: sum over its nuggets of (1 - alpha) to
+    the number of earlier documents with that nugget; discount log2(1 + k) at the k-th place. The ideal order is greedy over all G
+    documents. 0 where there is no nugget.
+    """
+    cutoffs = np.asarray(cutoffs)
+    before = (positions[:, None, :] < positions[:, :, None]).astype(np.float64)  # (R, of document, earlier one)
+    held = nuggets.astype(np.float64)
+    gain = np.einsum("gm,rgm->rg", held, (1.0 - alpha) ** (before @ held))
+    seen = positions < np.iinfo(np.int64).max
+    discounted = np.where(seen, gain / np.log2(np.where(seen, positions, 0) + 2.0), 0.0)
+    reached = (discounted[:, :, None] * (positions[:, :, None] < cutoffs)).sum(axis=1)
+    ideal = ideal_gains(nuggets, alpha)
+    best = np.concatenate([[0.0], np.cumsum(ideal / np.log2(np.arange(len(ideal)) + 2.0))])
+    most = best[np.minimum(cutoffs, len(ideal))]
+    return np.divide(reached, most, out=np.zeros_like(reached), where=most > 0)
+
+
+def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:
+    """Return the gains of the greedy ideal order: each time the document with the largest gain, ties to the earlier one."""
+    left = nuggets.astype(np.float64)
+    worth = np.ones(nuggets.shape[1])
+    gains: list[float] = []
+    while len(left):
+        gain = left @ worth
+        best = int(gain.argmax())
+        gains.append(float(gain[best]))
+        worth *= (1.0 - alpha) ** left[best]
+        left = np.delete(left, best, axis=0)
+    return np.array(gains)
+
+
+def _prefix(values: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Return the sum of the first ``at`` values of each run, shape (R, budgets), float64."""
+    summed = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1, dtype=np.float64)], axis=1)
+    return summed[:, np.minimum(at, values.shape[1])]
+
+
+def _labels(request: Request, order: np.ndarray, at: np.ndarray, window: int) -> np.ndarray:
+    """Return how many (arm, rank) labels were read: up to ``window`` - 1 past each arm's last observed rank."""
+    if window == 1:
+        return np.broadcast_to(np.minimum(at, order.shape[1]).astype(np.float64), (len(order), len(at)))
+    arms, ranks = request.documents.shape
+    made = np.zeros((len(order), len(at)))
+    pulled = order // ranks
+    for place, budget in enumerate(at):
+        for arm in range(arms):
+            pulls = (pulled[:, :budget] == arm).sum(axis=1)
+            made[:, place] += np.where(pulls > 0, np.minimum(pulls + window - 1, request.lengths[arm]), 0)
+    return made

@@ -1,0 +1,109 @@
+"""The policies of table 1 by name: how an arm is selected, and which reward moves its belief."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from quit.errors import SettingsError, did_you_mean
+from quit.settings.bandits import Bandits
+from quit.systems.bandits import rewards
+from quit.systems.bandits.request import Request
+
+Select = Literal["pool", "uniform", "stay", "finish", "round-robin", "thompson", "index"]
+Novelty = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One row of table 1.
+
+    ``select``: ``pool`` any document not yet observed, uniformly; ``uniform`` a uniform arm; ``stay`` the last arm while its last
+    document was relevant, else a uniform one; ``finish`` the last arm to its end; ``round-robin`` an arm with the fewest pulls;
+    ``thompson`` the largest theta; ``index`` the largest theta plus its UCB term. All but ``pool`` read an arm's next rank.
+    ``belief``: which posterior theta is drawn from. ``reward``: (K, N) of a request, the part that novelty multiplies.
+    ``bonus``: (N,) added to it. ``novelty``: factor from the cosine to the nearest observed document (1 when none is observed).
+    ``window``: labels a pull reads, its own included.
+    """
+
+    name: str
+    title: str
+    select: Select
+    belief: Literal["beta", "gaussian", None] = None
+    reward: Callable[[Request], np.ndarray] = lambda request: request.observed
+    bonus: Callable[[int], np.ndarray] = np.zeros
+    novelty: Novelty | None = None
+    window: int = 1
+
+    @property
+    def expands(self) -> bool:
+        """Whether it has a mean in 0..1 by which an arm can be expanded."""
+        return self.belief == "beta"
+
+
+def policies(settings: Bandits, names: Sequence[str] = ("all",)) -> list[Policy]:
+    """Return policies by name, in the paper's order; ``all`` for every one of them.
+
+    Raises :class:`SettingsError` for a name that is none.
+    """
+    known = {policy.name: policy for policy in _all(settings)}
+    for name in names:
+        if name != "all" and name not in known:
+            raise SettingsError(f"There is no policy {name!r}.{did_you_mean(name, list(known))}")
+    return [policy for name, policy in known.items() if "all" in names or name in names]
+
+
+def _all(settings: Bandits) -> list[Policy]:
+    def window(k: int) -> Callable[[Request], np.ndarray]:
+        return lambda request: rewards.top_k(request.observed, request.lengths, k)
+
+    def ucb(ranks: int) -> np.ndarray:
+        return rewards.ucb_term(ranks, settings.ucb_c)
+
+    def concave(nearest: np.ndarray) -> np.ndarray:
+        return rewards.concave_novelty(nearest, settings.concave_a, settings.concave_b)
+
+    return [
+        Policy("exploitation", "Exploitation only", "finish"),
+        Policy("exploration", "Exploration only", "round-robin"),
+        Policy("random", "Random", "pool"),
+        Policy("random-rank-aware", "Random rank-aware", "uniform"),
+        Policy("epsilon-greedy", "ε-greedy", "stay"),
+        Policy("bernoulli", "Bernoulli", "thompson", "beta"),
+        Policy("bernoulli-ucb", "Bernoulli UCB", "thompson", "beta", bonus=ucb),
+        Policy("bernoulli-ucb-index", "Bernoulli UCB, index form", "index", "beta"),
+        *(
+            Policy(f"bernoulli-top-{k}", f"Bernoulli top-{k}", "thompson", "beta", window(k), window=k)
+            for k in settings.top_k
+        ),
+        Policy(
+            "bernoulli-rank-aware",
+            "Bernoulli rank-aware",
+            "thompson",
+            "beta",
+            lambda request: rewards.rank_aware(request.observed),
+        ),
+        Policy(
+            "gaussian",
+            "Gaussian",
+            "thompson",
+            "gaussian",
+            lambda request: rewards.normalised(request.scores, request.lengths),
+            window=0,
+        ),
+        Policy("diversity", "Diversity", "thompson", "beta", novelty=rewards.novelty),
+        Policy("diversity-concave", "Diversity concave", "thompson", "beta", novelty=concave),
+        Policy(
+            "top-k-ucb-diversity",
+            "Top-k UCB diversity (Eq. 1)",
+            "thompson",
+            "beta",
+            window(settings.full_k),
+            ucb,
+            rewards.novelty,
+            settings.full_k,
+        ),
+    ]

@@ -1,0 +1,84 @@
+"""A request, its arms, and what each of them would show: all that a simulation needs, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Request:
+    """A user request Q with its sub-queries q_1..q_K (the arms) and their ranked lists of at most N documents.
+
+    ``arms``: the sub-queries' texts. ``documents``: shape (K, N), int64, the corpus row at each rank, -1 past a list's end.
+    ``scores``: (K, N), float64, retrieval scores. ``observed``: (K, N), float64 in 0..1, the relevance that policies get to see
+    (qrels, a judge, scores). ``relevant``: (K, N), bool, what metrics count. ``parents``: (K,), the arm that an arm refines, -1 for
+    a first-level one; a parent stands before its children. ``vectors``: (distinct documents, dimension), unit vectors in the order
+    of ``pool``, None where no policy needs them. ``gold``: rows of all relevant documents, retrieved or not; ``nuggets``: bool,
+    (len(gold), nuggets), which of the request's nuggets each of them holds.
+    """
+
+    request_id: str
+    text: str
+    arms: tuple[str, ...]
+    documents: np.ndarray
+    scores: np.ndarray
+    observed: np.ndarray
+    relevant: np.ndarray
+    parents: np.ndarray
+    gold: np.ndarray
+    nuggets: np.ndarray
+    vectors: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        shape = (len(self.arms), self.documents.shape[1] if self.documents.ndim == 2 else -1)
+        for name in ("documents", "scores", "observed", "relevant"):
+            if getattr(self, name).shape != shape:
+                raise ValueError(f"{name} has shape {getattr(self, name).shape}, expected {shape}")
+        there = self.documents >= 0
+        if (there[:, 1:] & ~there[:, :-1]).any():
+            raise ValueError("a list of documents has a gap")
+        if self.parents.shape != shape[:1] or (self.parents >= np.arange(shape[0])).any():
+            raise ValueError("parents: one an arm, before its children")
+        if self.nuggets.ndim != 2 or len(self.nuggets) != len(self.gold):
+            raise ValueError("nuggets: one row a gold document")
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Documents of each arm, shape (K,)."""
+        return (self.documents >= 0).sum(axis=1)
+
+    @property
+    def size(self) -> int:
+        """All documents of all arms: what a budget of 100% observes."""
+        return int(self.lengths.sum())
+
+    @cached_property
+    def pool(self) -> np.ndarray:
+        """The distinct corpus rows among the documents, sorted."""
+        return np.unique(self.documents[self.documents >= 0])
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """Where in ``pool`` each document stands, shape (K * N,), int64; 0 past a list's end."""
+        if not len(self.pool):
+            return np.zeros(self.documents.size, dtype=np.int64)
+        return np.searchsorted(self.pool, np.maximum(self.documents.reshape(-1), self.pool[0]))
+
+    @cached_property
+    def similarity(self) -> np.ndarray:
+        """Cosines of the documents in ``pool``, float32."""
+        if self.vectors is None:
+            raise ValueError(f"request {self.request_id}: a policy that looks at diversity needs vectors")
+        return np.clip(self.vectors @ self.vectors.T, -1.0, 1.0).astype(np.float32)
+
+    @property
+    def relevant_share(self) -> float:
+        """Relevant documents among those of the arms; 0 where there are none at all."""
+        return float(self.relevant.sum() / self.size) if self.size else 0.0
+
+    def children(self, arm: int) -> np.ndarray:
+        """Return the arms that refine an arm."""
+        return np.flatnonzero(self.parents == arm)

@@ -1,0 +1,152 @@
+"""What ``quit bandits`` does: requests of a collection, the grid over them, and reports from what policies picked."""
+
+from __future__ import annotations
+
+import json
+import logging
+import statistics
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from quit.corpora.complexity import AnswerHead, ContainedOrNear
+from quit.corpora.protocols import FirstStage
+from quit.errors import InputError
+from quit.files import replacing, write_json, writing
+from quit.models.generation.cached import CachedGenerator
+from quit.models.prompting import load_prompt
+from quit.models.protocols import Encoder
+from quit.settings import Settings
+from quit.systems.bandits import arms, decompose
+from quit.systems.bandits.experiment import stream
+from quit.systems.bandits.metrics import budget_documents
+from quit.systems.bandits.policies import Policy
+from quit.systems.bandits.posteriors import QuantileTable
+from quit.systems.bandits.request import Request
+from quit.systems.bandits.simulate import simulate
+from quit.systems.collection import Collection, Question, questions
+from quit.systems.relevance import RELEVANCE_FIELDS, JudgedRelevance, YesNo
+from quit.systems.reports import (
+    NUGGET_FIELDS,
+    REPORT_FIELDS,
+    SUPPORT_FIELDS,
+    Nugget,
+    Report,
+    ReportJudge,
+    ReportTask,
+    ReportWriter,
+)
+
+FULL = "full"
+"""The name of what is no policy: all documents."""
+_log = logging.getLogger(__name__)
+
+
+def asked(collection: Collection, source: str | None = None, limit: int | None = None) -> list[Question]:
+    """Return the whole questions of a collection, of one source and the first ``limit``. Raises :class:`InputError` for none."""
+    found = [one for one in questions(collection) if source is None or one.source == source][:limit]
+    if not found:
+        raise InputError(f"The corpus holds no question{f' of the source {source!r}' if source else ''}.")
+    return found
+
+
+def decomposed(
+    kind: arms.Kind,
+    found: Sequence[Question],
+    collection: Collection,
+    first_stage: FirstStage,
+    settings: Settings,
+    generator: Callable[[], CachedGenerator],
+) -> list[arms.Decomposed]:
+    """Return the arms of each question: the source's sub-questions, these refined to two levels, or written by a language model."""
+    if kind == "written":
+        prompts = [
+            load_prompt(name, decompose.FIELDS)
+            for name in (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
+        ]
+        writer = decompose.LLMDecomposition(generator(), prompts[0], prompts[1], settings.bandits)
+        return arms.written(found, collection, first_stage, writer, settings.bandits)
+    given = arms.sub_questions(found)
+    if len(given) < len(found):
+        _log.warning("%d of %d questions have no sub-questions and are left out.", len(found) - len(given), len(found))
+    return given if kind == "sub-questions" else arms.two_level(given, collection, first_stage, settings.bandits)
+
+
+def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGenerator | None) -> AnswerHead:
+    """Return what judges a document's relevance: a language model, else whether it contains an answer or is near one."""
+    if generator is None:
+        return ContainedOrNear(encoder, settings.complexity.unrelated, settings.complexity.telling)
+    prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
+    return JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
+
+
+def picked(request: Request, policy: Policy | None, budget: float, settings: Settings) -> list[int]:
+    """Return the distinct corpus rows that one run of a policy observes within a budget, in order; all of them for no policy."""
+    if policy is None:
+        rows = request.documents[request.documents >= 0]
+    else:
+        [steps] = budget_documents(request.size, [budget])
+        rng = stream(settings.bandits.seed, request.request_id, policy.name, "report")
+        table = QuantileTable(settings.bandits.quantiles)
+        order = simulate(request, policy, settings.bandits, table, rng, runs=1, steps=steps)[0]
+        rows = request.documents.reshape(-1)[order]
+    return list(dict.fromkeys(rows.tolist()))
+
+
+def reports(
+    requests: Sequence[Request],
+    found: Sequence[Question],
+    collection: Collection,
+    policies: Sequence[Policy | None],
+    budget: float,
+    settings: Settings,
+    generator: CachedGenerator,
+) -> list[tuple[str, Report]]:
+    """Return (policy, scored report) of every request and policy. ``found``: the requests' questions, in the same order.
+
+    Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first answer.
+    """
+    given = settings.reports
+    writer = ReportWriter(generator, load_prompt(given.prompt, REPORT_FIELDS), given)
+    asks = [
+        YesNo(generator, load_prompt(name, fields), max_tokens=given.verdict_tokens, attempts=given.attempts)
+        for name, fields in ((given.support_prompt, SUPPORT_FIELDS), (given.nugget_prompt, NUGGET_FIELDS))
+    ]
+    judge = ReportJudge(asks[0], asks[1], given)
+    made = []
+    for policy in policies:
+        tasks = [
+            _task(request, question, picked(request, policy, budget, settings), collection)
+            for request, question in zip(requests, found, strict=True)
+        ]
+        name = FULL if policy is None else policy.name
+        made += [(name, judge.score(task, text)) for task, text in zip(tasks, writer.write(tasks), strict=True)]
+    return made
+
+
+def _task(request: Request, question: Question, rows: list[int], collection: Collection) -> ReportTask:
+    parts = question.steps or (question,)
+    nuggets = tuple(Nugget(part.text, part.answers[0]) for part in parts if part.answers)
+    documents = tuple(zip(collection.ids(rows), collection.texts(rows), strict=True))
+    return ReportTask(request.request_id, request.text, documents, nuggets)
+
+
+def write_reports(scored: Sequence[tuple[str, Report]], folder: Path, about: dict[str, Any]) -> list[dict[str, Any]]:
+    """Write ``reports.jsonl`` (one report a line) and ``reports.json``; return the summary: scores a policy, mean and deviation."""
+    target = folder / "reports.jsonl"
+    with writing(target), replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+        for policy, report in scored:
+            file.write(json.dumps({"policy": policy, **report.to_dict()}, ensure_ascii=False) + "\n")
+    summary = []
+    for policy in dict.fromkeys(name for name, _ in scored):
+        own = [report for name, report in scored if name == policy]
+        row: dict[str, Any] = {"policy": policy, "reports": len(own)}
+        row["documents"] = statistics.fmean(len(report.documents) for report in own)
+        for name in ("citation_support", "nugget_coverage", "sentence_support"):
+            values = [getattr(report, name) for report in own]
+            row[name], row[f"{name}_sd"] = statistics.fmean(values), statistics.pstdev(values)
+        row["unread"] = sum(report.unread for report in own)
+        row["invented"] = sum(report.invented for report in own)
+        summary.append(row)
+    write_json(folder / "reports.json", {**about, "policies": summary})
+    return summary

@@ -1,0 +1,194 @@
+"""Algorithms 1 and 2 and hierarchical expansion (3.5), over all runs of a request at once.
+
+Arrays have one row a run (R) and one column an arm (K). One pass to the end of the pool serves every budget: no policy knows its
+budget, so what it observes within b documents is the beginning of what it observes within more.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quit.settings.bandits import Bandits
+from quit.systems.bandits.policies import Policy
+from quit.systems.bandits.posteriors import QuantileTable, beta_update, expands, gaussian_posterior, inherit
+from quit.systems.bandits.request import Request
+from quit.systems.bandits.rewards import index_bonus
+
+_CLOSED = -1e6
+"""Theta of an arm that cannot be pulled."""
+_UNPULLED = 1e3
+"""The infinite UCB term of an arm never pulled: theta still orders such arms."""
+
+
+def simulate(
+    request: Request,
+    policy: Policy,
+    settings: Bandits,
+    table: QuantileTable,
+    rng: np.random.Generator,
+    *,
+    runs: int,
+    steps: int | None = None,
+    hierarchical: bool = False,
+) -> np.ndarray:
+    """Return what each run observed, in order: places in the flattened (K, N) lists, shape (runs, steps), int32.
+
+    ``steps``: documents to observe, at most and by default all. ``hierarchical``: only arms without a parent are open at first; an
+    arm that :func:`expands` opens its children at what they :func:`inherit`. A run that has nothing left to pull opens the children
+    of every arm it has, so that all policies reach the whole pool.
+    """
+    size = request.size if steps is None else min(steps, request.size)
+    if policy.select == "pool":
+        return _uniform_order(request, rng, runs, size)
+    return _Runs(request, policy, settings, table, rng, runs, size, hierarchical).go()
+
+
+def _uniform_order(request: Request, rng: np.random.Generator, runs: int, size: int) -> np.ndarray:
+    """Return the pool in a random order, without replacement."""
+    pool = np.flatnonzero(request.documents.reshape(-1) >= 0).astype(np.int32)
+    return rng.permuted(np.broadcast_to(pool, (runs, len(pool))), axis=1)[:, :size]
+
+
+class _Runs:
+    """The state of all runs. ``row``: where each arm's belief stands in the table, times levels (so that a draw is one look-up)."""
+
+    def __init__(
+        self,
+        request: Request,
+        policy: Policy,
+        settings: Bandits,
+        table: QuantileTable,
+        rng: np.random.Generator,
+        runs: int,
+        size: int,
+        hierarchical: bool,
+    ) -> None:
+        self.request, self.policy, self.settings, self.table, self.rng = request, policy, settings, table, rng
+        self.arms, self.ranks = request.documents.shape
+        self.size = size
+        self.tree = hierarchical and policy.expands and bool((request.parents >= 0).any())
+        self.reward = policy.reward(request)
+        self.bonus = policy.bonus(self.ranks)
+        self.closed = table.constant(_CLOSED) * table.levels
+        self.drawn = table.constant(0.0) * table.levels  # a belief that is in no table: drawn as it is
+        self.beliefs = self._beliefs()
+        self.exact = policy.belief == "beta" and (self.tree or policy.novelty is not None)
+        self.every = np.arange(runs)
+        self.pulls = np.zeros((runs, self.arms), dtype=np.int64)
+        self.alpha = np.full((runs, self.arms), settings.prior_alpha)
+        self.beta = np.full((runs, self.arms), settings.prior_beta)
+        self.opened = np.zeros((runs, self.arms), dtype=bool)
+        self.opened[:, request.parents < 0 if self.tree else slice(None)] = True
+        self.expanded = np.zeros((runs, self.arms), dtype=bool)
+        self.own = np.zeros((runs, self.arms), dtype=bool)
+        """Whether an arm's prior was inherited, and so is in no table."""
+        self.row = np.where(self.opened, self.beliefs[:, 0], self.closed)
+        self.order = np.zeros((runs, size), dtype=np.int32)
+
+    def go(self) -> np.ndarray:
+        last = np.full(len(self.every), -1)
+        for step in range(self.size):
+            if self.tree:
+                self._open_where_stuck()
+            arm = self._select(self._theta(step), last)
+            self._pull(arm, step)
+            last = arm
+        return self.order
+
+    def _beliefs(self) -> np.ndarray:
+        """Return the table's place of each arm's belief after 0..N pulls, shape (K, N + 1); ``drawn`` where it hangs on the run."""
+        lengths = self.request.lengths
+        made = np.full((self.arms, self.ranks + 1), self.closed)
+        reward = self.reward + self.bonus
+        for arm in range(self.arms):
+            alpha, beta = np.float64(self.settings.prior_alpha), np.float64(self.settings.prior_beta)
+            total, known = 0.0, True
+            for pulled in range(lengths[arm]):
+                if self.policy.belief is None:
+                    row = self.table.beta(1.0, 1.0)
+                elif self.policy.belief == "gaussian":
+                    mean, variance = gaussian_posterior(
+                        self.settings.prior_mean, self.settings.prior_variance, np.float64(pulled), np.float64(total)
+                    )
+                    row = self.table.gaussian(float(mean), float(variance))
+                else:
+                    row = self.table.beta(float(alpha), float(beta)) if known else -1
+                made[arm, pulled] = self.drawn if row < 0 else row * self.table.levels
+                alpha, beta = beta_update(alpha, beta, reward[arm, pulled])
+                total += float(self.reward[arm, pulled])
+                known = known and (self.policy.novelty is None or self.reward[arm, pulled] == 0)
+        return made
+
+    def _theta(self, step: int) -> np.ndarray:
+        """Sample theta of every arm and run (line 6); an arm that cannot be pulled has the lowest there is."""
+        place = self.rng.integers(0, self.table.levels, size=self.row.shape, dtype=np.uint16)
+        theta = self.table.values.take(self.row + place)
+        if self.exact:
+            run, arm = np.nonzero(self.row == self.drawn)
+            if len(run):
+                theta[run, arm] = self.rng.beta(self.alpha[run, arm], self.beta[run, arm])
+        if self.policy.select == "index":
+            bonus = index_bonus(self.ranks, self.settings.ucb_c, _UNPULLED)
+            theta = theta + bonus[self.pulls].astype(np.float32)
+        elif self.policy.select == "round-robin":
+            theta = theta - 2 * self.pulls.astype(np.float32)
+        return theta
+
+    def _select(self, theta: np.ndarray, last: np.ndarray) -> np.ndarray:
+        """Return each run's arm (line 7)."""
+        arm = theta.argmax(axis=1)
+        if self.policy.select not in ("stay", "finish") or last[0] < 0:
+            return arm
+        rank = self.pulls[self.every, last]
+        stays = rank < self.request.lengths[last]
+        if self.policy.select == "stay":
+            stays &= self.request.observed[last, rank - 1] >= self.settings.relevant_from
+        return np.where(stays, last, arm)
+
+    def _pull(self, arm: np.ndarray, step: int) -> None:
+        """Observe the arm's next document and update its belief (lines 8 to 13)."""
+        rank = self.pulls[self.every, arm]
+        cell = arm * self.ranks + rank
+        self.order[:, step] = cell
+        self.pulls[self.every, arm] = rank + 1
+        row = self.beliefs[arm, rank + 1]
+        if self.exact:
+            reward = self.reward[arm, rank]
+            if self.policy.novelty is not None and step:
+                reward = reward * self.policy.novelty(self._nearest(cell, step))
+            alpha, beta = beta_update(
+                self.alpha[self.every, arm], self.beta[self.every, arm], reward + self.bonus[rank]
+            )
+            self.alpha[self.every, arm], self.beta[self.every, arm] = alpha, beta
+            row = np.where(self.own[self.every, arm] & (row != self.closed), self.drawn, row)
+        self.row[self.every, arm] = row
+        if self.tree:
+            ready = expands(alpha, beta, rank + 1, self.settings.expand_after, self.settings.expand_above)
+            self._expand(self.every[ready], arm[ready])
+
+    def _nearest(self, cell: np.ndarray, step: int) -> np.ndarray:
+        """Return the largest cosine of each run's document with those it observed before."""
+        places = self.request.places
+        observed = places[self.order[:, :step]]
+        return self.request.similarity[places[cell][:, None], observed].max(axis=1).astype(np.float64)
+
+    def _expand(self, run: np.ndarray, arm: np.ndarray) -> None:
+        """Open the children of arms, each at the prior that it inherits; an arm that was expanded stays as it is."""
+        new = ~self.expanded[run, arm]
+        run, arm = run[new], arm[new]
+        self.expanded[run, arm] = True
+        for parent in np.unique(arm):
+            mine = run[arm == parent]
+            alpha, beta = inherit(self.alpha[mine, parent], self.beta[mine, parent], self.settings.inheritance)
+            for child in self.request.children(parent):
+                self.alpha[mine, child], self.beta[mine, child] = alpha, beta
+                self.opened[mine, child] = self.own[mine, child] = True
+                if self.request.lengths[child]:
+                    self.row[mine, child] = self.drawn
+
+    def _open_where_stuck(self) -> None:
+        while len(stuck := np.flatnonzero((self.row == self.closed).all(axis=1))):
+            run, arm = np.nonzero(self.opened[stuck] & ~self.expanded[stuck])
+            if not len(run):
+                return
+            self._expand(stuck[run], arm)

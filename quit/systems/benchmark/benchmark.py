@@ -1,0 +1,250 @@
+"""``quit benchmark run``: which systems, in which order, and the files that come of it.
+
+::
+
+    OUT/results.parquet, results.json     means with intervals        OUT/runs/*.run, qrels.txt    for trec_eval
+    OUT/values.parquet                    each question's values      OUT/leaderboard.html         the page
+    OUT/comparisons.parquet               paired tests                OUT/run.json                 what was run; written last
+    OUT/stages/                           rankings and answers, kept so that nothing is done twice
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+
+from quit import __version__
+from quit.cache import cache_folder
+from quit.errors import SettingsError, WorkspaceError, did_you_mean
+from quit.evaluate.metrics import READING, Measure
+from quit.export.dataset import Dataset
+from quit.export.release import export_tables_of_release
+from quit.files import remove_leftovers, replacing, write_json, writing
+from quit.models.factory import Models
+from quit.settings import Settings
+from quit.systems.benchmark.leaderboard import page
+from quit.systems.benchmark.plugins import ORACLE, Context, available, collection_of, split_name
+from quit.systems.benchmark.relabel import known_verdicts
+from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
+from quit.systems.benchmark.run import Reading, Runner, System
+from quit.systems.benchmark.stages import Stages
+from quit.systems.benchmark.task import DocumentPassages, JsonlDocuments, Task, release_task
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is benchmarked. ``corpora``: files or folders of other corpora, beside the release. ``bounds``: whether oracles and Optimal
+    are rows too."""
+
+    release: Path
+    split: str = "test"
+    retrievers: tuple[str, ...] = ("bm25",)
+    rerankers: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
+    corpora: tuple[Path, ...] = ()
+    bounds: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The tables, and what each step took (seconds, when it was made)."""
+
+    results: pa.Table
+    comparisons: pa.Table
+    seconds: dict[str, float]
+
+
+def run_benchmark(request: Request, settings: Settings, out: Path, say: Say = lambda _: None) -> Outcome:
+    """Run the benchmark and write its files to ``out``.
+
+    Raises ``InputError`` for a release or corpus that cannot be used and a split without questions, ``SettingsError`` for an unknown
+    name or metric, ``WorkspaceError`` when another run holds ``out``.
+    """
+    check(request, settings)
+    dataset = Dataset(export_tables_of_release(request.release))
+    content_id = dataset.tables.provenance["content_id"]
+    task = release_task(dataset, content_id, request.split)
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(out / "lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise WorkspaceError(f"Another run writes to {out}. Wait for it, or name another folder with --out.") from None
+    with lock:
+        remove_leftovers(out)
+        runner = make_runner(dataset, task, settings, out, say)
+        return _run(request, runner, task, out, say)
+
+
+def check(request: Request, settings: Settings) -> None:
+    """Raise ``SettingsError`` for what cannot be run, before anything is read."""
+    if not request.retrievers:
+        raise SettingsError("Name at least one --retriever.")
+    known = [reader.name for reader in settings.readers]
+    for group, names, more in (
+        ("quit.retrievers", request.retrievers, [ORACLE]),
+        ("quit.rerankers", request.rerankers, [ORACLE]),
+        ("quit.readers", request.readers, known),
+    ):
+        every = [*available(group), *more]
+        for name in names:
+            if (name if name in more else split_name(name)[0]) not in every:
+                kind = group.removeprefix("quit.").rstrip("s")
+                raise SettingsError(f"There is no {kind} {name!r}.{did_you_mean(name, every)}")
+    for metric in settings.benchmark.metrics:
+        Measure.parse(metric)
+    if unknown := set(settings.benchmark.compare) - {*settings.benchmark.metrics, *READING}:
+        raise SettingsError(
+            f"benchmark.compare names {min(unknown)!r}, which is neither in benchmark.metrics nor one of {', '.join(READING)}."
+        )
+    names = [corpus_name(path) for path in request.corpora]
+    if len({*names, "release"}) < len(names) + 1:
+        raise SettingsError(f"Two corpora have the same name ({', '.join(names)}): rename one of the files or folders.")
+
+
+def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path, say: Say = lambda _: None) -> Runner:
+    """Return what carries out the steps for a release's task."""
+    context = Context(
+        task.passages, settings, Models(settings), cache_folder("benchmark"), collection_of(dataset.tables)
+    )
+    stages = Stages(out / "stages", settings.benchmark.part, say)
+    return Runner(context, stages, dataset, known_verdicts(dataset.tables.verdicts))
+
+
+def corpus_name(path: Path) -> str:
+    """Return the name of a corpus: that of its folder or file, without ``.jsonl``."""
+    return path.resolve().name.removesuffix(".jsonl")
+
+
+def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
+    """Return a task's systems: every retriever alone and with every reranker; with ``bounds`` the oracles too, where labels are known."""
+    retrievers = [name for name in dict.fromkeys(request.retrievers) if name != ORACLE]
+    rerankers = [name for name in dict.fromkeys(request.rerankers) if name != ORACLE]
+    bounds = request.bounds and task.relevance is not None
+    made = []
+    for name in [*retrievers, *([ORACLE] if bounds else [])]:
+        retrieved = runner.retrieve(task, name)
+        made.append(retrieved)
+        made += [runner.rerank(retrieved, one) for one in rerankers]
+        if bounds:
+            made.append(runner.rerank(retrieved, ORACLE))
+    return made
+
+
+def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> Outcome:
+    settings = runner.context.settings
+    systems = systems_of(runner, task, request)
+    scores = [_scored(runner, task, systems, request.readers)]
+    if request.bounds:
+        for reader in dict.fromkeys(request.readers):
+            scores[0].add_optimal(reader, runner.every_passage(task, reader))
+    every = list(systems)
+    for path in request.corpora:
+        beside = Task(corpus_name(path), DocumentPassages(JsonlDocuments(path)), task.queries, None)
+        found = systems_of(runner, beside, request)
+        labelled = Task(beside.name, beside.passages, beside.queries, runner.relabelled(beside, found))
+        found = [replace(one, task=labelled) for one in found]
+        if request.bounds:
+            found += [runner.rerank(one, ORACLE) for one in found if not one.reranker]
+        scores.append(_scored(runner, labelled, found, request.readers))
+        every += found
+    say("evaluate")
+    results = pa.concat_tables(one.results(settings.benchmark) for one in scores)
+    compared = pa.concat_tables(one.comparisons(settings.benchmark) for one in scores)
+    _write(request, runner, task, every, scores, results, compared, out)
+    return Outcome(results, compared, runner.stages.seconds)
+
+
+def _scored(runner: Runner, task: Task, systems: Sequence[System], readers: Sequence[str]) -> Scores:
+    settings = runner.context.settings.benchmark
+    scores = Scores(task)
+    for system in systems:
+        scores.add_system(system, settings.metrics)
+    readings: list[Reading] = []
+    for reader in dict.fromkeys(readers):
+        for system in systems:
+            readings += runner.read(system, reader)
+    for reading in readings:
+        scores.add_reading(reading)
+    return scores
+
+
+def _write(
+    request: Request,
+    runner: Runner,
+    task: Task,
+    systems: Sequence[System],
+    scores: Sequence[Scores],
+    results: pa.Table,
+    compared: pa.Table,
+    out: Path,
+) -> None:
+    settings = runner.context.settings
+    described = out / "run.json"
+    described.unlink(missing_ok=True)
+    runs: dict[str, str] = {}
+    for system in systems:
+        name = file_name(system.task.name, system.name, runs)
+        runs[name] = f"{system.task.name}: {system.name}"
+        _lines(out / "runs" / name, run_lines(system))
+    for old in (out / "runs").glob("*.run"):
+        if old.name not in runs:
+            old.unlink()
+    _lines(out / "qrels.txt", qrels_lines(task))
+    for name, table in (
+        ("results", results),
+        ("comparisons", compared),
+        ("values", pa.concat_tables(one.per_question() for one in scores)),
+    ):
+        with writing(out / name), replacing(out / f"{name}.parquet") as temporary:
+            pq.write_table(table, temporary, compression="zstd")
+    write_json(out / "results.json", results.to_pylist())
+    facts = described_run(request, runner, task)
+    _lines(out / "leaderboard.html", [page(facts, results, compared, settings.benchmark.level)])
+    write_json(
+        described,
+        {
+            "facts": facts,
+            "runs": runs,
+            "systems": {f"{one.task.name}: {one.name}": one.identity for one in systems},
+            "unread_replies": runner.unread,
+            "settings": json.loads(settings.benchmark.model_dump_json()),
+        },
+    )
+
+
+def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str]:
+    """Return what was run, in words: for the page and ``run.json``."""
+    provenance = runner.dataset.tables.provenance
+    settings = runner.context.settings
+    labelled = ", ".join(one.name for one in runner.dataset.tables.labelers)
+    embedded = " Embedded readers are no language models." if runner.dataset.tables.embedded else ""
+    facts = {
+        "release": f"{provenance['release']} (content id {provenance['content_id']})",
+        "questions": f"{len(task.queries)} of split {request.split}",
+        "passages": f"{len(task.passages):,}",
+        "labelled by": f"{labelled}.{embedded}",
+        "without a relevant passage": {"zero": "counts as 0", "skip": "left out"}[settings.benchmark.without_relevant],
+        "program": f"QUIT builder {__version__}",
+    }
+    if request.corpora:
+        judged = ", ".join(one.name for one in settings.labelers)
+        facts["other corpora"] = (
+            f"{', '.join(corpus_name(path) for path in request.corpora)}; retrieved passages labelled by {judged} and the judge "
+            f"{settings.judge.name}; label 2 alone counts"
+        )
+    return facts
+
+
+def _lines(target: Path, lines: Iterable[str]) -> None:
+    with writing(target), replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(lines)

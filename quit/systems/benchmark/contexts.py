@@ -1,0 +1,35 @@
+"""From ranked passages to a reader's context: Union_norm and Union_freq (paper, section 5.4, equation 1).
+
+Passages of one question are made of the same hints, so joining them would repeat sentences. Both methods keep each sentence once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Sentences = tuple[str, ...]
+
+
+def union_norm(passages: Sequence[Sentences]) -> Sentences:
+    """Return the union of the passages' sentences, in order of first occurrence."""
+    return tuple(dict.fromkeys(sentence for passage in passages for sentence in passage))
+
+
+def union_freq(passages: Sequence[Sentences], alpha: float, beta: float, most: int = 0) -> Sentences:
+    """Return the union by descending score(s) = alpha * sum of 1 / rank(P) + beta * sum of 1 / pos_P(s), over passages P that hold s.
+
+    Ranks and positions count from 1; a sentence twice in one passage counts at its first position. Ties keep the order of
+    ``union_norm``. ``most``: sentences kept (0: all).
+    """
+    score: dict[str, float] = {}
+    for rank, passage in enumerate(passages, start=1):
+        position = {sentence: place for place, sentence in reversed(list(enumerate(passage, start=1)))}
+        for sentence in dict.fromkeys(passage):
+            score[sentence] = score.get(sentence, 0.0) + alpha / rank + beta / position[sentence]
+    ordered = sorted(score, key=lambda sentence: -score[sentence])
+    return tuple(ordered[:most] if most else ordered)
+
+
+def context_of(strategy: str, passages: Sequence[Sentences], alpha: float, beta: float, most: int = 0) -> Sentences:
+    """Return the context of a strategy, ``norm`` or ``freq``."""
+    return union_norm(passages) if strategy == "norm" else union_freq(passages, alpha, beta, most)

@@ -1,0 +1,229 @@
+"""Fine-tuning on a release's own training split (paper, sections 5.2 and 5.3, appendix A.2 and A.3): 1 to 200 positives a question.
+
+Examples are those of our exports (:mod:`quit.export.training`): passages of label 2 against as many negatives. A bi-encoder or a
+multi-vector model (ColBERT) learns by MultipleNegativesRanking over (question, positive, negative) triples; a cross-encoder by binary
+cross-entropy over pairs. No batch holds a question twice: its other positives would count as negatives.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
+from quit.export.dataset import Dataset
+from quit.export.release import export_tables_of_release
+from quit.export.training import FineTuning, Selection
+from quit.files import write_json, writing
+from quit.ids import content_hash
+from quit.settings import FineTune, Settings
+from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
+from quit.systems.benchmark.dense import loaded, model_identity, model_place
+from quit.systems.benchmark.late import is_multi_vector
+from quit.systems.benchmark.rerankers import has_head
+from quit.systems.benchmark.task import ReleasePassages
+
+KINDS = ("bi-encoder", "cross-encoder", "multi-vector")
+VERSION = 1
+SPEC = {"bi-encoder": "dense", "cross-encoder": "cross-encoder", "multi-vector": "late"}
+"""Kind -> the retriever or reranker that runs such a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A fine-tuned model: its folder, positives a question, examples, and seconds of training (when it was made)."""
+
+    folder: Path
+    positives: int
+    examples: int
+    seconds: float
+
+
+def triples(dataset: Dataset, content_id: str, wanted: FineTuning) -> list[tuple[str, str, str]]:
+    """Return (question, positive, negative) of the training split, questions in order.
+
+    Raises ``InputError`` when no question of it has both a positive and a negative.
+    """
+    selection = Selection(dataset, wanted)
+    passages = ReleasePassages(dataset, content_id)
+    made = []
+    for example in selection.examples("train"):
+        question = dataset.questions[example.position]
+        for pair in example.pairs():
+            made.append((question, *passages.texts(pair)))
+    if not made:
+        raise InputError(
+            "The train split has no question with both a passage of label 2 and a negative: there is nothing to fine-tune on. "
+            "It holds the questions that a reader answers without hints; build with more of them."
+        )
+    return made
+
+
+def finetune(
+    kind: str,
+    base: str,
+    positives: int,
+    dataset: Dataset,
+    content_id: str,
+    settings: FineTune,
+    device: str,
+    out: Path,
+    say: Callable[[str], None] = lambda _: None,
+) -> Tuned:
+    """Return ``base`` fine-tuned with so many positives and negatives a question; trained only where ``out`` does not have it.
+
+    ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that cannot be loaded and a
+    release without examples, ``MissingDependency`` without accelerate.
+    """
+    wanted = FineTuning(positives, positives, settings.negative_kind)
+    examples = triples(dataset, content_id, wanted)
+    key = {
+        "version": VERSION,
+        "kind": kind,
+        "base": model_identity(base),
+        "examples": content_hash(examples),
+        "settings": settings.model_dump(mode="json"),
+    }
+    name = f"{_name(base)}-{kind}-{positives}pos-{content_hash(key, size=4)}"
+    folder = out / name
+    marker = out / f"{name}.json"  # not inside: the folder's content is the model's identity
+    if not marker.is_file():
+        say(f"finetune {name}: {len(examples)} examples")
+        began = time.monotonic()
+        shutil.rmtree(folder, ignore_errors=True)
+        with writing(folder):
+            train(kind, base, examples, settings, device, folder)
+        counts = {"positives": wanted.positives, "negatives": wanted.negatives, "count": len(examples)}
+        facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
+        write_json(marker, facts)
+    facts = json.loads(marker.read_text(encoding="utf-8"))
+    return Tuned(folder, positives, facts["count"], facts["seconds"])
+
+
+def train(
+    kind: str, base: str, examples: Sequence[tuple[str, str, str]], settings: FineTune, device: str, folder: Path
+) -> None:
+    """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the same machine
+    give the same weights."""
+    try:
+        import accelerate  # noqa: F401  # what transformers' trainer runs on
+    except ImportError as error:
+        raise MissingDependency("Fine-tuning needs accelerate. Run: pip install 'quit-builder[finetune]'") from error
+    import sentence_transformers as st
+    import transformers
+    from datasets import Dataset as Rows
+
+    place = model_place(base)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    transformers.set_seed(settings.seed)
+    questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
+    if kind == "cross-encoder":
+        made, trainer, arguments = st.CrossEncoder, st.CrossEncoderTrainer, st.CrossEncoderTrainingArguments
+        model = loaded(base, lambda: made(place, device=device, num_labels=1, max_length=settings.max_length))
+        loss: Any = import_module("sentence_transformers.cross_encoder.losses").BinaryCrossEntropyLoss(model)
+        labels = np.tile([1.0, 0.0], len(examples)).tolist()
+        texts = [text for pair in zip(right, wrong, strict=True) for text in pair]
+        rows = Rows.from_dict({"query": np.repeat(questions, 2).tolist(), "passage": texts, "label": labels})
+        sampler = "batch_sampler"
+    else:
+        multi = kind == "multi-vector"
+        made = st.MultiVectorEncoder if multi else st.SentenceTransformer
+        trainer = st.MultiVectorEncoderTrainer if multi else st.SentenceTransformerTrainer
+        arguments = st.MultiVectorEncoderTrainingArguments if multi else st.SentenceTransformerTrainingArguments
+        model = loaded(base, lambda: made(place, device=device))
+        model.max_seq_length = settings.max_length
+        module = import_module(
+            f"sentence_transformers.{'multi_vector_encoder' if multi else 'sentence_transformer'}.losses"
+        )
+        loss = getattr(module, f"{'MultiVector' if multi else ''}MultipleNegativesRankingLoss")(model)
+        rows = Rows.from_dict({"anchor": questions, "positive": right, "negative": wrong})
+        sampler = "no_duplicates"
+    arguments = arguments(
+        output_dir=str(folder / "trainer"),
+        num_train_epochs=settings.epochs,
+        max_steps=settings.max_steps or -1,
+        per_device_train_batch_size=settings.batch,
+        learning_rate=settings.learning_rate,
+        warmup_steps=settings.warmup_share,
+        batch_sampler=sampler,
+        seed=settings.seed,
+        data_seed=settings.seed,
+        save_strategy="no",
+        logging_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=device == "cpu",
+    )
+    job = trainer(model=model, args=arguments, train_dataset=rows, loss=loss)
+    job.remove_callback(transformers.PrinterCallback)
+    job.train()
+    shutil.rmtree(folder / "trainer", ignore_errors=True)
+    model.save_pretrained(str(folder), create_model_card=False)
+
+
+def _name(base: str) -> str:
+    kept = base.rstrip("/").rpartition("/")[2]
+    return "".join(char if char.isalnum() or char in ".-" else "_" for char in kept)
+
+
+@dataclass(frozen=True)
+class TuningRequest:
+    """What is fine-tuned and compared. ``positives``: the numbers of positives a question that are tried. ``retrievers``: whose
+    passages the cross-encoders rerank, beside the oracle's (table 12)."""
+
+    release: Path
+    kind: str
+    base: str = "minilm"
+    positives: tuple[int, ...] = (1, 5, 10)
+    split: str = "test"
+    retrievers: tuple[str, ...] = ()
+
+
+def run_finetune(
+    request: TuningRequest, settings: Settings, out: Path, say: Callable[[str], None] = lambda _: None
+) -> tuple[Outcome, list[Tuned]]:
+    """Fine-tune with every number of positives and benchmark the models beside the one they were made from.
+
+    A base without a head of its own (a plain encoder made into a cross-encoder) has no row: its scores would be noise. Raises as
+    :func:`finetune` and :func:`quit.systems.benchmark.benchmark.run_benchmark`, and ``SettingsError`` for an unknown kind.
+    """
+    if request.kind not in KINDS:
+        raise SettingsError(f"There is no kind {request.kind!r} of model.{did_you_mean(request.kind, KINDS)}")
+    for number in request.positives:
+        FineTuning(number, number)  # refuses a number out of range before anything is read
+    dataset = Dataset(export_tables_of_release(request.release))
+    content_id = dataset.tables.provenance["content_id"]
+    chosen = settings.benchmark
+    models = out / "models"
+    tuned = [
+        finetune(request.kind, request.base, number, dataset, content_id, chosen.finetune, chosen.device, models, say)
+        for number in dict.fromkeys(request.positives)
+    ]
+    names = [f"{SPEC[request.kind]}:{one.folder}" for one in tuned]
+    if can_rank(request.kind, request.base):
+        names.insert(0, f"{SPEC[request.kind]}:{request.base}")
+    reranks = request.kind == "cross-encoder"
+    wanted = Request(
+        request.release,
+        request.split,
+        retrievers=request.retrievers or ("bm25",) if reranks else tuple(names),
+        rerankers=tuple(names) if reranks else (),
+        bounds=reranks,
+    )
+    return run_benchmark(wanted, settings, out, say), tuned
+
+
+def can_rank(kind: str, base: str) -> bool:
+    """Whether a base model can do its task before it is tuned."""
+    return {"bi-encoder": lambda _: True, "cross-encoder": has_head, "multi-vector": is_multi_vector}[kind](
+        model_place(base)
+    )

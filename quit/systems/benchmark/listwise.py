@@ -1,0 +1,94 @@
+"""A language model as listwise reranker (RankGPT, Sun et al. 2023): it orders a window of passages, from the last window to the first.
+
+The reply of a model that rambles still gives an order: identifiers are taken as they come, repeated and unknown ones are skipped, and
+passages it did not name keep their order behind those it did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from quit.errors import SettingsError, did_you_mean
+from quit.models.generation.base import ChatRequest
+from quit.models.language import generator_identity
+from quit.models.prompting import load_prompt
+from quit.systems.benchmark.plugins import Context
+
+VERSION = 1
+FIELDS = frozenset({"count", "passages", "question"})
+_BRACKETED = re.compile(r"\[(\d+)\]")
+_NUMBER = re.compile(r"\d+")
+
+
+class ListwiseReranker:
+    """``listwise:NAME``, NAME being a reader or judge of the profile that is a language model.
+
+    Raises ``SettingsError`` for another name. ``unread`` counts replies without any identifier: their window kept its order.
+    """
+
+    def __init__(self, context: Context) -> None:
+        settings = context.settings
+        self._window, self._stride = settings.benchmark.window, settings.benchmark.stride
+        if self._stride > self._window:
+            raise SettingsError(
+                f"benchmark.stride is {self._stride}, more than benchmark.window ({self._window}): passages would be left out."
+            )
+        known = {
+            one.name: one for one in (*settings.readers, settings.judge) if one.kind not in ("embedded", "equivalence")
+        }
+        if context.argument not in known:
+            listed = did_you_mean(context.argument, list(known)) if known else " This profile has none."
+            raise SettingsError(
+                f"listwise:NAME needs a language model of the profile, not {context.argument!r}.{listed}"
+            )
+        spec = known[context.argument]
+        self._prompt = load_prompt(settings.benchmark.rank_prompt, FIELDS)
+        self._tokens = settings.benchmark.rank_tokens
+        self._models, self._spec = context.models, spec
+        self.unread = 0
+        self.identity = f"listwise/{VERSION}/{generator_identity(spec)}|{self._prompt.identity}|{self._window}/{self._stride}|{self._tokens}"
+
+    def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
+        """Return n for the best of n texts down to 1 for the worst, float64; ``texts`` come in the first stage's order."""
+        order = list(range(len(texts)))
+        for start in windows(len(texts), self._window, self._stride):
+            part = order[start : start + self._window]
+            order[start : start + self._window] = [
+                part[place] for place in self._permuted(query, [texts[i] for i in part])
+            ]
+        made = np.zeros(len(texts))
+        made[order] = np.arange(len(texts), 0, -1)
+        return made
+
+    def _permuted(self, query: str, texts: Sequence[str]) -> list[int]:
+        listed = "\n".join(f"[{place}] {text}" for place, text in enumerate(texts, start=1))
+        fields = {"count": str(len(texts)), "passages": listed, "question": query}
+        request = ChatRequest(self._prompt, fields, self._tokens, group=query)
+        [completion] = self._models.generator(self._spec).complete([request])
+        order, read = read_order(completion.text, len(texts))
+        self.unread += not read
+        return order
+
+
+def windows(count: int, size: int, stride: int) -> list[int]:
+    """Return the starts of the windows, last one first; the first one always starts at 0.
+
+    >>> windows(25, 20, 10)
+    [5, 0]
+    """
+    starts = list(range(max(0, count - size), 0, -stride))
+    return [*starts, 0] if count > 1 else []
+
+
+def read_order(reply: str, count: int) -> tuple[list[int], bool]:
+    """Return the places 0 to count - 1 in the order of a reply such as ``[2] > [1]``, and whether it named any of them.
+
+    >>> read_order("[2] > [9] > [2], well", 3)
+    ([1, 0, 2], True)
+    """
+    found = _BRACKETED.findall(reply) or _NUMBER.findall(reply)
+    named = list(dict.fromkeys(int(text) - 1 for text in found if len(text) < 9 and 1 <= int(text) <= count))
+    return [*named, *(place for place in range(count) if place not in set(named))], bool(named)

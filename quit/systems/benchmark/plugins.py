@@ -1,0 +1,164 @@
+"""Retrievers, rerankers and readers by name. Those that come with the program and those of other packages are entry points alike.
+
+A package adds one by an entry point in ``quit.retrievers``, ``quit.rerankers`` or ``quit.readers`` that names a callable (a class will
+do). It is called with a :class:`Context` and returns, respectively, a :class:`quit.corpora.protocols.FirstStage`, a
+:class:`quit.corpora.protocols.Scorer` or a :class:`quit.models.protocols.Reader`. On the command line it is ``NAME`` or ``NAME:ARGUMENT``.
+
+Making one must be cheap: ``identity`` is asked for before it is known whether there is anything to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit.corpora.protocols import FirstStage, Ranking, Scorer
+from quit.errors import InputError, SettingsError, did_you_mean
+from quit.models.protocols import NO_ANSWER, Reader
+from quit.settings import Settings
+from quit.systems.benchmark.task import Passages, ranking
+
+if TYPE_CHECKING:
+    from quit.models.factory import Models
+
+GROUPS = ("quit.retrievers", "quit.rerankers", "quit.readers")
+ORACLE = "oracle"
+"""Retriever and reranker that know the labels: not models, so no plugin can have the name."""
+
+_OURS = {
+    "quit.retrievers": {
+        "bm25": "sparse:Bm25",
+        "minilm": "dense:MiniLMRetriever",
+        "dense": "dense:SentenceRetriever",
+        "late": "late:LateRetriever",
+    },
+    "quit.rerankers": {
+        "late": "late:LateReranker",
+        "cross-encoder": "rerankers:CrossEncoderReranker",
+        "monot5": "rerankers:MonoT5",
+        "listwise": "listwise:ListwiseReranker",
+    },
+    "quit.readers": {},
+}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a plugin is made from. ``argument``: what follows ``NAME:``. ``cache``: a folder for what can be made again.
+
+    ``collection``: the release's tables questions, candidates, ranked_hints and descriptions, for readers.
+    """
+
+    passages: Passages
+    settings: Settings
+    models: Models
+    cache: Path
+    collection: Mapping[str, pa.Table]
+    argument: str = ""
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """Return name and argument of ``NAME`` or ``NAME:ARGUMENT``."""
+    name, _, argument = text.partition(":")
+    return name.strip(), argument.strip()
+
+
+@cache
+def available(group: str) -> dict[str, EntryPoint]:
+    """Return name -> entry point of a group, ours first. Raises ``SettingsError`` when a name is taken twice."""
+    made = {name: EntryPoint(name, f"quit.systems.benchmark.{value}", group) for name, value in _OURS[group].items()}
+    for found in entry_points(group=group):
+        if found.name in made or found.name == ORACLE:
+            raise SettingsError(
+                f"The entry point {found.value!r} takes the name {found.name!r} of {group}, which is taken. "
+                "Rename it, or uninstall its package."
+            )
+        made[found.name] = found
+    return made
+
+
+def make_retriever(text: str, context: Context) -> FirstStage:
+    """Return the retriever of that name. Raises ``SettingsError`` for an unknown name or what is no retriever."""
+    return _make("quit.retrievers", text, context, FirstStage)
+
+
+def make_reranker(text: str, context: Context) -> Scorer:
+    """Return the reranker of that name. Raises as ``make_retriever``."""
+    return _make("quit.rerankers", text, context, Scorer)
+
+
+def make_reader(text: str, context: Context) -> Reader:
+    """Return the reader of that name: a reader of the profile, or a plugin. Raises as ``make_retriever``."""
+    profile = [reader.name for reader in context.settings.readers]
+    if text in profile:
+        return context.models.reader(text, context.collection)
+    return _make("quit.readers", text, context, Reader, profile)
+
+
+def collection_of(tables: Any) -> dict[str, pa.Table]:
+    """Return what embedded readers draw their answers from, out of a release's tables.
+
+    A release has no table of candidates, so these are the answers that any reader gave, all of which have a verdict.
+    """
+    verdicts = tables.verdicts.filter(pc.not_equal(tables.verdicts["answer"], NO_ANSWER))
+    candidates = pa.table({"question_id": verdicts["question_id"], "candidate": verdicts["answer"]})
+    return {
+        "questions": tables.questions,
+        "candidates": candidates,
+        "ranked_hints": tables.ranked_hints,
+        "descriptions": tables.descriptions,
+    }
+
+
+def _make(group: str, text: str, context: Context, protocol: Any, more: list[str] | None = None) -> Any:
+    name, argument = split_name(text)
+    known = available(group)
+    kind = group.removeprefix("quit.").rstrip("s")
+    if name not in known:
+        raise SettingsError(f"There is no {kind} {name!r}.{did_you_mean(name, [*known, *(more or ())])}")
+    try:
+        factory = known[name].load()
+    except (ImportError, AttributeError) as error:
+        raise SettingsError(f"The {kind} {name!r} ({known[name].value}) cannot be loaded: {error}.") from error
+    made = factory(Context(**{**vars(context), "argument": argument}))
+    if not isinstance(made, protocol):
+        wanted = ", ".join(
+            sorted(one for one in dir(protocol) if not one.startswith("_")) + list(protocol.__annotations__)
+        )
+        raise SettingsError(f"{known[name].value!r} makes no {kind}: it has to have {wanted}.")
+    return made
+
+
+def checked(name: str, found: Ranking, passages: int, depth: int) -> Ranking:
+    """Return what a retriever gave for a query, in order and cut at ``depth``.
+
+    Raises ``InputError`` for rows out of range, a row twice, or a score that is no number.
+    """
+    rows, scores = np.asarray(found.rows), np.asarray(found.scores, dtype=np.float64)
+    if rows.shape != scores.shape or rows.ndim != 1:
+        raise InputError(f"The retriever {name!r} returned {rows.shape} rows and {scores.shape} scores.")
+    if len(rows) and (rows.min() < 0 or rows.max() >= passages):
+        raise InputError(f"The retriever {name!r} returned a row outside 0 to {passages - 1}.")
+    if len(np.unique(rows)) < len(rows):
+        raise InputError(f"The retriever {name!r} returned a passage twice for one query.")
+    if not np.isfinite(scores).all():
+        raise InputError(f"The retriever {name!r} returned a score that is no finite number.")
+    return ranking(rows, scores, depth)
+
+
+def checked_scores(name: str, scores: np.ndarray, texts: int) -> np.ndarray:
+    """Return a reranker's scores as float64. Raises ``InputError`` unless there is one finite number a text."""
+    made = np.asarray(scores, dtype=np.float64)
+    if made.shape != (texts,) or not np.isfinite(made).all():
+        raise InputError(
+            f"The reranker {name!r} returned no finite score a passage (shape {made.shape}, {texts} passages)."
+        )
+    return made

@@ -1,0 +1,93 @@
+"""Labels for passages of a corpus without hints (paper, section 5.1): the labelers answer from each retrieved passage, the judge compares.
+
+Label 2 if at least one labeler is right, else 0: label 1 says that a hint was made for the question, which no such passage was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from quit.evaluate.normalize import normalize_answer
+from quit.export.dataset import FULLY
+from quit.models.judges import rule
+from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
+from quit.systems.benchmark.task import Passages, Query
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """Labels of the passages that some systems retrieved: for each question row -> label."""
+
+    known: Sequence[Mapping[int, int]]
+
+    def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
+        """Return the labels, int8, 0 for a passage that nobody judged."""
+        return np.array([self.known[query].get(int(row), 0) for row in rows], dtype=np.int8)
+
+    def judged(self, query: int) -> None:
+        """Return None: what was not retrieved is not judged."""
+        return None
+
+
+def known_verdicts(verdicts: pa.Table) -> dict[tuple[str, str], bool]:
+    """Return (question, normalised answer) -> verdict of a release, people's included."""
+    rows = zip(*(verdicts[name].to_pylist() for name in ("question_id", "answer_key", "correct")), strict=True)
+    return {(question, key): correct for question, key, correct in rows if correct is not None}
+
+
+def relabel(
+    queries: Sequence[Query],
+    rows: Sequence[np.ndarray],
+    passages: Passages,
+    labelers: Sequence[Reader],
+    judge: Judge,
+    known: Mapping[tuple[str, str], bool],
+) -> list[dict[int, int]]:
+    """Return row -> label (2 or 0) for each question's ``rows``.
+
+    Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold answers; a verdict
+    that the release has (``known``) stands. A verdict that could not be read is no yes.
+    """
+    prompts, owners = [], []
+    for place, (query, mine) in enumerate(zip(queries, rows, strict=True)):
+        for row, sentences in zip(mine.tolist(), passages.sentences(mine.tolist()), strict=True):
+            prompts.append(Prompt(query.question_id, query.question, sentences, query.coarse, query.fine))
+            owners.append((place, row))
+    given = [[reply.answer for reply in labeler.answer(prompts)] for labeler in labelers] if prompts else []
+    forms: dict[tuple[int, str], Counter[str]] = {}
+    for answers in given:
+        for (place, _), answer in zip(owners, answers, strict=True):
+            forms.setdefault((place, normalize_answer(answer)), Counter())[answer] += 1
+    right = _verdicts(queries, forms, judge, known)
+    labels: list[dict[int, int]] = [{} for _ in queries]
+    for number, (place, row) in enumerate(owners):
+        hit = any(right[place, normalize_answer(answers[number])] for answers in given)
+        labels[place][row] = FULLY if hit else 0
+    return labels
+
+
+def _verdicts(
+    queries: Sequence[Query],
+    forms: Mapping[tuple[int, str], Counter[str]],
+    judge: Judge,
+    known: Mapping[tuple[str, str], bool],
+) -> dict[tuple[int, str], bool]:
+    made, asked, items = {}, [], []
+    for (place, key), counts in sorted(forms.items()):
+        query = queries[place]
+        if (query.question_id, key) in known:
+            made[place, key] = known[query.question_id, key]
+        else:
+            form = min(counts, key=lambda one, counts=counts: (-counts[one], one))
+            asked.append((place, key))
+            items.append(JudgeItem(query.question_id, query.question, query.gold, form))
+    for pair, ruling in zip(asked, rule(items, judge), strict=True):
+        made[pair] = ruling.verdict.correct is True
+    return made

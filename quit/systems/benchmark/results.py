@@ -1,0 +1,193 @@
+"""From rankings and answers to tables: every metric of every question, means with intervals, paired comparisons, TREC run files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from quit.evaluate.metrics import READING, Measure, answer_value, under
+from quit.evaluate.significance import compare, intervals
+from quit.export.dataset import FULLY
+from quit.export.safe import safe_id
+from quit.settings.benchmark import Benchmark
+from quit.systems.benchmark.run import Reading, System
+from quit.systems.benchmark.task import Task
+from schemas.benchmark import COMPARISONS, RESULTS, VALUES
+
+Key = tuple[str, str, str, str, str, int]
+"""corpus, retriever, reranker, reader, strategy, k."""
+
+
+@dataclass
+class Scores:
+    """Values by row and metric: each an array of shape (questions,), NaN for a question without a relevant passage."""
+
+    task: Task
+    values: dict[tuple[Key, str], np.ndarray] = field(default_factory=dict)
+
+    def add_system(self, system: System, metrics: Sequence[str]) -> None:
+        """Add the ranking metrics of a system. In a corpus where only retrieved passages have labels these are Hit and MRR at label 2:
+        the others would need the labels of all passages, and label 1 has no meaning there."""
+        task = self.task
+        assert task.relevance is not None
+        key = (task.name, system.retriever, system.reranker, "", "", 0)
+        ranked = [task.relevance.labels(place, one.rows) for place, one in enumerate(system.rankings)]
+        judged = [task.relevance.judged(place) for place in range(len(ranked))]
+        for text in metrics:
+            measure = Measure.parse(text)
+            found = []
+            for labels, everything in zip(ranked, judged, strict=True):
+                if everything is None:
+                    if measure.needs_all or measure.least != FULLY:
+                        break
+                    found.append(measure.value(labels, labels))
+                else:
+                    known = everything.max(initial=0) >= measure.least
+                    found.append(measure.value(labels, everything) if known else np.nan)
+            else:
+                self.values[key, text] = np.array(found, dtype=np.float64)
+
+    def add_reading(self, reading: Reading) -> None:
+        """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""
+        system = reading.system
+        key = (self.task.name, system.retriever, system.reranker, reading.reader, reading.strategy, reading.k)
+        for name in READING:
+            pairs = zip(reading.answers, self.task.queries, strict=True)
+            values = [answer_value(name, answer, query.answers) for answer, query in pairs]
+            self.values[key, name] = np.array(values)
+
+    def add_optimal(self, reader: str, answers: Sequence[Sequence[str]]) -> None:
+        """Add the row Optimal: a question's best answer over all its own passages, one passage at a time."""
+        key = (self.task.name, "oracle", "oracle", reader, "any", 1)
+        for name in READING:
+            values = [
+                max((answer_value(name, one, query.answers) for one in set(given)), default=0.0)
+                for given, query in zip(answers, self.task.queries, strict=True)
+            ]
+            self.values[key, name] = np.array(values)
+
+    def results(self, settings: Benchmark) -> pa.Table:
+        """Return the table ``results``: means under the policy, with bootstrap intervals."""
+        # Columns over the same questions share their resamples, and one draw serves them all.
+        columns: dict[bytes, list[tuple[Key, str]]] = {}
+        for name, values in self.values.items():
+            columns.setdefault(np.isnan(values).tobytes(), []).append(name)
+        bounds = {}
+        for names in columns.values():
+            kept = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
+            found = intervals(kept, settings.resamples, settings.level, settings.seed)
+            bounds |= dict(zip(names, found.tolist(), strict=True))
+        rows: list[dict[str, Any]] = []
+        for (key, metric), values in self.values.items():
+            kept = under(values, settings.without_relevant)
+            low, high = bounds[key, metric]
+            mean = float(kept.mean()) if len(kept) else 0.0
+            rows.append(
+                {**_named(key), "metric": metric, "value": mean, "low": low, "high": high, "questions": len(kept)}
+            )
+        return RESULTS.from_rows(rows)
+
+    def per_question(self) -> pa.Table:
+        """Return the table ``values``."""
+        pieces = [
+            pa.Table.from_arrays(
+                [
+                    *(pa.array([part] * len(values)) for part in key),
+                    pa.array([metric] * len(values)),
+                    pa.array(self.task.question_ids),
+                    pa.array(values, mask=np.isnan(values)),
+                ],
+                names=VALUES.schema.names,
+            ).cast(VALUES.schema)
+            for (key, metric), values in self.values.items()
+        ]
+        return pa.concat_tables(pieces) if pieces else VALUES.schema.empty_table()
+
+    def comparisons(self, settings: Benchmark) -> pa.Table:
+        """Return the table ``comparisons``: every two systems without the oracles, each metric of ``benchmark.compare``.
+
+        Readers are compared at the largest k, the first strategy. Holm's correction is over one corpus and metric (and reader).
+        """
+        rows: list[dict[str, Any]] = []
+        for metric in settings.compare:
+            families: dict[tuple[str, str, int], list[tuple[str, np.ndarray]]] = {}
+            for (key, name), values in self.values.items():
+                _, retriever, reranker, reader, strategy, k = key
+                wanted = not reader or (strategy == settings.strategies[0] and k == max(settings.k))
+                if name == metric and wanted and "oracle" not in (retriever, reranker):
+                    system = f"{retriever} + {reranker}" if reranker else retriever
+                    families.setdefault((reader, strategy, k), []).append((system, values))
+            for (reader, strategy, k), systems in families.items():
+                rows += self._family(metric, reader, strategy, k, systems, settings)
+        return COMPARISONS.from_rows(rows)
+
+    def _family(
+        self,
+        metric: str,
+        reader: str,
+        strategy: str,
+        k: int,
+        systems: Sequence[tuple[str, np.ndarray]],
+        settings: Benchmark,
+    ) -> list[dict[str, Any]]:
+        pairs = list(combinations(systems, 2))
+        # Which questions have no relevant passage is the same for all systems of a corpus, so pairs stay aligned.
+        values = [tuple(under(one, settings.without_relevant) for _, one in pair) for pair in pairs]
+        found = compare(values, settings.resamples, settings.level, settings.seed)
+        shared = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
+        rows = []
+        for ((a, _), (b, _)), one in zip(pairs, found, strict=True):
+            rows.append({**shared, "a": a, "b": b, **asdict(one), "p_holm": one.holm})
+        return [{name: value for name, value in row.items() if name != "holm"} for row in rows]
+
+
+def _named(key: Key) -> dict[str, Any]:
+    return dict(zip(("corpus", "retriever", "reranker", "reader", "strategy", "k"), key, strict=True))
+
+
+def run_lines(system: System) -> Iterator[str]:
+    """Yield the lines of a TREC run file: ``question Q0 passage rank score system``.
+
+    Scores are those of the system as float32, made to fall strictly: tools of TREC sort by score and break ties by id, which would give
+    the permutations of a subset another order than the one that was evaluated.
+    """
+    tag = safe_id(system.name.replace(" ", ""))
+    for query, one in zip(system.task.queries, system.rankings, strict=True):
+        ids = system.task.passages.ids(one.rows.tolist())
+        for rank, (name, score) in enumerate(zip(ids, falling(one.scores), strict=True), start=1):
+            yield f"{safe_id(query.question_id)} Q0 {name} {rank} {score:.9g} {tag}\n"
+
+
+def falling(scores: np.ndarray) -> list[np.float32]:
+    """Return scores as float32, each one less than the one before: an equal one becomes the next smaller number."""
+    made: list[np.float32] = []
+    for score in np.asarray(scores, dtype=np.float32):
+        lower = np.nextafter(made[-1], np.float32(-np.inf)) if made else score
+        made.append(min(score, lower))
+    return made
+
+
+def qrels_lines(task: Task) -> Iterator[str]:
+    """Yield the lines of a TREC qrels file: ``question 0 passage label``, the question's own passages."""
+    relevance: Any = task.relevance
+    size = task.passages.size
+    for query, group, labels in zip(task.queries, relevance.groups.tolist(), relevance.own.tolist(), strict=True):
+        ids = task.passages.ids(range(group * size, (group + 1) * size))
+        yield from (f"{safe_id(query.question_id)} 0 {name} {label}\n" for name, label in zip(ids, labels, strict=True))
+
+
+def file_name(task: str, system: str, used: Iterable[str]) -> str:
+    """Return a name for a run file, distinct from those used: letters, digits, dots and dashes; of a path its last part."""
+    parts = [one.rstrip("/").rpartition("/")[2] for one in system.split(" + ")]
+    kept = "".join(
+        char if char.isalnum() or char in ".-" else "_" for char in "+".join([task, *parts]).replace("+", "-")
+    )
+    name, number = kept, 2
+    while f"{name}.run" in set(used):
+        name, number = f"{kept}-{number}", number + 1
+    return f"{name}.run"

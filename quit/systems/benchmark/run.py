@@ -1,0 +1,302 @@
+"""The benchmark from a release to its tables: retrieve, rerank, relabel, read, evaluate (paper, sections 4 and 5).
+
+Every step goes through :class:`quit.systems.benchmark.stages.Stages`, so a second run does only what is new: another reader reads the same
+rankings, another metric asks no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from quit.corpora.protocols import Ranking, Scorer
+from quit.export.dataset import Dataset
+from quit.models.factory import Models
+from quit.models.protocols import NO_ANSWER, Prompt, Reader
+from quit.systems.benchmark import oracles, relabel
+from quit.systems.benchmark.contexts import Sentences, context_of
+from quit.systems.benchmark.plugins import (
+    ORACLE,
+    Context,
+    checked,
+    checked_scores,
+    make_reader,
+    make_reranker,
+    make_retriever,
+)
+from quit.systems.benchmark.stages import Stages
+from quit.systems.benchmark.task import Passages, Query, ReleaseRelevance, Relevance, Task
+from schemas.benchmark import ANSWERS, RANKINGS, RELABELLED
+
+VERSION = 1
+
+
+@dataclass
+class System:
+    """A retriever with or without a reranker over one task, and what it ranked: one ranking a question.
+
+    ``fingerprint``: of all that its rankings depend on.
+    """
+
+    task: Task
+    retriever: str
+    reranker: str
+    identity: str
+    fingerprint: str
+    rankings: list[Ranking] = field(repr=False, default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """``retriever`` or ``retriever + reranker``."""
+        return f"{self.retriever} + {self.reranker}" if self.reranker else self.retriever
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The answers of one reader to one kind of context of one system: one a question."""
+
+    system: System
+    reader: str
+    strategy: str
+    k: int
+    answers: list[str]
+
+
+@dataclass
+class Runner:
+    """Carries out the steps for one release. ``context``: what plugins are made from (each task's get its passages); ``known``:
+    the release's verdicts; ``unread``: replies of listwise rerankers that named no passage, by system."""
+
+    context: Context
+    stages: Stages
+    dataset: Dataset
+    known: dict[tuple[str, str], bool]
+    unread: dict[str, int] = field(default_factory=dict)
+    _made: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def settings(self) -> Any:
+        return self.context.settings.benchmark
+
+    @property
+    def models(self) -> Models:
+        return self.context.models
+
+    def _plugin(self, make: Callable[[str, Context], Any], name: str, passages: Passages) -> Any:
+        """Return a plugin of a task, made once: its model serves every system."""
+        key = (make, name, passages.identity)
+        if key not in self._made:
+            self._made[key] = make(name, Context(**{**vars(self.context), "passages": passages}))
+        return self._made[key]
+
+    def retrieve(self, task: Task, name: str) -> System:
+        """Return what a retriever finds for every question."""
+        depth = self.settings.depth
+        asked = [query.question for query in task.queries]
+        if name == ORACLE:
+            relevance = task.relevance
+            assert isinstance(relevance, ReleaseRelevance)
+            key = {"retriever": f"oracle/{oracles.VERSION}", "passages": task.passages.identity}
+            found = [oracles.oracle_retriever(relevance, place) for place in range(len(asked))]
+            return System(task, name, "", key["retriever"], repr(sorted(key.items())), found)
+        retriever = self._plugin(make_retriever, name, task.passages)
+        key = {
+            "version": VERSION,
+            "retriever": retriever.identity,
+            "passages": task.passages.identity,
+            "depth": depth,
+            "questions": asked,
+        }
+
+        def make(places: range) -> list[dict[str, Any]]:
+            found = retriever.search([asked[place] for place in places], depth)
+            rankings = [checked(name, one, len(task.passages), depth) for one in found]
+            return ranking_rows([task.question_ids[place] for place in places], rankings)
+
+        fingerprint, table = self.stages.table(
+            "retrieve", f"{task.name}: {name}", key, task.question_ids, RANKINGS, make
+        )
+        return System(task, name, "", retriever.identity, fingerprint, rankings_of(table, task.question_ids))
+
+    def rerank(self, system: System, name: str) -> System:
+        """Return a system's rankings after a reranker scored their first ``rerank_depth`` passages; the rest stay behind these.
+
+        The oracle retriever returns every relevant passage, and all of them are scored.
+        """
+        task = system.task
+        depth = max((len(one) for one in system.rankings), default=0)
+        depth = depth if system.retriever == ORACLE else min(depth, self.settings.rerank_depth)
+        if name == ORACLE:
+            relevance = task.relevance
+            assert relevance is not None
+            found = [
+                reordered(one, oracles.oracle_scores(relevance, place, one.rows[:depth]))
+                for place, one in enumerate(system.rankings)
+            ]
+            identity = f"oracle/{oracles.VERSION}"
+            return System(task, system.retriever, name, identity, f"{system.fingerprint}+{identity}/{depth}", found)
+        reranker = self._plugin(make_reranker, name, task.passages)
+        unread_before = getattr(reranker, "unread", 0)
+        key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
+
+        def make(places: range) -> list[dict[str, Any]]:
+            made = [self._reranked(name, reranker, task, place, system.rankings[place], depth) for place in places]
+            return ranking_rows([task.question_ids[place] for place in places], made)
+
+        label = f"{task.name}: {system.retriever} + {name}"
+        fingerprint, table = self.stages.table("rerank", label, key, task.question_ids, RANKINGS, make)
+        if unread := getattr(reranker, "unread", 0) - unread_before:
+            self.unread[label] = unread
+        return System(
+            task, system.retriever, name, reranker.identity, fingerprint, rankings_of(table, task.question_ids)
+        )
+
+    def _reranked(self, name: str, reranker: Scorer, task: Task, place: int, one: Ranking, depth: int) -> Ranking:
+        rows = one.rows[:depth]
+        if not len(rows):
+            return one
+        texts = task.passages.texts(rows.tolist())
+        return reordered(one, checked_scores(name, reranker.score(task.queries[place].question, texts), len(texts)))
+
+    def relabelled(self, task: Task, systems: Sequence[System]) -> Relevance:
+        """Return the labels of every passage that some system retrieved, by the profile's labelers and judge (section 5.1)."""
+        rows = [
+            np.unique(np.concatenate([system.rankings[place].rows for system in systems]))
+            for place in range(len(task.queries))
+        ]
+        settings = self.context.settings
+        labelers = [self.models.reader(one.name, self.context.collection) for one in settings.labelers]
+        judge = self.models.judge
+        key = {
+            "version": relabel.VERSION,
+            "passages": task.passages.identity,
+            "rows": [one.tolist() for one in rows],
+            "labelers": [one.identity for one in labelers],
+            "judge": judge.identity,
+            "gold": [query.gold for query in task.queries],
+            "known": sorted(
+                [*pair, correct] for pair, correct in self.known.items() if pair[0] in set(task.question_ids)
+            ),
+        }
+
+        def make(places: range) -> list[dict[str, Any]]:
+            some = [task.queries[place] for place in places]
+            labels = relabel.relabel(
+                some, [rows[place] for place in places], task.passages, labelers, judge, self.known
+            )
+            return [
+                {"question_id": query.question_id, "row": row, "label": label}
+                for query, mine in zip(some, labels, strict=True)
+                for row, label in mine.items()
+            ]
+
+        _, table = self.stages.table("relabel", task.name, key, task.question_ids, RELABELLED, make)
+        known: dict[str, dict[int, int]] = {one: {} for one in task.question_ids}
+        for row in table.to_pylist():
+            known[row["question_id"]][row["row"]] = row["label"]
+        return relabel.Retrieved([known[one] for one in task.question_ids])
+
+    def read(self, system: System, name: str) -> list[Reading]:
+        """Return a reader's answers to the contexts of a system: every strategy at every k.
+
+        A question without any passage gets NO ANSWER without being asked: without context it would be the parametric probe.
+        """
+        task, settings = system.task, self.settings
+        reader = self._plugin(make_reader, name, self.context.passages)
+        kinds = [(strategy, k) for k in settings.k for strategy in settings.strategies]
+        numbers = (settings.alpha, settings.beta, settings.freq_sentences)
+        deepest = max(settings.k)
+        sentences = [task.passages.sentences(one.rows[:deepest].tolist()) for one in system.rankings]
+        contexts = [[context_of(strategy, one[:k], *numbers) for strategy, k in kinds] for one in sentences]
+        found = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)
+        made = []
+        for number, (strategy, k) in enumerate(kinds):
+            answers = [found[place].get(mine[number], NO_ANSWER) for place, mine in enumerate(contexts)]
+            made.append(Reading(system, name, strategy, k, answers))
+        return made
+
+    def every_passage(self, task: Task, name: str) -> list[list[str]]:
+        """Return a reader's answers to each of a question's own passages: what Optimal is made of (section 5.4).
+
+        The release's own answers, where this reader gave them; else the reader is asked.
+        """
+        assert isinstance(task.relevance, ReleaseRelevance)
+        groups, size = task.relevance.groups, task.passages.size
+        reader = self._plugin(make_reader, name, self.context.passages)
+        stored = {info.name: place for place, info in enumerate(self.dataset.tables.ordered_readers)}
+        if name in stored and self.dataset.tables.ordered_readers[stored[name]].identity == reader.identity:
+            return [
+                [block.values[code] for code in codes]
+                for block in self.dataset.blocks(groups)
+                for codes in block.codes[:, :, stored[name]].tolist()
+            ]
+        contexts = [task.passages.sentences(range(one * size, (one + 1) * size)) for one in groups.tolist()]
+        label = f"{task.name}: every passage: {name}"
+        found = self._answers(label, reader, task.queries, contexts, task.passages.identity)
+        return [[mine[context] for context in given] for mine, given in zip(found, contexts, strict=True)]
+
+    def _answers(
+        self,
+        label: str,
+        reader: Reader,
+        queries: Sequence[Query],
+        contexts: Sequence[Sequence[Sentences]],
+        source: str | None = None,
+    ) -> list[dict[Sentences, str]]:
+        """Return context -> answer for each question; a context that occurs twice is read once, an empty one not at all.
+
+        ``source``: identity of what the contexts follow from, where they are too many to be hashed.
+        """
+        distinct = [[one for one in dict.fromkeys(mine) if one] for mine in contexts]
+        key = {
+            "reader": reader.identity,
+            "questions": [[query.question, query.coarse, query.fine] for query in queries],
+            "contexts": source or distinct,
+        }
+
+        def make(places: range) -> list[dict[str, Any]]:
+            owners = [(queries[place], context) for place in places for context in distinct[place]]
+            prompts = [Prompt(one.question_id, one.question, context, one.coarse, one.fine) for one, context in owners]
+            replies = reader.answer(prompts) if prompts else []
+            return [
+                {"question_id": one.question_id, "context": " ".join(context), "answer": reply.answer}
+                for (one, context), reply in zip(owners, replies, strict=True)
+            ]
+
+        names = [query.question_id for query in queries]
+        _, table = self.stages.table("read", label, key, names, ANSWERS, make)
+        answers = iter(table["answer"].to_pylist())  # rows are in the order of questions and their contexts
+        return [{context: next(answers) for context in mine} for mine in distinct]
+
+
+def reordered(one: Ranking, scores: np.ndarray) -> Ranking:
+    """Return a ranking with its first ``len(scores)`` passages by descending score, ties in their earlier order, the rest behind."""
+    head = len(scores)
+    order = np.argsort(-scores, kind="stable")
+    rows = np.concatenate([one.rows[:head][order], one.rows[head:]])
+    lowest = float(scores.min()) if head else 0.0
+    rest = lowest - 1.0 - np.arange(len(one.rows) - head)
+    return Ranking(rows, np.concatenate([scores[order], rest]))
+
+
+def ranking_rows(questions: Sequence[str], rankings: Sequence[Ranking]) -> list[dict[str, Any]]:
+    """Return rows of the table ``rankings``."""
+    return [
+        {"question_id": question, "rank": rank, "row": row, "score": score}
+        for question, one in zip(questions, rankings, strict=True)
+        for rank, (row, score) in enumerate(zip(one.rows.tolist(), np.asarray(one.scores).tolist(), strict=True), 1)
+    ]
+
+
+def rankings_of(table: pa.Table, questions: Sequence[str]) -> list[Ranking]:
+    """Return the ranking of each question, empty where the table has no row of it."""
+    rows: dict[str, tuple[list[int], list[float]]] = {one: ([], []) for one in questions}
+    columns = (table[name].to_pylist() for name in ("question_id", "row", "score"))
+    for question, row, score in zip(*columns, strict=True):
+        rows[question][0].append(row)
+        rows[question][1].append(score)
+    return [Ranking(np.array(mine, dtype=np.int64), np.array(scores)) for mine, scores in rows.values()]

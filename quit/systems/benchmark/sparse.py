@@ -1,0 +1,85 @@
+"""BM25 over all passages at the cost of their subsets.
+
+BM25 sees a bag of words, so the permutations of a subset have one score: 31 documents a question are indexed instead of 325. Document
+frequencies, the number of documents and the mean length count every permutation, so scores are those of an index of all passages.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from quit.corpora.hybrid import terms
+from quit.corpora.protocols import Ranking
+from quit.systems.benchmark.plugins import Context
+from quit.systems.benchmark.task import Passages, best, expand
+
+VERSION = 1
+
+
+class Bm25:
+    """Okapi BM25, Lucene's form: idf = ln(1 + (N - n + 0.5) / (n + 0.5)), k1 and b from the settings; Snowball stems, no stop words.
+
+    A passage that shares no term with the query is not retrieved.
+    """
+
+    def __init__(self, context: Context) -> None:
+        settings = context.settings.benchmark
+        self._passages = context.passages
+        self._k1, self._b = settings.k1, settings.b
+        self.identity = f"bm25/{VERSION}/k1={self._k1:g},b={self._b:g}"
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        """Return at most ``depth`` passages a query."""
+        vocabulary, weights = self._index
+        made = []
+        for query in queries:
+            asked = [vocabulary[term] for term in terms(query) if term in vocabulary]
+            # A term asked twice counts twice, as in Lucene.
+            scores = np.asarray(weights[asked].sum(axis=0)).ravel() if asked else np.zeros(0)
+            units = best(scores, depth)
+            units = units[scores[units] > 0]
+            made.append(expand(self._passages, units, scores[units], depth))
+        return made
+
+    @cached_property
+    def _index(self) -> tuple[dict[str, int], sparse.csr_array]:
+        """Vocabulary, and each term's weight in each subset: float64, shape (terms, groups * subsets)."""
+        vocabulary, counts = term_counts(self._passages)
+        copies = np.tile([len(one) for one in self._passages.members], self._passages.groups)
+        documents = copies.sum()
+        lengths = np.asarray(counts.sum(axis=0)).ravel()
+        mean = float(lengths @ copies) / documents
+        present = counts.copy()
+        present.data = np.ones_like(present.data)
+        containing = present @ copies
+        idf = np.log1p((documents - containing + 0.5) / (containing + 0.5))
+        weights = counts.tocoo()
+        saturation = self._k1 * (1 - self._b + self._b * lengths[weights.col] / (mean or 1.0))
+        data = idf[weights.row] * weights.data / (weights.data + saturation)
+        return vocabulary, sparse.csr_array((data, (weights.row, weights.col)), shape=counts.shape)
+
+
+def term_counts(passages: Passages) -> tuple[dict[str, int], sparse.csr_array]:
+    """Return the vocabulary and how often each term stands in each subset, float64, shape (terms, groups * subsets).
+
+    Each part is split into terms once, and its counts are added up over the subsets that hold it.
+    """
+    vocabulary: dict[str, int] = {}
+    rows, columns = array("q"), array("q")
+    width = len(passages.subsets)
+    for group in range(passages.groups):
+        parts = [
+            [vocabulary.setdefault(term, len(vocabulary)) for term in terms(text)] for text in passages.parts(group)
+        ]
+        for subset, chosen in enumerate(passages.subsets):
+            for part in chosen:
+                rows.extend(parts[part])
+                columns.extend([group * width + subset] * len(parts[part]))
+    shape = (max(1, len(vocabulary)), passages.groups * width)
+    places = (np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64))
+    return vocabulary, sparse.coo_array((np.ones(len(rows)), places), shape=shape).tocsr()  # duplicates are added up

@@ -1,0 +1,74 @@
+"""Work that is on disk is not done again: each step's table is written in parts of some questions, under a fingerprint of all that
+it depends on. A run that was killed goes on at its first missing part."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quit.errors import WorkspaceError
+from quit.files import replacing, write_json, writing
+from quit.ids import content_hash
+from schemas.tables import Table
+
+
+class Stages:
+    """The tables of the steps, below ``folder``. ``part``: questions a part. ``say``: told what is being done.
+
+    ``seconds``: what each step's present parts took when they were made.
+    """
+
+    def __init__(self, folder: Path, part: int, say: Callable[[str], None] = lambda _: None) -> None:
+        self._folder, self._part, self._say = folder, part, say
+        self.seconds: dict[str, float] = {}
+
+    def table(
+        self,
+        stage: str,
+        label: str,
+        key: Mapping[str, Any],
+        questions: Sequence[str],
+        contract: Table,
+        make: Callable[[range], list[dict[str, Any]]],
+    ) -> tuple[str, pa.Table]:
+        """Return a step's fingerprint and table; ``make`` is given places in ``questions`` and returns rows of ``contract``.
+
+        Raises :class:`WorkspaceError` for a part that cannot be read or written.
+        """
+        fingerprint = content_hash(stage, dict(key), list(questions), self._part)
+        folder = self._folder / stage / fingerprint
+        starts = range(0, len(questions), self._part)
+        pieces = []
+        spent = _read(folder / "seconds.json")
+        for number, start in enumerate(starts):
+            target = folder / f"part-{number:05d}-of-{len(starts):05d}.parquet"
+            if not target.is_file():
+                self._say(f"{stage} {label}: questions {start + 1} to {min(start + self._part, len(questions))}")
+                began = time.monotonic()
+                rows = contract.from_rows(make(range(start, min(start + self._part, len(questions)))))
+                with writing(target), replacing(target) as temporary:
+                    pq.write_table(rows, temporary, compression="zstd")
+                spent[str(number)] = round(time.monotonic() - began, 3)
+                write_json(folder / "seconds.json", spent)
+                write_json(folder / "key.json", dict(key))
+            try:
+                pieces.append(pq.read_table(target, partitioning=None).cast(contract.schema))
+            except (OSError, pa.ArrowException) as error:
+                raise WorkspaceError(
+                    f"{target} cannot be read: {error}. Delete it and run the same command."
+                ) from error
+        self.seconds[f"{stage} {label}"] = round(sum(spent.values()), 3)
+        return fingerprint, pa.concat_tables(pieces) if pieces else contract.schema.empty_table()
+
+
+def _read(path: Path) -> dict[str, float]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}

@@ -1,0 +1,266 @@
+"""What is benchmarked: questions, the passages they are asked of, and how relevant these are.
+
+A corpus of passages is seen as groups of parts: a release's group is a question, its parts are the five hints, and its passages all
+ordered selections of them. A document of any other corpus is a group with one part and one passage. A passage is a row: group * P +
+place among the group's P passages. Texts are made when they are asked for: 2.4 million passages are never in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from quit.construct.passages import permutation_table
+from quit.corpora.corpus import Corpus, corpus_checksum
+from quit.corpora.protocols import Documents, Ranking
+from quit.errors import InputError
+from quit.export.dataset import Dataset
+from quit.export.safe import safe_id
+from quit.ids import passage_id
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question. ``answers``: the valid ones, which EM compares with; ``gold``: the source's, which the judge is given."""
+
+    question_id: str
+    question: str
+    answers: tuple[str, ...]
+    gold: tuple[str, ...]
+    coarse: str | None = None
+    fine: str | None = None
+
+
+class Passages(Protocol):
+    """A corpus of passages; it is also :class:`quit.corpora.protocols.Documents`.
+
+    ``groups``: number of groups; ``subsets``: the parts of each distinct selection, ascending; ``members``: of each subset its places
+    among a group's passages; ``size``: passages a group.
+    """
+
+    identity: str
+    groups: int
+    subsets: tuple[tuple[int, ...], ...]
+    members: tuple[np.ndarray, ...]
+    size: int
+
+    def __len__(self) -> int: ...
+
+    def ids(self, rows: Sequence[int]) -> list[str]: ...
+
+    def texts(self, rows: Sequence[int]) -> list[str]: ...
+
+    def parts(self, group: int) -> tuple[str, ...]:
+        """Return the parts of a group: a question's hints in rank order."""
+        ...
+
+    def sentences(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
+        """Return each passage's sentences in reading order: a release's hints."""
+        ...
+
+
+class ReleasePassages:
+    """Every passage of every question of a release, all splits (the paper's QUIT corpus)."""
+
+    def __init__(self, dataset: Dataset, content_id: str) -> None:
+        self.identity = f"release@{content_id}"
+        self.groups = len(dataset.ids)
+        table = dataset.permutations
+        self.size = len(table)
+        self._names = [safe_id(one) for one in dataset.ids]
+        self._hints = [tuple(hints) for hints in dataset.hint_lists(np.arange(self.groups))]
+        self._permutations = table.permutation.to_pylist()
+        codes = table.subset.dictionary_encode()
+        self.subsets = tuple(tuple(map(int, text)) for text in codes.dictionary.to_pylist())
+        places = codes.indices.to_numpy()
+        self.members = tuple(np.flatnonzero(places == code) for code in range(len(self.subsets)))
+
+    def __len__(self) -> int:
+        return self.groups * self.size
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Return passage ids as in our exports: ``{question id}_{subset}_{permutation}``."""
+        pairs = (divmod(int(row), self.size) for row in rows)
+        return [passage_id(self._names[group], self._permutations[place]) for group, place in pairs]
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return passages: the hints joined by one space."""
+        return [" ".join(hints) for hints in self.sentences(rows)]
+
+    def parts(self, group: int) -> tuple[str, ...]:
+        """Return the hints of a question in rank order."""
+        return self._hints[group]
+
+    def sentences(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
+        """Return the hints of each passage in reading order."""
+        made = []
+        for row in rows:
+            group, place = divmod(int(row), self.size)
+            made.append(tuple(self._hints[group][int(index)] for index in self._permutations[place]))
+        return made
+
+
+class DocumentPassages:
+    """The documents of any corpus as passages: one each."""
+
+    def __init__(self, documents: Documents) -> None:
+        table = permutation_table(1)
+        self._documents = documents
+        self.identity = documents.identity
+        self.groups, self.size = len(documents), len(table)
+        self.subsets, self.members = ((0,),), (np.zeros(1, dtype=np.int64),)
+
+    def __len__(self) -> int:
+        return self.groups
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' ids, escaped as run files need."""
+        return [safe_id(one) for one in self._documents.ids([int(row) for row in rows])]
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' texts."""
+        return self._documents.texts([int(row) for row in rows])
+
+    def parts(self, group: int) -> tuple[str, ...]:
+        """Return the document's text."""
+        return (self.texts([group])[0],)
+
+    def sentences(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
+        """Return each document's sentences, split where a stop is followed by a capital or a digit."""
+        return [tuple(_SENTENCE_END.split(text)) for text in self.texts(rows)]
+
+
+class JsonlDocuments(Corpus):
+    """A JSONL corpus (see :class:`quit.corpora.corpus.Corpus`) as :class:`quit.corpora.protocols.Documents`."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.identity = f"jsonl@{corpus_checksum(path)}"
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' ids, read from their files."""
+        return [self._identity(row) for row in rows]
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' texts (with their titles), read from their files."""
+        return [self[row] for row in rows]
+
+    def _identity(self, row: int) -> str:
+        with self._files[self._file[row]].open("rb") as file:
+            file.seek(self._offset[row])
+            found = json.loads(file.readline())
+        return str(next(found[key] for key in ("id", "_id", "doc_id") if found.get(key) is not None))
+
+
+class Relevance(Protocol):
+    """Labels of passages for a task's questions, by place of the question."""
+
+    def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
+        """Return the label of each passage, int8; one that nobody judged has 0."""
+        ...
+
+    def judged(self, query: int) -> np.ndarray | None:
+        """Return the labels of all judged passages, int8; None where only retrieved passages are judged."""
+        ...
+
+
+@dataclass(frozen=True)
+class ReleaseRelevance:
+    """A release's own labels. ``groups``: each question's group, int64 (Q,); ``own``: labels of its passages, int8 (Q, P)."""
+
+    groups: np.ndarray
+    own: np.ndarray
+
+    def labels(self, query: int, rows: np.ndarray) -> np.ndarray:
+        """Return 0 for another question's passages, else the release's label."""
+        size = self.own.shape[1]
+        rows = np.asarray(rows, dtype=np.int64)
+        return np.where(rows // size == self.groups[query], self.own[query, rows % size], 0).astype(np.int8)
+
+    def judged(self, query: int) -> np.ndarray:
+        """Return the labels of the question's own passages."""
+        return self.own[query]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Questions over one corpus. ``relevance`` is None until retrieved passages are relabelled (an answer-containing corpus)."""
+
+    name: str
+    passages: Passages
+    queries: tuple[Query, ...]
+    relevance: Relevance | None
+
+    @cached_property
+    def question_ids(self) -> list[str]:
+        return [query.question_id for query in self.queries]
+
+
+def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
+    """Return a split's questions over all passages of a release; ``split`` ``all`` takes every question.
+
+    Raises ``InputError`` when the split has no question, saying how many the others have.
+    """
+    chosen = np.arange(len(dataset.ids)) if split == "all" else dataset.positions(split)
+    if not len(chosen):
+        counts = ", ".join(f"{name} {len(dataset.positions(name))}" for name in ("train", "dev", "test"))
+        raise InputError(f"The split {split!r} of the release has no question ({counts}). Name another with --split.")
+    gold = dataset.aligned("questions")["answers"].to_pylist()
+    types = dataset.aligned("descriptions").select(["coarse", "fine"]).to_pylist()
+    queries = tuple(
+        Query(
+            dataset.ids[one],
+            dataset.questions[one],
+            tuple(dataset.valid_answers[one]),
+            tuple(gold[one]),
+            types[one]["coarse"],
+            types[one]["fine"],
+        )
+        for one in chosen.tolist()
+    )
+    relevance = ReleaseRelevance(chosen.astype(np.int64), dataset.labels(chosen))
+    return Task("release", ReleasePassages(dataset, content_id), queries, relevance)
+
+
+def best(scores: np.ndarray, count: int) -> np.ndarray:
+    """Return the places of the ``count`` highest scores and of all that tie with the last of them, best first, ties by place."""
+    if len(scores) > count:
+        least = np.partition(scores, len(scores) - count)[len(scores) - count]
+        places = np.flatnonzero(scores >= least)
+    else:
+        places = np.arange(len(scores))
+    return places[np.argsort(-scores[places], kind="stable")]
+
+
+def expand(passages: Passages, units: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:
+    """Return the ranking of the passages behind scored subsets: unit = group * len(subsets) + subset. All permutations of a subset
+    have its score; ties go to the lower row."""
+    if not len(units):
+        return Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
+    groups, subsets = np.divmod(units, len(passages.subsets))
+    rows = [group * passages.size + passages.members[subset] for group, subset in zip(groups, subsets, strict=True)]
+    repeated = np.repeat(scores, [len(one) for one in rows])
+    return ranking(np.concatenate(rows), repeated, depth)
+
+
+def ranking(rows: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:
+    """Return the ``depth`` best rows, best first, ties by the lower row."""
+    order = np.lexsort((rows, -scores))[:depth]
+    return Ranking(rows[order].astype(np.int64), scores[order].astype(np.float32))
+
+
+def subset_texts(passages: Passages, groups: Sequence[int]) -> Iterator[str]:
+    """Yield the text of every subset of some groups, its parts in rank order."""
+    for group in groups:
+        parts = passages.parts(group)
+        for subset in passages.subsets:
+            yield " ".join(parts[index] for index in subset)

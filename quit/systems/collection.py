@@ -1,0 +1,58 @@
+"""What systems ask of a built corpus: documents with titles, queries with their decomposition, and who is relevant to what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from quit.corpora.protocols import Documents
+
+
+@runtime_checkable
+class Collection(Documents, Protocol):
+    """A corpus with queries: what ``quit corpus build`` makes.
+
+    ``queries``: columns query_id, text, answers, parent_id (null for a whole question), hop (a sub-question's place, from 1), kind,
+    source.
+    """
+
+    @property
+    def queries(self) -> pa.Table: ...
+
+    def titles(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' titles, empty where there is none."""
+        ...
+
+    def relevant_rows(self) -> dict[str, dict[int, int]]:
+        """Return query id -> {row of a relevant document: relevance}."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A whole question with its sub-questions in order. ``kind``: the source's type of it (``2hop``, ``comparison``)."""
+
+    query_id: str
+    text: str
+    answers: tuple[str, ...]
+    kind: str | None
+    source: str
+    steps: tuple[Question, ...] = ()
+
+
+def questions(collection: Collection) -> list[Question]:
+    """Return the whole questions of a collection in order, each with its sub-questions by hop."""
+    rows = collection.queries.to_pylist()
+    steps: dict[str, list[dict]] = {}
+    for row in rows:
+        if row["parent_id"] is not None:
+            steps.setdefault(row["parent_id"], []).append(row)
+
+    def made(row: dict, own: Sequence[dict]) -> Question:
+        parts = tuple(made(step, ()) for step in sorted(own, key=lambda step: step["hop"] or 0))
+        return Question(row["query_id"], row["text"], tuple(row["answers"]), row["kind"], row["source"], parts)
+
+    return [made(row, steps.get(row["query_id"], ())) for row in rows if row["parent_id"] is None]

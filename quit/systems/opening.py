@@ -1,0 +1,71 @@
+"""What the commands of the QA systems open: a corpus, a first stage over it, vectors of its documents, a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from quit.corpora.built import BuiltCorpus
+from quit.corpora.first_stage import Bm25Stage, DenseStage, FusedStage, open_first_stage
+from quit.corpora.lexical import Bm25
+from quit.corpora.protocols import FirstStage
+from quit.errors import SettingsError
+from quit.models.factory import Models
+from quit.models.generation import CachedGenerator
+from quit.models.protocols import Encoder
+from quit.settings import Settings
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A corpus, its first stage, and the vectors of its documents by the profile's encoder."""
+
+    corpus: BuiltCorpus
+    first_stage: FirstStage
+    encoder: Encoder
+    matrix: np.ndarray | None
+
+    def vectors(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Return the unit vectors of documents, shape (len(rows), dimension), float32: of a dense index, else encoded now."""
+        rows = np.asarray(rows, dtype=np.int64)
+        if self.matrix is not None:
+            return np.asarray(self.matrix[rows])
+        return self.encoder.encode(self.corpus.texts(rows.tolist()))
+
+
+def open_collection(
+    corpus: Path, indexes: Sequence[Path], models: Models, settings: Settings, *, dense: bool = False
+) -> Opened:
+    """Open a corpus with its indexes; several are fused by reciprocal rank, without any BM25 is made in memory.
+
+    ``dense``: the first stage must have a dense part (RRCP's is hybrid). Raises :class:`SettingsError` where it has none, and what
+    opening a corpus or an index raises.
+    """
+    opened = BuiltCorpus.open(corpus)
+    stages = [open_first_stage(index, opened, settings.first_stages) for index in indexes]
+    if not stages:
+        k1, b = settings.first_stages.bm25_k1, settings.first_stages.bm25_b
+        made = Bm25.of(opened.iter_texts(), k1=k1, b=b)
+        stages = [Bm25Stage(made, f"bm25/k1={k1}/b={b}@{opened.identity[:12]}")]
+    vectors = [stage.vectors for stage in stages if isinstance(stage, DenseStage)]
+    if dense and not vectors:
+        raise SettingsError(
+            "This needs a dense index: quit index build --encoder minilm, then --index BM25 --index DENSE."
+        )
+    own = [each.matrix for each in vectors if each.encoder == settings.models.encoder]
+    stage = stages[0] if len(stages) == 1 else FusedStage(stages, settings.first_stages.fusion_constant)
+    return Opened(opened, stage, models.encoder, own[0] if own else None)
+
+
+def language_model(name: str | None, models: Models, settings: Settings, key: str) -> CachedGenerator:
+    """Return the language model of that name. Raises :class:`SettingsError` that names the setting ``key`` where there is none."""
+    known = {
+        one.name: one for one in (*settings.readers, settings.judge) if one.kind not in ("embedded", "equivalence")
+    }
+    if name not in known:
+        names = ", ".join(sorted(known)) or "none in this profile; see docs/howto/language-models.md"
+        raise SettingsError(f"{key} must name a reader or judge that is a language model: {names}")
+    return models.generator(known[name])

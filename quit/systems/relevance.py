@@ -1,0 +1,85 @@
+"""Heads that ask a judge: does a document hold the answer, is it of use to a request?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from quit.models.generation.base import ChatRequest
+from quit.models.generation.cached import CachedGenerator
+from quit.models.judges.gpt_eval import parse_verdict
+from quit.models.prompting import PromptTemplate
+from quit.models.protocols import Judge, JudgeItem
+
+RELEVANCE_FIELDS = frozenset({"request", "document"})
+
+
+class JudgedAnswers:
+    """s_i by a judge of answers: the document stands in for the candidate answer. Implements ``AnswerHead``.
+
+    A verdict that could not be read counts as 0 and in ``unread``.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self.identity = f"judged-answers+{judge.identity}"
+        self._judge = judge
+        self.unread = 0
+
+    def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+        """Return the judge's probability, or 1 and 0 where it gives none."""
+        if not answers or not len(texts):
+            return np.zeros(len(texts))
+        items = [JudgeItem(question, question, tuple(answers), text) for text in texts]
+        verdicts = self._judge.verdicts(items)
+        self.unread += sum(verdict.correct is None for verdict in verdicts)
+        return np.array(
+            [
+                float(bool(verdict.correct)) if verdict.probability is None else verdict.probability
+                for verdict in verdicts
+            ]
+        )
+
+
+class YesNo:
+    """A prompt that a language model answers with Yes or No; asked again up to ``attempts`` times until it can be read."""
+
+    def __init__(
+        self, generator: CachedGenerator, prompt: PromptTemplate, *, max_tokens: int = 8, attempts: int = 3
+    ) -> None:
+        self.identity = f"yes-no/{generator.identity}|{prompt.identity}|{max_tokens} tokens, {attempts} attempts"
+        self._generator = generator
+        self._prompt = prompt
+        self._max_tokens = max_tokens
+        self._attempts = attempts
+        self.unread = 0
+        """Questions to which nothing readable was said."""
+
+    def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
+        """Return what was said to each filled prompt, in order; None where nothing could be read."""
+        said: list[bool | None] = [None] * len(fields)
+        for attempt in range(self._attempts):
+            left = [place for place, one in enumerate(said) if one is None]
+            if not left:
+                break
+            requests = [
+                ChatRequest(self._prompt, fields[place], self._max_tokens, sample=attempt, group=group)
+                for place in left
+            ]
+            for place, reply in zip(left, self._generator.complete(requests), strict=True):
+                said[place] = parse_verdict(reply.text)
+        self.unread += said.count(None)
+        return said
+
+
+class JudgedRelevance:
+    """Relevance of documents to a request by a language model, 1 or 0. Implements ``AnswerHead``; answers are not looked at."""
+
+    def __init__(self, judge: YesNo) -> None:
+        self.identity = f"judged-relevance+{judge.identity}"
+        self.judge = judge
+
+    def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+        """Return 1 for each text that the model calls of use, else 0 (also where nothing could be read)."""
+        said = self.judge.ask([{"request": question, "document": text} for text in texts], group=question)
+        return np.array([float(bool(one)) for one in said])

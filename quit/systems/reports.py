@@ -1,0 +1,186 @@
+"""Reports from selected documents (bandit paper, 5.2): a cited answer, and three scores of it by a judge.
+
+The paper scores with Auto-ARGUE; the three measures are computed here from single Yes or No questions, so any judge will do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quit.models.generation.base import ChatRequest
+from quit.models.generation.cached import CachedGenerator
+from quit.models.prompting import PromptTemplate
+from quit.settings.bandits import Reports
+from quit.systems.relevance import YesNo
+
+REPORT_FIELDS = frozenset({"request", "documents"})
+SUPPORT_FIELDS = frozenset({"document", "sentence"})
+NUGGET_FIELDS = frozenset({"report", "question", "answer"})
+_CITATION = re.compile(r"\[\s*(\d+(?:\s*[,;]\s*\d+)*)\s*\]")
+_SENTENCE = re.compile(r"(?<=[.!?])((?:\s*\[[\d,;\s]+\])*)\s+(?=[\"“'(]?[A-Z0-9])|\n+")
+_BEFORE_STOP = re.compile(r"(?<=\w)\s+(?=[.!?])")
+
+
+@dataclass(frozen=True, slots=True)
+class Nugget:
+    """A piece of information that a report should hold: a question and its answer."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTask:
+    """What to write about. ``documents``: (id, text) in the order in which a policy observed them, each once."""
+
+    request_id: str
+    request: str
+    documents: tuple[tuple[str, str], ...]
+    nuggets: tuple[Nugget, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence without its citations, and the documents it cites: places in the task's list, from 0, each once."""
+
+    text: str
+    cited: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report and its scores, 0 to 1.
+
+    ``citation_support``: supported citations / citations. ``nugget_coverage``: nuggets that it holds / nuggets.
+    ``sentence_support``: sentences of which a cited document supports what they say / sentences. What would be divided by zero is 0.
+    ``invented``: citations of documents that do not exist; they support nothing. ``unread``: verdicts that could not be read; they count
+    as No.
+    """
+
+    request_id: str
+    text: str
+    sentences: tuple[Sentence, ...]
+    documents: tuple[str, ...]
+    citation_support: float
+    nugget_coverage: float
+    sentence_support: float
+    citations: int
+    invented: int
+    unread: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON-like values."""
+        return asdict(self)
+
+
+class ReportWriter:
+    """Writes a report a task, at temperature 0. Without documents there is nothing to write: the report is empty."""
+
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Reports) -> None:
+        self.identity = f"report/{generator.identity}|{prompt.identity}|{settings.max_new_tokens} tokens"
+        self._generator = generator
+        self._prompt = prompt
+        self._settings = settings
+
+    def write(self, tasks: Sequence[ReportTask]) -> list[str]:
+        """Return the reports' texts, in order."""
+        asked = [place for place, task in enumerate(tasks) if task.documents]
+        requests = [
+            ChatRequest(
+                self._prompt,
+                {"request": tasks[place].request, "documents": self._shown(tasks[place])},
+                self._settings.max_new_tokens,
+                group=tasks[place].request_id,
+            )
+            for place in asked
+        ]
+        texts = [""] * len(tasks)
+        for place, reply in zip(asked, self._generator.complete(requests), strict=True):
+            texts[place] = reply.text.strip()
+        return texts
+
+    def _shown(self, task: ReportTask) -> str:
+        return "\n\n".join(
+            f"[{number}] {shorten(text, self._settings.document_words)}"
+            for number, (_, text) in enumerate(task.documents, start=1)
+        )
+
+
+class ReportJudge:
+    """Scores reports: ``support`` decides whether a document supports a sentence, ``nugget`` whether a report holds a nugget."""
+
+    def __init__(self, support: YesNo, nugget: YesNo, settings: Reports) -> None:
+        self.identity = f"report-judge/{support.identity}+{nugget.identity}"
+        self._support, self._nugget = support, nugget
+        self._settings = settings
+
+    def score(self, task: ReportTask, text: str) -> Report:
+        """Return the report with its scores."""
+        sentences = parse_report(text)
+        known = len(task.documents)
+        pairs = [(place, cited) for place, one in enumerate(sentences) for cited in one.cited if cited < known]
+        citations = sum(len(one.cited) for one in sentences)
+        words = self._settings.document_words
+        said = self._support.ask(
+            [
+                {"document": shorten(task.documents[cited][1], words), "sentence": sentences[place].text}
+                for place, cited in pairs
+            ],
+            group=task.request_id,
+        )
+        held: list[bool | None] = []
+        if text.strip():
+            held = self._nugget.ask(
+                [{"report": text, "question": one.question, "answer": one.answer} for one in task.nuggets],
+                group=task.request_id,
+            )
+        supported = {place for (place, _), one in zip(pairs, said, strict=True) if one}
+        return Report(
+            request_id=task.request_id,
+            text=text,
+            sentences=tuple(sentences),
+            documents=tuple(identity for identity, _ in task.documents),
+            citation_support=_share(sum(one is True for one in said), citations),
+            nugget_coverage=_share(sum(one is True for one in held), len(task.nuggets)),
+            sentence_support=_share(len(supported), len(sentences)),
+            citations=citations,
+            invented=citations - len(pairs),
+            unread=said.count(None) + held.count(None),
+        )
+
+
+def parse_report(text: str) -> list[Sentence]:
+    """Return the sentences of a report with their citations, which stand before or after the full stop.
+
+    ``[1][3]`` and ``[1, 3]`` are the same; a document is cited once a sentence. ``[0]`` cites a document that does not exist.
+    """
+    made = []
+    for piece in _pieces(text):
+        numbers = [int(number) for group in _CITATION.findall(piece) for number in re.split(r"[,;]", group)]
+        plain = _BEFORE_STOP.sub("", " ".join(_CITATION.sub(" ", piece).split()))
+        if any(char.isalnum() for char in plain):
+            made.append(Sentence(plain, tuple(dict.fromkeys(n - 1 if n else 1 << 30 for n in numbers))))
+    return made
+
+
+def _pieces(text: str) -> list[str]:
+    """Return a text cut into sentences; citations right after a full stop belong to the sentence before it."""
+    pieces, start = [], 0
+    for cut in _SENTENCE.finditer(text):
+        end = cut.end(1) if cut.group(1) else cut.start()
+        pieces.append(text[start:end])
+        start = cut.end()
+    return [*pieces, text[start:]]
+
+
+def shorten(text: str, words: int) -> str:
+    """Return at most the first ``words`` words of a text."""
+    kept = text.split()
+    return text if len(kept) <= words else " ".join(kept[:words])
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0

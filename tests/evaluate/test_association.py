@@ -1,0 +1,75 @@
+"""Statistics of agreement, against scipy and scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import matthews_corrcoef, roc_auc_score
+
+from quit.evaluate.association import (
+    associate,
+    auc_minus_half,
+    cramers_v,
+    epsilon_squared,
+    kendall_tau_b,
+    matthews,
+)
+
+VALUES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=4, max_size=40)
+
+
+@given(VALUES)
+def test_they_are_what_other_tools_compute(pairs: list[tuple[int, int]]) -> None:
+    x, y = (np.array(each) for each in zip(*pairs, strict=True))
+    if len(set(x)) > 1 and len(set(y)) > 1:
+        assert kendall_tau_b(x, y) == pytest.approx(stats.kendalltau(x, y).statistic)
+        groups = [x[y == kind] for kind in np.unique(y)]
+        assert epsilon_squared(x, y) == pytest.approx(stats.kruskal(*groups).statistic / (len(x) - 1))
+    else:
+        assert kendall_tau_b(x, y) is None
+    positive = y > 1
+    if 0 < positive.sum() < len(y):
+        assert auc_minus_half(x, positive) == pytest.approx(roc_auc_score(positive, x) - 0.5)
+        if len(set(x > 2)) == 2:
+            assert matthews(x > 2, positive) == pytest.approx(matthews_corrcoef(positive, x > 2))
+    else:
+        assert auc_minus_half(x, positive) is None and matthews(x > 2, positive) is None
+
+
+def test_cramers_v_corrects_for_chance() -> None:
+    table = np.array([[20, 5], [5, 20]])
+    x = np.repeat([0, 0, 1, 1], table.ravel())
+    y = np.repeat([0, 1, 0, 1], table.ravel())
+    phi2 = stats.chi2_contingency(table, correction=False).statistic / 50 - 1 / 49
+    assert cramers_v(x, y) == pytest.approx(np.sqrt(phi2 / (2 - 1 / 49 - 1)))
+    assert cramers_v(x, np.tile([0, 1], 25)) == pytest.approx(0.0, abs=0.05)
+    assert cramers_v(x, np.zeros(50)) is None
+
+
+def test_a_true_association_is_told_from_chance() -> None:
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 3, 80)
+    real = associate(labels + rng.normal(size=80), labels, kendall_tau_b, seed=1, resamples=200)
+    none = associate(rng.normal(size=80), labels, kendall_tau_b, seed=1, resamples=200)
+    assert real.low is not None and real.value is not None and 0 < real.low < real.value < real.high
+    assert real.p == pytest.approx(1 / 201) and none.p > 0.05 and none.low < 0 < none.high
+
+
+def test_groups_widen_the_interval() -> None:
+    rng = np.random.default_rng(3)
+    labels, values = rng.integers(0, 2, 20), rng.normal(size=20)
+    once = associate(np.repeat(values + labels, 10), np.repeat(labels, 10), kendall_tau_b, seed=1, resamples=200)
+    grouped = associate(
+        np.repeat(values + labels, 10), np.repeat(labels, 10), kendall_tau_b, seed=1, resamples=200, groups=np.repeat(np.arange(20), 10)
+    )  # fmt: skip
+    assert grouped.high - grouped.low > 1.5 * (once.high - once.low)
+
+
+def test_nothing_to_say() -> None:
+    assert associate([], [], kendall_tau_b, seed=0).value is None
+    assert associate([1, 1], [0, 1], kendall_tau_b, seed=0).p is None
+    with pytest.raises(ValueError, match="2 values against 1"):
+        associate([1, 2], [1], kendall_tau_b, seed=0)

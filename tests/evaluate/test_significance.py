@@ -1,0 +1,68 @@
+"""Intervals and tests against exact enumeration and scipy."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from quit.evaluate.significance import compare, holm, intervals
+
+
+def test_randomisation_is_exact_for_few_questions() -> None:
+    # Four equal positive differences: of 16 sign patterns, all plus and all minus are as extreme. p = 2 / 16.
+    [found] = compare([(np.ones(4), np.zeros(4))], 100, 0.95, 0)
+    assert found.p_randomisation == 0.125 and found.difference == 1.0 and found.p_t == 1.0
+    # Differences 1, 1, -1: |sum| >= 1 for every pattern.
+    [found] = compare([(np.array([1.0, 1, 0]), np.array([0.0, 0, 1]))], 100, 0.95, 0)
+    assert found.p_randomisation == 1.0
+
+
+def test_against_scipy() -> None:
+    generator = np.random.default_rng(3)
+    a = generator.normal(0.3, 1, 60)
+    b = generator.normal(0.0, 1, 60)
+    [found] = compare([(a, b)], 20_000, 0.95, 1)
+    assert found.p_t == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    theirs = stats.permutation_test(
+        (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=20_000, rng=5
+    )
+    assert found.p_randomisation == pytest.approx(theirs.pvalue, abs=0.015)
+    boot = stats.bootstrap((a - b,), np.mean, method="percentile", n_resamples=20_000, rng=5).confidence_interval
+    assert (found.low, found.high) == pytest.approx((boot.low, boot.high), abs=0.03)
+
+
+def test_the_same_seed_gives_the_same_bits_and_pairs_do_not_disturb_each_other() -> None:
+    generator = np.random.default_rng(0)
+    a, b, c = (generator.random(40) for _ in range(3))
+    alone, beside = compare([(a, b)], 500, 0.9, 7), compare([(a, b), (a, c)], 500, 0.9, 7)
+    # Everything but Holm's correction, which is about the family.
+    assert vars_of(alone[0]) == vars_of(beside[0])
+
+
+def vars_of(one) -> tuple:
+    return one.difference, one.low, one.high, one.p_randomisation, one.p_t
+
+
+def test_systems_that_never_differ() -> None:
+    [found] = compare([(np.ones(30), np.ones(30))], 100, 0.95, 0)
+    assert (found.difference, found.low, found.high, found.p_randomisation, found.p_t) == (0, 0, 0, 1, 1)
+
+
+def test_one_question_and_none() -> None:
+    assert intervals(np.array([[0.25]]), 200, 0.95, 0).tolist() == [[0.25, 0.25]]
+    assert intervals(np.zeros((0, 2)), 200, 0.95, 0).tolist() == [[0, 0], [0, 0]]
+    assert compare([], 100, 0.95, 0) == []
+
+
+def test_the_interval_holds_the_true_mean_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(11)
+    held = 0
+    for number in range(200):
+        low, high = intervals(generator.random((50, 1)), 400, 0.9, number)[0]
+        held += low <= 0.5 <= high
+    assert 0.83 <= held / 200 <= 0.96
+
+
+def test_holm_by_hand() -> None:
+    # Sorted 0.01, 0.02, 0.04 times 3, 2, 1: 0.03, 0.04, 0.04.
+    assert holm([0.04, 0.01, 0.02]) == pytest.approx([0.04, 0.03, 0.04])
+    assert holm([0.6, 0.7]) == [1.0, 1.0] and holm([]) == []

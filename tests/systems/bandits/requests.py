@@ -1,0 +1,69 @@
+"""Requests for tests: relevance by hand, or drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from quit.systems.bandits.request import Request
+
+
+def request_of(
+    relevance: Sequence[Sequence[float]],
+    *,
+    documents: Sequence[Sequence[int]] | None = None,
+    scores: Sequence[Sequence[float]] | None = None,
+    parents: Sequence[int] | None = None,
+    vectors: np.ndarray | None = None,
+    name: str = "q",
+) -> Request:
+    """Return a request whose arms may have lists of different lengths. Without ``documents`` all are distinct; each is its own nugget."""
+    arms, ranks = len(relevance), max((len(row) for row in relevance), default=0)
+    rows = np.full((arms, ranks), -1, dtype=np.int64)
+    observed, found = np.zeros((arms, ranks)), np.zeros((arms, ranks))
+    number = 0
+    for arm, row in enumerate(relevance):
+        for rank, value in enumerate(row):
+            rows[arm, rank] = number if documents is None else documents[arm][rank]
+            observed[arm, rank] = value
+            found[arm, rank] = (ranks - rank) if scores is None else scores[arm][rank]
+            number += 1
+    relevant = (observed >= 0.5) & (rows >= 0)
+    gold = np.unique(rows[relevant])
+    return Request(
+        request_id=name,
+        text=name,
+        arms=tuple(f"arm {arm}" for arm in range(arms)),
+        documents=rows,
+        scores=found,
+        observed=observed,
+        relevant=relevant,
+        parents=np.full(arms, -1) if parents is None else np.array(parents),
+        gold=gold,
+        nuggets=np.eye(len(gold), dtype=bool),
+        vectors=vectors,
+    )
+
+
+def drawn(seed: int, arms: int = 4, ranks: int = 6, parents: Sequence[int] | None = None) -> Request:
+    """Return a request with arms of unequal worth, shared documents and vectors."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, ranks + 1, arms)
+    lengths[0] = ranks
+    worth = rng.random(arms)
+    documents = [rng.permutation(20)[:length].tolist() for length in lengths]
+    good = set(rng.permutation(20)[:6].tolist())
+    relevance = [
+        [float(d in good and rng.random() < w + 0.3) for d in row] for row, w in zip(documents, worth, strict=True)
+    ]
+    pool = sorted({d for row in documents for d in row})
+    vectors = rng.normal(size=(len(pool), 8))
+    return request_of(
+        relevance,
+        documents=documents,
+        scores=[rng.random(length).tolist() for length in lengths],
+        parents=parents,
+        vectors=vectors / np.linalg.norm(vectors, axis=1, keepdims=True),
+        name=f"drawn-{seed}",
+    )

@@ -1,0 +1,85 @@
+"""The grid of policies and budgets: what it averages, what it leaves out, what it writes."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.errors import InputError
+from quit.settings.bandits import Bandits
+from quit.systems.bandits import curves
+from quit.systems.bandits.experiment import evaluate
+from quit.systems.bandits.policies import policies
+from tests.systems.bandits.requests import drawn, request_of
+
+SETTINGS = Bandits(runs=150, top_k=(3,))
+TREE = (-1, -1, 0, 1)
+
+
+@pytest.fixture(scope="module")
+def grid():
+    return evaluate([drawn(seed, parents=TREE) for seed in range(12)], policies(SETTINGS), SETTINGS, hierarchical=True)
+
+
+def test_all_policies_meet_at_the_whole_budget_and_beat_chance_before(grid) -> None:
+    shares = [drawn(seed).relevant_share for seed in range(12)]
+    for policy in grid.policies:
+        assert grid.value(policy.name, 1.0) == pytest.approx(shares)
+        assert grid.value(policy.name, 1.0, "recall").tolist() == pytest.approx([float(share > 0) for share in shares])
+    assert grid.value("bernoulli-top-3", 0.3).mean() > grid.value("random", 0.3).mean()
+
+
+def test_the_order_of_requests_changes_nothing(grid) -> None:
+    back = evaluate(
+        [drawn(seed, parents=TREE) for seed in reversed(range(12))], policies(SETTINGS), SETTINGS, hierarchical=True
+    )
+    assert back.requests == grid.requests[::-1]
+    assert np.array_equal(back.means[::-1], grid.means, equal_nan=True)
+
+
+def test_requests_below_the_share_are_left_out_and_counted() -> None:
+    poor, none, good = request_of([[1] + [0] * 19]), request_of([[0, 0]]), request_of([[1, 0]])
+    chosen = policies(SETTINGS, ["bernoulli"])
+    made = evaluate([poor, none, good], chosen, SETTINGS)
+    assert (len(made.requests), made.left_out, made.without_relevant) == (3, 0, 1)
+    made = evaluate([poor, none, good], chosen, SETTINGS.model_copy(update={"least_relevant": 0.1}))
+    assert (len(made.requests), made.left_out, made.without_relevant) == (1, 2, 0)
+    with pytest.raises(InputError, match="None of 1 requests can be simulated"):
+        evaluate([none], chosen, SETTINGS.model_copy(update={"least_relevant": 0.1}))
+
+
+def test_empty_rankings_and_budgets_below_one_document_score_nothing() -> None:
+    made = evaluate(
+        [request_of([[], []]), request_of([[1], [1]])], policies(SETTINGS, ["random", "bernoulli"]), SETTINGS
+    )
+    assert made.value("bernoulli", 1.0).tolist() == [0.0, 1.0]
+    assert made.value("bernoulli", 0.1).tolist() == [0.0, 0.0]
+
+
+def test_what_is_written(grid, tmp_path: Path) -> None:
+    whole = curves.write(grid, tmp_path, {"arms_from": "test"})
+    with (tmp_path / "bandits.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    # random, its rank-aware form, the two extremes, epsilon-greedy and Gaussian have no tree
+    flat, tree = len(grid.policies), sum(policy.expands for policy in grid.policies)
+    assert len(rows) == (flat + tree) * 10 * 7 and tree == flat - 6
+    own = [
+        row
+        for row in rows
+        if row["policy"] == "bernoulli" and row["structure"] == "flat" and row["metric"] == "precision"
+    ]
+    assert [float(row["value"]) for row in own] == pytest.approx(
+        [grid.value("bernoulli", b).mean() for b in SETTINGS.budgets]
+    )
+    assert all(float(row["low"]) <= float(row["value"]) <= float(row["high"]) for row in own)
+    base = next(row for row in rows if row["policy"] == "random-rank-aware" and row["metric"] == "precision")
+    assert (float(base["difference"]), float(base["difference_low"]), float(base["difference_high"])) == (0, 0, 0)
+    assert json.loads((tmp_path / "bandits.json").read_text())["trees"] == whole["trees"]
+    at = next(row for row in whole["trees"] if row["policy"] == "bernoulli" and row["budget"] == 0.1)
+    assert at["tree"] == pytest.approx(grid.value("bernoulli", 0.1, structure="tree").mean())
+    first = curves.plot(grid, tmp_path).read_bytes()
+    assert first[:4] == b"\x89PNG" and curves.plot(grid, tmp_path).read_bytes() == first

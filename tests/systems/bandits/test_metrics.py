@@ -1,0 +1,90 @@
+"""Precision, recall and alpha-nDCG: by hand, and against ir_measures."""
+
+from __future__ import annotations
+
+import math
+
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quit.systems.bandits.metrics import alpha_ndcg, budget_documents, first_seen, ideal_gains, measure
+from tests.systems.bandits.requests import request_of
+
+NEVER = np.iinfo(np.int64).max
+
+
+def test_alpha_ndcg_by_hand() -> None:
+    nuggets = np.array([[True, True], [True, False], [False, True]])  # documents a, b, c
+    # order b, a, (something else), c
+    [[at2, at4]] = alpha_ndcg(np.array([[1, 0, 3]]), nuggets, [2, 4], 0.5)
+    gains = [1.0, 0.5 + 1.0, 0.0, 0.5]
+    ideal = [2.0, 0.5, 0.5]
+    assert ideal_gains(nuggets, 0.5).tolist() == ideal
+    dcg = [gain / math.log2(place + 2) for place, gain in enumerate(gains)]
+    best = [gain / math.log2(place + 2) for place, gain in enumerate(ideal)]
+    assert at2 == pytest.approx(sum(dcg[:2]) / sum(best[:2]))
+    assert at4 == pytest.approx(sum(dcg) / sum(best))
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 10_000), st.integers(1, 8), st.integers(1, 4), st.sampled_from([5, 10, 20]))
+def test_alpha_ndcg_is_that_of_ir_measures(seed: int, documents: int, nuggets: int, cutoff: int) -> None:
+    rng = np.random.default_rng(seed)
+    held = rng.random((documents, nuggets)) < 0.4
+    held[0, 0] = True
+    held = held[held.any(axis=1)]
+    others = [f"x{place}" for place in range(8)]
+    ranking = rng.permutation([f"d{place}" for place in range(len(held))] + others)[: rng.integers(1, 16)].tolist()
+    positions = [ranking.index(f"d{place}") if f"d{place}" in ranking else NEVER for place in range(len(held))]
+    qrels = [
+        ir_measures.Qrel("q", f"d{place}", 1, str(nugget)) for place, nugget in zip(*np.nonzero(held), strict=True)
+    ]
+    run = [ir_measures.ScoredDoc("q", name, float(100 - place)) for place, name in enumerate(ranking)]
+    measure_ = ir_measures.alpha_nDCG(alpha=0.5) @ cutoff
+    expected = ir_measures.calc_aggregate([measure_], qrels, run)[measure_]
+    assert alpha_ndcg(np.array([positions]), held, [cutoff], 0.5)[0, 0] == pytest.approx(expected, abs=1e-5)
+
+
+def test_metrics_of_a_run_by_hand() -> None:
+    # document 7 is on both lists; observed in the order 7, 8, 7, 9
+    request = request_of([[1, 0], [1, 1]], documents=[[7, 8], [7, 9]])
+    order = np.array([[0, 1, 2, 3]])
+    made, at = measure(request, order, [0, 1, 3, 4], 1, 0.5, [2])
+    assert made["precision"].tolist() == [[0.0, 1.0, pytest.approx(2 / 3), 0.75]]
+    assert made["recall"].tolist() == [[0.0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1.0]]
+    assert made["documents"].tolist() == [[0, 1, 2, 3]] and made["relevant_documents"].tolist() == [[0, 1, 1, 2]]
+    assert made["distinct_recall"].tolist() == [[0.0, 0.5, 0.5, 1.0]]
+    assert made["labels"].tolist() == [[0, 1, 3, 4]]
+    full = 1 + 1 / math.log2(3)
+    assert made["alpha_ndcg"][0].tolist() == pytest.approx([0, 1, 1 / full, (1 + 1 / math.log2(5)) / full])
+    assert at.tolist() == [[pytest.approx(1 / full)]]
+
+
+def test_a_window_reads_past_what_it_pays_for() -> None:
+    request = request_of([[1, 0, 0, 0], [0, 0]])
+    order = np.array([[0, 4, 1, 2, 3, 5]])
+    made, _ = measure(request, order, [1, 2, 3, 6], 3, 0.5)
+    # after 1: arm 0 ranks 1-3; after 2: and arm 1 ranks 1-2; after 3: arm 0 ranks 1-4; nothing is left to peek at
+    assert made["labels"].tolist() == [[3, 5, 6, 6]]
+
+
+def test_nothing_relevant_and_nothing_at_all() -> None:
+    for request in (request_of([[0, 0], [0]]), request_of([[], []])):
+        order = np.arange(request.size, dtype=np.int32)[None] if request.size else np.zeros((1, 0), np.int32)
+        made, at = measure(request, order, budget_documents(request.size, [0.1, 1.0]), 1, 0.5, [5])
+        for name in ("precision", "recall", "relevant_documents", "distinct_recall", "alpha_ndcg"):
+            assert made[name].tolist() == [[0.0, 0.0]]
+        assert at.tolist() == [[0.0]]
+
+
+def test_budgets_round_down() -> None:
+    assert budget_documents(20, [0.1, 0.3, 0.7, 1.0]) == [2, 6, 14, 20]
+    assert budget_documents(3, [0.1, 0.3, 0.34]) == [0, 0, 1]
+
+
+def test_first_seen() -> None:
+    order, places = np.array([[2, 0, 1], [1, 2, 0]]), np.array([0, 1, 0])
+    assert first_seen(order, places, 3).tolist() == [[0, 2, NEVER], [1, 0, NEVER]]

@@ -1,0 +1,214 @@
+"""The vectorised runs: against Algorithms 1 and 2 written out for one run, and by what must hold for any policy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quit.errors import SettingsError
+from quit.settings.bandits import Bandits
+from quit.systems.bandits.metrics import measure
+from quit.systems.bandits.policies import policies
+from quit.systems.bandits.posteriors import QuantileTable
+from quit.systems.bandits.request import Request
+from quit.systems.bandits.simulate import simulate
+from tests.systems.bandits.requests import drawn, request_of
+
+SETTINGS = Bandits()
+NAMES = [policy.name for policy in policies(SETTINGS)]
+TREE = (-1, -1, 0, 0, 1)
+
+
+def run(
+    request: Request, name: str, runs: int = 200, seed: int = 0, hierarchical: bool = False, **changed
+) -> np.ndarray:
+    own = SETTINGS.model_copy(update=changed)
+    [policy] = policies(own, [name])
+    rng = np.random.default_rng(seed)
+    return simulate(request, policy, own, QuantileTable(4096), rng, runs=runs, hierarchical=hierarchical)
+
+
+def table_1(name: str, rel: np.ndarray, n: int, near: float | None) -> float:
+    """The reward of rank ``n`` (from 0) on a list, ``near`` the largest cosine to what was observed, None for nothing observed."""
+    window, ucb = rel[n : n + 5].mean(), 0.1 * math.sqrt(math.log2(n + 2) / (n + 1))
+    novel = 1 if near is None else 1 - (near + 1) / 2
+    concave = 1 if near is None or near < 0 else math.exp(-5 * near**15)
+    return {
+        "bernoulli": rel[n],
+        "bernoulli-ucb": rel[n] + ucb,
+        "bernoulli-top-5": window,
+        "bernoulli-rank-aware": rel[n] / math.log2(n + 2),
+        "diversity": rel[n] * novel,
+        "diversity-concave": rel[n] * concave,
+        "top-k-ucb-diversity": window * novel + ucb,
+        "gaussian": 0.0,
+    }[name]
+
+
+def written_out(request: Request, name: str, runs: int, hierarchical: bool = False) -> np.ndarray:
+    """Algorithm 1 with table 1's rewards (or algorithm 2), one run and one document at a time. Returns hits by step, (runs, T)."""
+    rng = np.random.default_rng(99)
+    rel, lengths = request.observed, request.lengths
+    arms = len(lengths)
+    hits = np.zeros((runs, request.size))
+    for each in range(runs):
+        alpha, beta, pulls = np.ones(arms), np.ones(arms), np.zeros(arms, int)
+        total = np.zeros(arms)
+        open_ = (request.parents < 0) if hierarchical else np.ones(arms, bool)
+        expanded: set[int] = set()
+        seen: list[int] = []
+        for step in range(request.size):
+            free = [i for i in range(arms) if open_[i] and pulls[i] < lengths[i]]
+            while not free:
+                for i in [i for i in range(arms) if open_[i] and i not in expanded]:
+                    expanded.add(i)
+                    for child in request.children(i):
+                        open_[child], alpha[child], beta[child] = True, 0.91 * alpha[i], 0.91 * beta[i]
+                free = [i for i in range(arms) if open_[i] and pulls[i] < lengths[i]]
+            if name == "gaussian":
+                theta = [rng.normal(total[i] / (1 + pulls[i]), math.sqrt(1 / (1 + pulls[i]))) for i in free]
+            else:
+                theta = [rng.beta(alpha[i], beta[i]) for i in free]
+            a = free[int(np.argmax(theta))]
+            n = int(pulls[a])
+            document = int(request.places[a * rel.shape[1] + n])
+            near = max((float(request.similarity[document, other]) for other in seen), default=None)
+            r = table_1(name, rel[a, : lengths[a]], n, near)
+            low, high = request.scores[request.documents >= 0].min(), request.scores[request.documents >= 0].max()
+            total[a] += (request.scores[a, n] - low) / (high - low)
+            r = min(1.0, max(0.0, float(r)))
+            alpha[a] += r
+            beta[a] += 1 - r
+            pulls[a] += 1
+            seen.append(document)
+            hits[each, step] = request.relevant[a, n]
+            if hierarchical and a not in expanded and pulls[a] >= 4 and alpha[a] / (alpha[a] + beta[a]) > 0.77:
+                expanded.add(a)
+                for child in request.children(a):
+                    open_[child], alpha[child], beta[child] = True, 0.91 * alpha[a], 0.91 * beta[a]
+    return hits
+
+
+def agree(ours: np.ndarray, theirs: np.ndarray) -> None:
+    """The expected hits after every step are equal within five standard errors."""
+    ours, theirs = ours.cumsum(axis=1), theirs.cumsum(axis=1)
+    error = np.sqrt(np.concatenate([ours, theirs]).var(axis=0) * (1 / len(ours) + 1 / len(theirs)))
+    assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) <= 5 * error + 1e-9).all()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bernoulli",
+        "bernoulli-ucb",
+        "bernoulli-top-5",
+        "bernoulli-rank-aware",
+        "gaussian",
+        "diversity",
+        "diversity-concave",
+        "top-k-ucb-diversity",
+    ],
+)
+def test_runs_are_distributed_as_the_algorithm_written_out(name: str) -> None:
+    request = drawn(5)
+    ours = request.relevant.reshape(-1)[run(request, name, runs=6000)]
+    agree(ours, written_out(request, name, 600))
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "bernoulli-top-5", "diversity"])
+def test_trees_too(name: str) -> None:
+    good = request_of(
+        [[1, 1, 1, 1, 0, 1], [0, 1, 0, 0, 0, 0], [1, 1, 0, 1], [0, 0, 0, 0, 1, 0], [1, 1, 1, 0]],
+        parents=TREE,
+        vectors=np.eye(26),
+    )
+    ours = good.relevant.reshape(-1)[run(good, name, runs=6000, hierarchical=True)]
+    agree(ours, written_out(good, name, 600, hierarchical=True))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 1000), hierarchical=st.booleans())
+def test_every_run_observes_every_document_once_each_list_from_the_top(
+    name: str, seed: int, hierarchical: bool
+) -> None:
+    request = drawn(seed, arms=5, parents=TREE)
+    order = run(request, name, runs=20, seed=seed, hierarchical=hierarchical)
+    pool = np.flatnonzero(request.documents.reshape(-1) >= 0).tolist()
+    ranks = request.documents.shape[1]
+    for each in order.tolist():
+        assert sorted(each) == pool
+        if name != "random":
+            for arm in range(5):
+                mine = [cell % ranks for cell in each if cell // ranks == arm]
+                assert mine == list(range(len(mine)))
+    made, _ = measure(request, order, [request.size], 1, 0.5)
+    assert np.allclose(made["precision"], request.relevant_share)  # with the whole budget all policies are alike
+    again = run(request, name, runs=20, seed=seed, hierarchical=hierarchical)
+    assert (again == order).all()
+
+
+def test_a_smaller_budget_is_the_beginning_of_a_larger_one() -> None:
+    request = drawn(3)
+    own, [policy] = SETTINGS, policies(SETTINGS, ["bernoulli"])
+    short = simulate(request, policy, own, QuantileTable(4096), np.random.default_rng(0), runs=50, steps=5)
+    assert (short == run(request, "bernoulli", runs=50)[:, :5]).all()
+
+
+def test_children_open_after_four_of_four_and_not_after_three_of_four() -> None:
+    for first, expected in (([1, 1, 1, 1, 0, 0], 4), ([1, 1, 1, 0, 0, 0], 6)):
+        request = request_of([first, [1, 1]], parents=(-1, 0))
+        order = run(request, "bernoulli", runs=300, hierarchical=True)
+        child = (order >= 6).argmax(axis=1)  # step of the child's first document
+        assert child.min() == expected
+        if expected == 6:
+            assert (child == 6).all()  # opened only when the parent had nothing left
+
+
+def test_epsilon_greedy_stays_after_a_relevant_document() -> None:
+    request = request_of([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]])
+    order = run(request, "epsilon-greedy", runs=200)
+    arm, rank = order // 4, order % 4
+    for each in range(200):
+        for step in range(11):
+            if request.relevant[arm[each, step], rank[each, step]] and rank[each, step] < 3:
+                assert arm[each, step + 1] == arm[each, step]
+    assert len(set(arm[:, 0].tolist())) == 3
+
+
+def test_exploitation_reads_lists_to_their_end_and_exploration_one_rank_at_a_time() -> None:
+    request = request_of([[0, 0, 0], [0], [0, 0, 0]])
+    arms = run(request, "exploitation") // 3
+    assert (np.diff(arms, axis=1) != 0).sum(axis=1).max() == 2
+    ranks = run(request, "exploration") % 3
+    assert (np.diff(ranks, axis=1) >= 0).all()
+    first = run(request, "bernoulli-ucb-index")[:, :3] // 3
+    assert all(sorted(each) == [0, 1, 2] for each in first.tolist())  # every arm once before any arm twice
+
+
+def test_equal_documents_bring_no_reward_to_diversity() -> None:
+    same = np.ones(
+        (6, 1)
+    )  # all documents alike: after the first, novelty is 0, so the good arm looks as bad as the other
+    request = request_of([[1, 1, 1], [0, 0, 0]], vectors=same)
+    plain, diverse = (
+        request.relevant.reshape(-1)[run(request, name, runs=4000)][:, :4].mean() for name in ("bernoulli", "diversity")
+    )
+    assert plain > diverse + 0.03
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_to_pull(name: str) -> None:
+    assert run(request_of([[], []]), name, runs=3).shape == (3, 0)
+    one = run(request_of([[1], []], vectors=np.ones((1, 1))), name, runs=3)
+    assert one.tolist() == [[0], [0], [0]]
+
+
+def test_unknown_policies_are_named() -> None:
+    with pytest.raises(SettingsError, match="no policy 'bernouli'. Did you mean 'bernoulli'"):
+        policies(SETTINGS, ["bernouli"])
+    assert [policy.name for policy in policies(SETTINGS, ["gaussian", "random"])] == ["random", "gaussian"]

@@ -1,0 +1,54 @@
+"""A small release (three questions, two hints each) and what plugins are made from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from quit.export.dataset import Dataset
+from quit.export.release import export_tables_of_release
+from quit.settings import load
+from quit.systems.benchmark.plugins import Context, available, collection_of
+from quit.systems.benchmark.task import release_task
+from tests.release import small
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """q1 and q2 in train, q3 in test; permutations 0, 01, 1, 10 have the labels 2, 2, 1, 1."""
+    made = small.rows()
+    for row in made["splits"]:
+        row["split"] = "test" if row["question_id"] == "q3" else "train"
+    folder = tmp_path / "release"
+    folder.mkdir()
+    small.freeze(folder, made)
+    return folder
+
+
+@pytest.fixture
+def world(release: Path, tmp_path: Path) -> Any:
+    """The release opened: dataset, task over all questions, and ``context(**changes)``."""
+    dataset = Dataset(export_tables_of_release(release))
+    task = release_task(dataset, dataset.tables.provenance["content_id"], "all")
+
+    def context(*overrides: str, **changes: Any) -> Context:
+        given = {
+            "passages": task.passages,
+            "settings": load("embedded", overrides).settings,
+            "models": None,
+            "cache": tmp_path / "cache",
+            "collection": collection_of(dataset.tables),
+        }
+        return Context(**{**given, **changes})
+
+    return SimpleNamespace(dataset=dataset, task=task, context=context, release=release)
+
+
+@pytest.fixture(autouse=True)
+def _entry_points_are_read_anew():
+    available.cache_clear()
+    yield
+    available.cache_clear()

@@ -1,0 +1,287 @@
+"""Whole runs over the small release: files, other tools on the run files, resuming, bad input."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import ir_measures
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from quit.corpora.protocols import Ranking
+from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.evaluate.metrics import Measure
+from quit.models.protocols import NO_ANSWER, Reply, Verdict
+from quit.settings import load
+from quit.systems.benchmark import benchmark as module
+from quit.systems.benchmark import plugins
+from quit.systems.benchmark.benchmark import Request, make_runner, run_benchmark
+from quit.systems.benchmark.leaderboard import page
+from quit.systems.benchmark.relabel import known_verdicts, relabel
+from quit.systems.benchmark.results import Scores, falling, file_name
+from quit.systems.benchmark.run import System, reordered
+from quit.systems.benchmark.stages import Stages
+from quit.systems.benchmark.task import DocumentPassages, JsonlDocuments, Query
+from schemas.benchmark import COMPARISONS, RESULTS
+
+QUICK = ["benchmark.resamples=200"]
+
+
+class Scripted:
+    """A reader that says what it is told for a context and counts what it is asked."""
+
+    name, identity = "scripted", "scripted@1"
+
+    def __init__(self, replies: dict[str, str]) -> None:
+        self.replies, self.asked = replies, []
+
+    def answer(self, prompts, sample=0):
+        self.asked += [(prompt.question_id, prompt.hints) for prompt in prompts]
+        given = [self.replies.get(" ".join(prompt.hints), "Wrong") for prompt in prompts]
+        return [Reply(one, one) for one in given]
+
+
+@pytest.fixture
+def reader(monkeypatch) -> Scripted:
+    made = Scripted({"It lies on the Pacific. Pizarro founded it.": "It is Lima", "Pizarro founded it.": "lima!"})
+    real = plugins.make_reader
+    monkeypatch.setattr(
+        "quit.systems.benchmark.run.make_reader",
+        lambda name, context: made if name == "scripted" else real(name, context),
+    )
+    monkeypatch.setattr(module, "check", lambda request, settings: None)
+    return made
+
+
+def _values(outcome) -> dict[tuple, float]:
+    keys = ("corpus", "retriever", "reranker", "reader", "strategy", "k", "metric")
+    return {tuple(row[key] for key in keys): row["value"] for row in outcome.results.to_pylist()}
+
+
+def test_a_run_and_its_files(release: Path, tmp_path: Path, reader: Scripted) -> None:
+    out = tmp_path / "out"
+    request = Request(release, "all", ("bm25",), (), ("scripted",))
+    outcome = run_benchmark(request, load("embedded", QUICK).settings, out)
+    found = _values(outcome)
+    # Every passage of q3, read alone: two texts make the reader say Lima. "lima!" equals it, "It is Lima" only covers it.
+    assert found["release", "oracle", "oracle", "scripted", "any", 1, "EM"] == pytest.approx(1 / 3)
+    assert found["release", "oracle", "oracle", "", "", 0, "nDCG@10"] == 1.0
+    # The oracle's rows of q3 in order: hint 0 first. Union of the first three is "Pacific, Pizarro".
+    assert found["release", "oracle", "", "scripted", "norm", 3, "EM"] == 0.0
+    assert found["release", "oracle", "", "scripted", "norm", 3, "cover-EM"] == pytest.approx(1 / 3)
+    assert found["release", "oracle", "", "scripted", "norm", 1, "cover-EM"] == 0.0
+    described = json.loads((out / "run.json").read_text())
+    assert described["runs"] == {
+        "release-bm25.run": "release: bm25",
+        "release-bm25-oracle.run": "release: bm25 + oracle",
+        "release-oracle.run": "release: oracle",
+        "release-oracle-oracle.run": "release: oracle + oracle",
+    }
+    assert pq.read_table(out / "results.parquet").equals(outcome.results)
+    assert json.loads((out / "results.json").read_text()) == outcome.results.to_pylist()
+    values = pq.read_table(out / "values.parquet")
+    assert len(values) == 3 * len(outcome.results)
+
+
+def test_trec_tools_find_the_same_values_in_the_run_files(release: Path, tmp_path: Path) -> None:
+    """Also where scores tie: each passage of a subset has one score, and TREC's tools break ties by id."""
+    out = tmp_path / "out"
+    settings = load("embedded", QUICK).settings
+    found = _values(run_benchmark(Request(release, "all", ("bm25",)), settings, out))
+    qrels = list(ir_measures.read_trec_qrels(str(out / "qrels.txt")))
+    assert len(qrels) == 12
+    names = {"Hit@1": "Success@1", "Recall@5": "R@5", "MRR@100": "RR@100", "Hit(rel=2)@10": "Success(rel=2)@10"}
+    measures = {ours: ir_measures.parse_measure(theirs) for ours, theirs in names.items()}
+    measures["nDCG@10"] = ir_measures.nDCG(gains={0: 0, 1: 1, 2: 3}) @ 10
+    for file, (retriever, reranker) in {
+        "release-bm25.run": ("bm25", ""),
+        "release-bm25-oracle.run": ("bm25", "oracle"),
+        "release-oracle.run": ("oracle", ""),
+    }.items():
+        run = list(ir_measures.read_trec_run(str(out / "runs" / file)))
+        expected = ir_measures.calc_aggregate(list(measures.values()), qrels, run)
+        for ours, measure in measures.items():
+            assert found["release", retriever, reranker, "", "", 0, ours] == pytest.approx(expected[measure]), (
+                file,
+                ours,
+            )
+
+
+def test_scores_of_run_files_fall_strictly() -> None:
+    made = falling(np.array([2.0, 2.0, 2.0, 1.0, -1.0, -1.0]))
+    texts = [float(f"{one:.9g}") for one in made]
+    assert all(np.float32(a) > np.float32(b) for a, b in pairwise(texts))
+    assert made[0] == 2.0 and made[3] == 1.0 and falling(np.array([])) == []
+
+
+def test_a_second_run_asks_nothing_and_writes_the_same_bytes(release: Path, tmp_path: Path, reader: Scripted) -> None:
+    out = tmp_path / "out"
+    request = Request(release, "all", ("bm25",), (), ("scripted",))
+    said: list[str] = []
+    run_benchmark(request, load("embedded", QUICK).settings, out, said.append)
+    assert any(text.startswith("retrieve") for text in said)
+    names = ("results.parquet", "values.parquet", "comparisons.parquet", "leaderboard.html", "run.json", "qrels.txt")
+    before = {name: (out / name).read_bytes() for name in names}
+    asked = len(reader.asked)
+    said.clear()
+    run_benchmark(request, load("embedded", QUICK).settings, out, said.append)
+    assert said == ["evaluate"] and len(reader.asked) == asked
+    assert {name: (out / name).read_bytes() for name in names} == before
+    # Another k reads only what it adds; retrieval stays.
+    run_benchmark(request, load("embedded", [*QUICK, "benchmark.k=[1,2]"]).settings, out, said.append)
+    assert not any(text.startswith("retrieve") for text in said)
+
+
+def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path) -> None:
+    from schemas.benchmark import RELABELLED
+
+    done: list[list[int]] = []
+
+    def make(places: range) -> list[dict]:
+        if 4 in places and len(done) < 3:
+            done.append([])
+            raise KeyboardInterrupt
+        done.append(list(places))
+        return [{"question_id": str(place), "row": place, "label": 2} for place in places]
+
+    questions = [str(place) for place in range(5)]
+    stages = Stages(tmp_path, 2)
+    with pytest.raises(KeyboardInterrupt):
+        stages.table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
+    _, table = Stages(tmp_path, 2).table("relabel", "x", {"a": 1}, questions, RELABELLED, make)
+    assert done == [[0, 1], [2, 3], [], [4]] and table["row"].to_pylist() == [0, 1, 2, 3, 4]
+    other, _ = Stages(tmp_path, 2).table("relabel", "x", {"a": 2}, questions, RELABELLED, make)
+    assert len(done) == 7 and other
+    next(tmp_path.rglob("part-00001*")).write_bytes(b"broken")
+    with pytest.raises(WorkspaceError, match="Delete it"):
+        for key in ({"a": 1}, {"a": 2}):
+            Stages(tmp_path, 2).table("relabel", "x", key, questions, RELABELLED, make)
+
+
+def test_an_empty_ranking_is_no_answer_and_nobody_is_asked(world, tmp_path: Path, reader: Scripted) -> None:
+    settings = load("embedded", QUICK).settings
+    runner = make_runner(world.dataset, world.task, settings, tmp_path / "out")
+    empty = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0))
+    system = System(world.task, "none", "", "none@1", "none@1", [empty] * 3)
+    for reading in runner.read(system, "scripted"):
+        assert reading.answers == [NO_ANSWER] * 3
+    assert reader.asked == []
+    assert [len(one) for one in runner.rerank(system, "oracle").rankings] == [0, 0, 0]
+    scores = Scores(world.task)
+    scores.add_system(system, settings.benchmark.metrics)
+    assert {float(values.sum()) for values in scores.values.values()} == {0.0}
+
+
+def test_a_question_without_a_relevant_passage_follows_the_policy(world) -> None:
+    world.task.relevance.own[0, :] = 1  # q1 has no fully relevant passage any more
+    own = [Ranking(np.arange(group * 4, group * 4 + 4), np.zeros(4)) for group in range(3)]
+    scores = Scores(world.task)
+    scores.add_system(System(world.task, "own", "", "", "", own), ["Hit@1", "Hit(rel=2)@1", "MRR(rel=2)@100"])
+    for policy, value, questions in (("zero", 2 / 3, 3), ("skip", 1.0, 2)):
+        settings = load("embedded", [*QUICK, f"benchmark.without_relevant={policy}"]).settings.benchmark
+        found = {row["metric"]: (row["value"], row["questions"]) for row in scores.results(settings).to_pylist()}
+        assert found["Hit@1"] == (1.0, 3)
+        assert found["Hit(rel=2)@1"] == found["MRR(rel=2)@100"] == (pytest.approx(value), questions)
+
+
+def test_reranked_passages_stay_in_front_of_the_rest() -> None:
+    made = reordered(Ranking(np.array([5, 6, 7, 8]), np.zeros(4)), np.array([0.1, 0.9, 0.1]))
+    assert made.rows.tolist() == [6, 5, 7, 8] and (np.diff(made.scores) <= 0).all() and made.scores[3] < 0.1
+
+
+class Verdicts:
+    name, identity = "judge", "judge@1"
+
+    def __init__(self) -> None:
+        self.asked = []
+
+    def verdicts(self, items, sample=0):
+        self.asked += [(item.question_id, item.candidate) for item in items]
+        return [Verdict({"La Lima": True, "Perhaps": None}.get(item.candidate, False), None, "") for item in items]
+
+
+def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    texts = ["Lima it is.", "A capital.", "La Lima.", "Unsure.", "Known as right.", "Silent."]
+    path.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)))
+    passages = DocumentPassages(JsonlDocuments(path))
+    queries = [Query("q3", "Capital of Peru?", ("Lima",), ("Lima",)), Query("q4", "Other?", ("x",), ("x",))]
+    one = Scripted(
+        {texts[0]: "LIMA", texts[2]: "La Lima", texts[3]: "Perhaps", texts[4]: "Reviewed", texts[5]: NO_ANSWER}
+    )
+    two = Scripted({texts[1]: "la lima", texts[5]: NO_ANSWER})
+    judge = Verdicts()
+    known = {("q3", "reviewed"): True}
+    rows = [np.arange(6), np.array([], dtype=np.int64)]
+    labels = relabel(queries, rows, passages, [one, two], judge, known)
+    # 0 equals gold; 1 by the second labeler; 2 by the judge; 3 could not be read; 4 by the release's verdict; 5 NO ANSWER.
+    assert labels == [{0: 2, 1: 2, 2: 2, 3: 0, 4: 2, 5: 0}, {}]
+    # "La Lima" and "la lima" are one answer, judged once; gold, NO ANSWER and what is known cost nothing.
+    assert sorted(judge.asked) == [("q3", "La Lima"), ("q3", "Perhaps"), ("q3", "Wrong")]
+
+
+def test_known_verdicts_leave_out_what_could_not_be_read(world) -> None:
+    found = known_verdicts(world.dataset.tables.verdicts)
+    assert found["q3", "lima"] is True and found["q3", "wrong"] is False
+
+
+def test_other_corpora_have_hit_and_mrr_at_label_2_only(world) -> None:
+    from dataclasses import replace
+
+    from quit.systems.benchmark.relabel import Retrieved
+
+    task = replace(world.task, name="beside", relevance=Retrieved([{7: 2, 3: 0}, {3: 0}, {}]))
+    rankings = [Ranking(np.array(rows, dtype=np.int64), np.zeros(len(rows))) for rows in ([3, 7], [3], [])]
+    scores = Scores(task)
+    scores.add_system(System(task, "x", "", "", "", rankings), [str(one) for one in map(Measure.parse, _METRICS)])
+    assert {name: values.tolist() for (_, name), values in scores.values.items()} == {
+        "Hit(rel=2)@1": [0, 0, 0],
+        "Hit(rel=2)@10": [1, 0, 0],
+        "MRR(rel=2)@100": [0.5, 0, 0],
+    }
+
+
+_METRICS = ("Hit@1", "Recall@5", "nDCG@10", "Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100", "Recall(rel=2)@10")
+
+
+def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
+    evil = "<script>alert('x')</script>&\""
+    row = {"corpus": evil, "retriever": evil, "reranker": "", "reader": evil, "strategy": "norm", "k": 1, "metric": evil,
+           "value": 0.5, "low": 0.4, "high": 0.6, "questions": 3}  # fmt: skip
+    bound = {**row, "retriever": "oracle", "value": 1.0}
+    pair = {"corpus": evil, "metric": evil, "reader": evil, "strategy": "", "k": 0, "a": evil, "b": evil, "difference": 0.1,
+            "low": 0.0, "high": 0.2, "p_randomisation": 0.5, "p_t": 0.5, "p_holm": 1.0}  # fmt: skip
+    made = page({evil: evil}, RESULTS.from_rows([row, bound]), COMPARISONS.from_rows([pair]), 0.95)
+    assert "<script" not in made and "&lt;script&gt;" in made and "http" not in made and "src=" not in made
+    assert "class=best>50.00" in made and "class=best>100.00" not in made  # a bound is no system
+
+
+@pytest.mark.parametrize(
+    ("changes", "overrides", "error", "message"),
+    [
+        ({"retrievers": ("bm26",)}, [], SettingsError, "Did you mean 'bm25'"),
+        ({"retrievers": ()}, [], SettingsError, "at least one"),
+        ({"rerankers": ("nope",)}, [], SettingsError, "There is no reranker 'nope'"),
+        ({"readers": ("minilm-lat",)}, [], SettingsError, "Did you mean 'minilm-late'"),
+        ({"split": "validation"}, [], InputError, "split 'validation' of the release has no question"),
+        ({"release": Path("absent")}, [], InputError, "absent is no release"),
+        ({"corpora": (Path("absent.jsonl"),)}, [], InputError, "There is no corpus"),
+        ({"corpora": (Path("a/c.jsonl"), Path("b/c"))}, [], SettingsError, "same name"),
+        ({}, ["benchmark.metrics=['Hut@1']"], SettingsError, "Did you mean 'Hit'"),
+        ({}, ["benchmark.compare=['Hit@7']"], SettingsError, "neither in benchmark.metrics"),
+    ],
+)
+def test_bad_requests(release: Path, tmp_path: Path, changes, overrides, error, message: str) -> None:
+    given = {"release": release, "split": "test", "retrievers": ("bm25",), **changes}
+    with pytest.raises(error, match=message):
+        run_benchmark(Request(**given), load("embedded", [*QUICK, *overrides]).settings, tmp_path / "out")
+
+
+def test_file_names_are_distinct_and_safe() -> None:
+    used: list[str] = []
+    for system in ("dense:/a/b/model", "dense:/c/model", "late + oracle", "ö/../x"):
+        used.append(file_name("release", system, used))
+    assert used == ["release-model.run", "release-model-2.run", "release-late-oracle.run", "release-x.run"]

@@ -1,0 +1,122 @@
+"""Fine-tuning: examples from the train split alone, models that are made once and learn, rows beside their base."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.errors import InputError, SettingsError
+from quit.export.dataset import Dataset
+from quit.export.release import export_tables_of_release
+from quit.export.training import FineTuning
+from quit.models.encoders.minilm import model_folder
+from quit.settings import FineTune, load
+from quit.systems.benchmark.finetune import TuningRequest, finetune, run_finetune, train, triples
+from tests.release import small
+
+
+def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world) -> None:
+    found = triples(world.dataset, "x", FineTuning(2, 2))
+    assert {question for question, _, _ in found} == {small.ASKED["q1"], small.ASKED["q2"]}
+    for question, positive, negative in found:
+        mine = "q1" if question == small.ASKED["q1"] else "q2"
+        assert positive.startswith(small.HINTS[mine][0])  # label 2: passages that begin with hint 0
+        assert not any(hint in negative for hint in (*small.HINTS[mine], *small.HINTS["q3"]))
+    assert len(found) == 4 and len(triples(world.dataset, "x", FineTuning(1, 1))) == 2
+
+
+def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    folder.mkdir()
+    small.freeze(folder, small.rows())  # one question in train: no other one to take negatives from
+    dataset = Dataset(export_tables_of_release(folder))
+    with pytest.raises(InputError, match="nothing to fine-tune on"):
+        triples(dataset, "x", FineTuning(1, 1))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"kind": "biencoder"}, SettingsError, "Did you mean 'bi-encoder'"),
+        ({"positives": (0,)}, SettingsError, "must be 1 to 200"),
+        ({"positives": (201,)}, SettingsError, "must be 1 to 200"),
+        ({"base": "/absent/model"}, InputError, "There is no model folder"),
+        ({"release": Path("absent")}, InputError, "is no release"),
+    ],
+)
+def test_bad_requests(release: Path, tmp_path: Path, changes, error, message: str) -> None:
+    given = {"release": release, "kind": "bi-encoder", "positives": (1,), **changes}
+    with pytest.raises(error, match=message):
+        run_finetune(TuningRequest(**given), load("embedded").settings, tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_a_bi_encoder_learns_what_it_is_shown(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    words = ["apple", "tractor", "violin", "glacier"]
+    pairs = list(zip(words, ["seven", "purple", "north", "quick"], strict=True))
+    examples = [(f"the {a} question", b, pairs[(i + 1) % 4][1]) for i, (a, b) in enumerate(pairs)]
+    train(
+        "bi-encoder",
+        "minilm",
+        examples,
+        FineTune(epochs=12, batch=4, learning_rate=2e-4),
+        "cpu",
+        tmp_path / "m",
+    )
+
+    def right(model) -> int:
+        asked, given = model.encode([q for q, _, _ in examples]), model.encode([b for _, b in pairs])
+        return int((np.argmax(asked @ given.T, axis=1) == np.arange(4)).sum())
+
+    assert right(SentenceTransformer(str(tmp_path / "m"))) == 4 > right(SentenceTransformer(str(model_folder())))
+
+
+@pytest.mark.slow
+def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: Path) -> None:
+    settings = load("embedded", ["benchmark.finetune.max_steps=2", "benchmark.resamples=100"]).settings
+    request = TuningRequest(release, "cross-encoder", positives=(1, 2), split="all")
+    out = tmp_path / "out"
+    outcome, tuned = run_finetune(request, settings, out)
+    assert [one.positives for one in tuned] == [1, 2] and [one.examples for one in tuned] == [2, 4]
+    facts = json.loads(tuned[0].folder.with_name(f"{tuned[0].folder.name}.json").read_text())
+    assert facts["kind"] == "cross-encoder" and facts["positives"] == 1 and str(tmp_path) not in json.dumps(facts)
+    rows = {(row["retriever"], row["reranker"]) for row in outcome.results.to_pylist()}
+    # No row for MiniLM itself: it has no head to rerank with. The oracle's rows are those of tables 7 and 12.
+    assert {("bm25", f"cross-encoder:{one.folder}") for one in tuned} <= rows
+    assert {("oracle", f"cross-encoder:{one.folder}") for one in tuned} <= rows
+    assert "cross-encoder:minilm" not in {reranker for _, reranker in rows}
+    changed = (tuned[0].folder / "model.safetensors").stat().st_mtime_ns
+    said: list[str] = []
+    again, _ = run_finetune(request, settings, out, said.append)
+    assert said == ["evaluate"] and again.results.equals(outcome.results)
+    assert (tuned[0].folder / "model.safetensors").stat().st_mtime_ns == changed
+    # A model whose training was broken off has no such file and is made again, the same.
+    weights = (tuned[0].folder / "model.safetensors").read_bytes()
+    tuned[0].folder.with_name(f"{tuned[0].folder.name}.json").unlink()
+    dataset = Dataset(export_tables_of_release(release))
+    made = finetune(
+        "cross-encoder", "minilm", 1, dataset, dataset.tables.provenance["content_id"],
+        settings.benchmark.finetune, "cpu", out / "models", said.append,
+    )  # fmt: skip
+    assert made.folder == tuned[0].folder and said[-1].startswith("finetune")
+    assert (made.folder / "model.safetensors").read_bytes() == weights
+
+
+@pytest.mark.slow
+def test_a_multi_vector_model_is_made_and_retrieves(release: Path, tmp_path: Path) -> None:
+    settings = load("embedded", ["benchmark.finetune.max_steps=1", "benchmark.resamples=100"]).settings
+    request = TuningRequest(release, "multi-vector", positives=(1,), split="all")
+    outcome, [tuned] = run_finetune(request, settings, tmp_path / "out")
+    found = {
+        row["metric"]: row["value"]
+        for row in outcome.results.to_pylist()
+        if row["retriever"].endswith(tuned.folder.name)
+    }
+    assert found["Hit@50"] == 1.0 and {row["retriever"] for row in outcome.results.to_pylist()} == {
+        f"late:{tuned.folder}"
+    }

@@ -1,0 +1,180 @@
+"""Systems of other packages: an entry point of an installed distribution, found by importlib.metadata as pip leaves it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.corpora.protocols import Ranking
+from quit.errors import InputError, SettingsError
+from quit.systems.benchmark.benchmark import Request, run_benchmark
+from quit.systems.benchmark.plugins import (
+    available,
+    checked,
+    checked_scores,
+    make_reader,
+    make_reranker,
+    make_retriever,
+)
+
+PLUGIN = '''
+import numpy as np
+from quit.corpora.protocols import Ranking
+from quit.models.protocols import Reply
+
+
+class FirstRows:
+    """The first passages of the corpus, for every query: ten lines are enough."""
+
+    def __init__(self, context):
+        self.count = int(context.argument or 3)
+        self.identity = f"first-rows@1/{self.count}"
+
+    def search(self, queries, depth):
+        rows = np.arange(min(self.count, depth))
+        return [Ranking(rows, -rows.astype(np.float32)) for _ in queries]
+
+
+class Longest:
+    """Long passages first."""
+
+    identity = "longest@1"
+
+    def __init__(self, context):
+        pass
+
+    def score(self, query, texts):
+        return np.array([len(text) for text in texts], dtype=np.float64)
+
+
+class Echo:
+    """Answers with the last word of its context."""
+
+    name, identity = "echo", "echo@1"
+
+    def __init__(self, context):
+        self.seen = []
+
+    def answer(self, prompts, sample=0):
+        return [Reply(p.hints[-1], p.hints[-1].rstrip(".").split()[-1]) for p in prompts]
+
+
+def nothing(context):
+    return {}
+'''
+ENTRIES = """
+[quit.retrievers]
+first-rows = {module}:FirstRows
+no-retriever = {module}:nothing
+gone = {module}:Gone
+
+[quit.rerankers]
+longest = {module}:Longest
+
+[quit.readers]
+echo = {module}:Echo
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch):
+    """A distribution on the path: a module and the metadata that an installer writes."""
+
+    def install(name: str, entries: str) -> None:
+        folder = tmp_path / "site"
+        info = folder / f"{name}-1.0.dist-info"
+        info.mkdir(parents=True)
+        (folder / f"{name}.py").write_text(PLUGIN)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(entries.format(module=name))
+        monkeypatch.syspath_prepend(str(folder))
+        available.cache_clear()
+
+    yield install
+    sys.modules.pop("quit_plugin_of_a_test", None)
+
+
+def test_a_plugin_is_used_by_its_name(world, installed) -> None:
+    installed("quit_plugin_of_a_test", ENTRIES)
+    context = world.context()
+    [found] = make_retriever("first-rows:2", context).search(["q"], 10)
+    assert found.rows.tolist() == [0, 1]
+    assert make_reranker("longest", context).score("q", ["a", "bcd"]).tolist() == [1, 3]
+    assert make_reader("echo", context).name == "echo"
+
+
+def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, installed, tmp_path: Path) -> None:
+    """q3's own passages are rows 8 to 11, with labels 2, 2, 1, 1; the first ten rows hold two of them, at ranks 9 and 10."""
+    from quit.settings import load
+
+    installed("quit_plugin_of_a_test", ENTRIES)
+    request = Request(release, "test", ("first-rows:10",), ("longest",), ("echo",))
+    settings = load("embedded", ["benchmark.resamples=100"]).settings
+    outcome = run_benchmark(request, settings, tmp_path / "out")
+    found = {
+        (row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"], row["metric"]): row["value"]
+        for row in outcome.results.to_pylist()
+    }
+    plain = {
+        metric: found["first-rows:10", "", "", "", 0, metric] for metric in ("Hit@5", "Hit@10", "MRR@100", "Recall@10")
+    }
+    assert plain == {"Hit@5": 0.0, "Hit@10": 1.0, "MRR@100": pytest.approx(1 / 9), "Recall@10": 0.5}
+    # By length the passages of two hints come first: rows 5 and 7 (q2), 9 (q3), 1 and 3 (q1) or so; q3's is the only relevant one.
+    texts = ["It flows north.", "It flows north. It is very long.", "It is very long.", "It is very long. It flows north.",
+             "He came from Malaga.", "He came from Malaga. He died in Mougins.", "He died in Mougins.",
+             "He died in Mougins. He came from Malaga.", "It lies on the Pacific.", "It lies on the Pacific. Pizarro founded it."]  # fmt: skip
+    order = sorted(range(10), key=lambda row: (-len(texts[row]), row))
+    assert found["first-rows:10", "longest", "", "", 0, "MRR@100"] == pytest.approx(
+        1 / (min(order.index(8), order.index(9)) + 1)
+    )
+    assert found["first-rows:10", "oracle", "", "", 0, "nDCG@1"] == 1.0
+    assert found["oracle", "", "", "", 0, "Recall@5"] == 1.0
+    # Echo reads "Pacific" or "it": never Lima.
+    assert found["oracle", "oracle", "echo", "any", 1, "EM"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("no-retriever", "makes no retriever: it has to have"), ("gone", "cannot be loaded")]
+)
+def test_what_is_no_plugin(world, installed, name: str, message: str) -> None:
+    installed("quit_plugin_of_a_test", ENTRIES)
+    with pytest.raises(SettingsError, match=message):
+        make_retriever(name, world.context())
+
+
+@pytest.mark.parametrize("name", ["bm25", "oracle"])
+def test_a_plugin_cannot_take_a_name_of_ours(world, installed, name: str) -> None:
+    installed("quit_plugin_of_a_test", f"[quit.retrievers]\n{name} = {{module}}:FirstRows\n")
+    with pytest.raises(SettingsError, match=f"takes the name '{name}'"):
+        available("quit.retrievers")
+
+
+@pytest.mark.parametrize(
+    ("rows", "scores", "message"),
+    [
+        ([0, 99], [1, 0], "outside 0 to 11"),
+        ([-1], [1], "outside"),
+        ([3, 3], [1, 0], "twice"),
+        ([3], [np.nan], "no finite"),
+        ([3, 4], [1], "rows and"),
+    ],
+)
+def test_rankings_that_cannot_be(rows, scores, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        checked("mine", Ranking(np.array(rows), np.array(scores, dtype=np.float32)), 12, 5)
+
+
+def test_rankings_are_put_in_order_and_cut() -> None:
+    found = checked("mine", Ranking(np.array([5, 2, 9]), np.array([1.0, 1.0, 3.0])), 12, 2)
+    assert found.rows.tolist() == [9, 2]
+    assert len(checked("mine", Ranking(np.array([], dtype=np.int64), np.array([])), 12, 2)) == 0
+
+
+def test_scores_that_cannot_be() -> None:
+    with pytest.raises(InputError, match="'mine' returned no finite score a passage"):
+        checked_scores("mine", np.array([1.0, np.inf]), 2)
+    with pytest.raises(InputError, match="mine"):
+        checked_scores("mine", np.array([1.0]), 2)

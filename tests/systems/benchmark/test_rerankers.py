@@ -1,0 +1,201 @@
+"""Rerankers: tiny random checkpoints against transformers itself, and a language model that rambles."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from quit.corpora.protocols import Scorer
+from quit.errors import InputError, SettingsError
+from quit.models.generation import CachedGenerator
+from quit.models.generation.base import Completion
+from quit.settings import load
+from quit.systems.benchmark.late import LateReranker
+from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows
+from quit.systems.benchmark.plugins import make_reranker
+
+TEXTS = ["it flows north", "he came from malaga", "it is very long"]
+
+
+def _tokenizer(folder: Path, words: str):
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {word: place for place, word in enumerate(["<pad>", "</s>", "<unk>", *dict.fromkeys(words.split())])}
+    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=64
+    )
+    fast.save_pretrained(folder)
+    return fast
+
+
+@pytest.fixture
+def t5(tmp_path: Path):
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    folder = tmp_path / "t5"
+    tokenizer = _tokenizer(folder, "true false Query: Document: Relevant: who flows it north is long he malaga")
+    torch.manual_seed(0)
+    config = T5Config(
+        vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0
+    )
+    model = T5ForConditionalGeneration(config).eval()
+    model.save_pretrained(folder)
+    return folder, model, tokenizer
+
+
+def test_monot5_is_the_first_tokens_true_against_false(world, t5) -> None:
+    folder, model, tokenizer = t5
+    reranker = make_reranker(f"monot5:{folder}", world.context("benchmark.batch=2"))
+    assert isinstance(reranker, Scorer)
+    found = reranker.score("who", TEXTS)
+    for text, score in zip(TEXTS, found, strict=True):
+        given = tokenizer(f"Query: who Document: {text} Relevant:", return_tensors="pt")
+        with torch.inference_mode():
+            logits = model(input_ids=given["input_ids"], decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+        true, false = (float(logits[tokenizer.convert_tokens_to_ids(word)]) for word in ("true", "false"))
+        assert score == pytest.approx(true - np.logaddexp(true, false), abs=1e-5)
+    assert len(reranker.score("who", [])) == 0
+
+
+def test_a_model_without_the_two_words_is_no_monot5(world, t5, tmp_path: Path) -> None:
+    folder = t5[0]
+    _tokenizer(folder, "Query: Document: Relevant:")
+    with pytest.raises(InputError, match="no MonoT5"):
+        make_reranker(f"monot5:{folder}", world.context()).score("who", TEXTS)
+
+
+def test_a_cross_encoder_gives_its_logits(world, tmp_path: Path) -> None:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    tokenizer = _tokenizer(tmp_path / "ce", "who flows it north is long he malaga came from very")
+    torch.manual_seed(1)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        num_labels=1,
+    )
+    model = BertForSequenceClassification(config).eval()
+    model.save_pretrained(tmp_path / "ce")
+    found = make_reranker(f"cross-encoder:{tmp_path / 'ce'}", world.context()).score("who", TEXTS)
+    for text, score in zip(TEXTS, found, strict=True):
+        given = tokenizer("who", text, return_tensors="pt")
+        with torch.inference_mode():
+            expected = float(model(**given).logits[0, 0])
+        assert score == pytest.approx(expected, abs=1e-5)
+
+
+def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
+    from quit.models.encoders.minilm import model_folder
+
+    with pytest.raises(InputError, match="no trained head"):
+        make_reranker(f"cross-encoder:{model_folder()}", world.context()).score("who", TEXTS)
+    with pytest.raises(InputError, match="no multi-vector model"):
+        make_reranker(f"late:{model_folder()}", world.context()).score("who", TEXTS)
+    for name in ("cross-encoder", "monot5"):
+        with pytest.raises(InputError, match="Name the model"):
+            make_reranker(name, world.context())
+    with pytest.raises(InputError, match="There is no model folder"):
+        make_reranker(f"cross-encoder:{tmp_path / 'absent'}", world.context()).score("who", TEXTS)
+
+
+def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:
+    reranker = LateReranker(world.context(models=SimpleNamespace(encoder=encoder)))
+    texts = [*TEXTS, "long very is it"]
+    found = reranker.score("Which river is long?", texts)
+    [asked] = encoder.encode_tokens(["Which river is long?"])
+    for text, score in zip(texts, found, strict=True):
+        [tokens] = encoder.encode_tokens([text])
+        assert score == pytest.approx(float((asked @ tokens.T).max(axis=1).sum()), rel=1e-5)
+    assert found[2] != found[3]
+    assert reranker.score("Which river is long?", texts[::-1]).tolist() == found[::-1].tolist()
+    assert len(reranker.score("Which river is long?", [])) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "order", "read"),
+    [
+        ("[2] > [3] > [1]", [1, 2, 0], True),
+        ("Surely 3, then 2.", [2, 1, 0], True),
+        ("In 2 words: [3] [3] [99] [0]", [2, 0, 1], True),
+        ("I cannot rank passages.", [0, 1, 2], False),
+        ("", [0, 1, 2], False),
+        ("[" + "9" * 5000 + "] [2]", [1, 0, 2], True),
+    ],
+)
+def test_replies_of_every_kind_give_an_order(reply: str, order: list[int], read: bool) -> None:
+    assert read_order(reply, 3) == (order, read)
+
+
+def test_windows_cover_everything_from_the_end() -> None:
+    assert windows(100, 20, 10) == [80, 70, 60, 50, 40, 30, 20, 10, 0]
+    assert windows(25, 20, 10) == [5, 0] and windows(20, 20, 10) == [0] and windows(2, 20, 10) == [0]
+    assert windows(1, 20, 10) == windows(0, 20, 10) == []
+
+
+class Sorter:
+    """A language model that sorts its passages by the number they begin with, and rambles when it is told to."""
+
+    name, identity = "sorter", "sorter@1"
+
+    def __init__(self, rambles: bool = False) -> None:
+        self.rambles, self.asked = rambles, 0
+
+    def generate(self, requests, done) -> None:
+        for place, request in enumerate(requests):
+            self.asked += 1
+            listed = [line.split(" ") for line in request.fields["passages"].splitlines()]
+            order = sorted(listed, key=lambda line: -int(line[1]))
+            reply = "What a question! Let me think about it." if self.rambles else " > ".join(line[0] for line in order)
+            done(place, Completion(reply, "stop"))
+
+
+def _listwise(world, tmp_path: Path, generator: Sorter) -> ListwiseReranker:
+    profile = tmp_path / "p.toml"
+    profile.write_text(
+        '[[readers]]\nname = "llm"\nrole = "labeler"\nkind = "server"\nmodel = "m"\nserver = "s"\n'
+        '[[servers]]\nname = "s"\nbase_urls = ["http://127.0.0.1:9/v1"]\n'
+    )
+    settings = load(str(profile), ["benchmark.window=4", "benchmark.stride=2"]).settings
+    models = SimpleNamespace(generator=lambda spec: CachedGenerator(generator, None))
+    return make_reranker("listwise:llm", world.context(settings=settings, models=models))
+
+
+def test_a_listwise_reranker_brings_the_best_to_the_front(world, tmp_path: Path) -> None:
+    generator = Sorter()
+    texts = [f"{number} passage" for number in (3, 1, 4, 1, 5, 9, 2, 6)]
+    scores = _listwise(world, tmp_path, generator).score("q", texts)
+    ranked = [int(texts[i].split()[0]) for i in np.argsort(-scores)]
+    # Windows 4-7, 2-5, 0-3 with half of each carried on: the two best of all are in front.
+    assert generator.asked == 3 and ranked[:2] == [9, 6] and sorted(ranked) == [1, 1, 2, 3, 4, 5, 6, 9]
+
+
+def test_a_model_that_rambles_leaves_the_order_as_it_was(world, tmp_path: Path) -> None:
+    reranker = _listwise(world, tmp_path, Sorter(rambles=True))
+    assert np.argsort(-reranker.score("q", ["3 a", "1 b", "4 c"])).tolist() == [0, 1, 2]
+    assert reranker.unread == 1
+    assert len(reranker.score("q", [])) == 0
+
+
+def test_listwise_needs_a_language_model_of_the_profile(world) -> None:
+    with pytest.raises(SettingsError, match="This profile has none"):
+        make_reranker("listwise:minilm-late", world.context())
+
+
+def test_the_prompt_lists_passages_with_numbers() -> None:
+    from quit.models.prompting import load_prompt
+    from quit.systems.benchmark.listwise import FIELDS
+
+    template = load_prompt("rank", FIELDS)
+    shown = json.dumps(template.messages({"count": "2", "passages": "[1] x\n[2] y", "question": "Who?"}))
+    assert "[2] y" in shown and "Who?" in shown

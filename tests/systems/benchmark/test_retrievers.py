@@ -1,0 +1,196 @@
+"""Retrievers against other tools and brute force over every passage."""
+
+from __future__ import annotations
+
+import zlib
+
+import bm25s
+import numpy as np
+import pytest
+
+from quit.construct.passages import permutations
+from quit.corpora.hybrid import terms
+from quit.corpora.protocols import FirstStage
+from quit.errors import InputError, SettingsError
+from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
+from quit.systems.benchmark.late import LateRetriever, TokenEncoder
+from quit.systems.benchmark.oracles import oracle_retriever, oracle_scores
+from quit.systems.benchmark.plugins import make_retriever
+from quit.systems.benchmark.sparse import Bm25
+
+
+class FakePassages:
+    """Passages of four questions with three hints of random words: 15 each."""
+
+    def __init__(self, seed: int = 0) -> None:
+        draw = np.random.default_rng(seed)
+        words = [f"w{i}x" for i in range(25)]
+        self.identity, self.groups = "fake", 4
+        self._parts = [
+            tuple(" ".join(draw.choice(words, draw.integers(1, 9))) for _ in range(3)) for _ in range(self.groups)
+        ]
+        self._order = permutations(3)
+        self.size = len(self._order)
+        self.subsets = tuple(dict.fromkeys(tuple(sorted(one)) for one in self._order))
+        self.members = tuple(
+            np.array([place for place, one in enumerate(self._order) if tuple(sorted(one)) == subset])
+            for subset in self.subsets
+        )
+
+    def __len__(self) -> int:
+        return self.groups * self.size
+
+    def parts(self, group):
+        return self._parts[group]
+
+    def sentences(self, rows):
+        return [tuple(self._parts[row // self.size][i] for i in self._order[row % self.size]) for row in rows]
+
+    def texts(self, rows):
+        return [" ".join(one) for one in self.sentences(rows)]
+
+    def ids(self, rows):
+        return [str(row) for row in rows]
+
+
+QUERIES = ["w1x w2x w3x", "w4x w4x w5x", "w20x", "nothing known"]
+
+
+def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
+    passages = FakePassages()
+    vocabulary: dict[str, int] = {"": 0}
+    texts = passages.texts(range(len(passages)))
+    ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in terms(text)] for text in texts]
+    index = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend="numpy")
+    index.index((ids, vocabulary), show_progress=False)
+    found = Bm25(world.context(passages=passages)).search(QUERIES, 1000)
+    for query, one in zip(QUERIES, found, strict=True):
+        asked = [vocabulary[term] for term in terms(query) if term in vocabulary]
+        theirs = index.get_scores_from_ids(asked) if asked else np.zeros(len(texts))
+        expected = np.flatnonzero(theirs > 0)
+        assert sorted(one.rows.tolist()) == expected.tolist()
+        assert one.scores == pytest.approx(theirs[one.rows], rel=1e-5)
+        assert (np.diff(one.scores) <= 0).all()
+    assert len(found[3]) == 0  # shares no term
+
+
+def test_bm25_cut_is_the_head_of_the_whole_ranking(world) -> None:
+    retriever = Bm25(world.context(passages=FakePassages(3)))
+    [whole], [cut] = retriever.search(QUERIES[:1], 1000), retriever.search(QUERIES[:1], 7)
+    assert cut.rows.tolist() == whole.rows[:7].tolist()
+
+
+def test_bm25_over_texts_without_any_term(world) -> None:
+    passages = FakePassages()
+    passages._parts = [("the", "of", "a")] * 4
+    assert [len(one) for one in Bm25(world.context(passages=passages)).search(["the of"], 5)] == [0]
+
+
+class BagOfLetters:
+    """A tower whose vectors can be made by hand: counts of letters, and the first letter counts double (so order matters)."""
+
+    identity = "letters@1"
+
+    def __init__(self) -> None:
+        self.encoded = 0
+
+    def passages(self, texts):
+        self.encoded += len(texts)
+        return self.queries(texts)
+
+    def queries(self, texts):
+        made = np.zeros((len(texts), 64), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for place, char in enumerate(text):
+                made[row, ord(char) % 64] += 2.0 if place < 3 else 1.0
+        return made
+
+
+def test_dense_search_is_brute_force_over_chunks_and_encodes_once(world) -> None:
+    passages, tower = FakePassages(5), BagOfLetters()
+    context = world.context("benchmark.chunk=7", passages=passages)
+    retriever = DenseRetriever(context, tower)
+    assert isinstance(retriever, FirstStage)
+    found = retriever.search(QUERIES, 10)
+    every = BagOfLetters().queries(passages.texts(range(len(passages))))
+    for query, one in zip(BagOfLetters().queries(QUERIES), found, strict=True):
+        scores = every @ query
+        assert one.rows.tolist() == np.lexsort((np.arange(len(scores)), -scores))[:10].tolist()
+        assert one.scores == pytest.approx(scores[one.rows])
+    assert tower.encoded == len(passages)
+    again = DenseRetriever(context, tower).search(QUERIES, 10)
+    assert tower.encoded == len(passages)  # the vectors were on disk
+    assert [one.rows.tolist() for one in again] == [one.rows.tolist() for one in found]
+
+
+def test_dense_by_subset_encodes_a_subset_in_rank_order_for_all_its_permutations(world) -> None:
+    passages, tower = FakePassages(5), BagOfLetters()
+    context = world.context("benchmark.granularity=subset", "benchmark.chunk=15", passages=passages)
+    [found] = DenseRetriever(context, tower).search(QUERIES[:1], len(passages))
+    assert tower.encoded == 4 * 7 and len(found) == len(passages)
+    by_row = dict(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+    [query] = BagOfLetters().queries(QUERIES[:1])
+    for row in range(len(passages)):
+        chosen = sorted(passages._order[row % passages.size])
+        text = " ".join(passages.parts(row // passages.size)[i] for i in chosen)
+        assert by_row[row] == pytest.approx(float(BagOfLetters().queries([text])[0] @ query))
+
+
+class FakeTokens:
+    identity, dimension = "tokens@1", 8
+
+    def encode_tokens(self, texts):
+        made = []
+        for text in texts:
+            rows = [np.random.default_rng(zlib.crc32(word.encode())).normal(size=8) for word in text.split()]
+            found = np.array(rows, dtype=np.float32).reshape(-1, 8)
+            made.append(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9))
+        return made
+
+
+def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypatch) -> None:
+    passages = FakePassages(2)
+    monkeypatch.setattr("quit.systems.benchmark.late.token_encoder", lambda _: TokenEncoder(FakeTokens()))
+    for chunk in (1, 8192):
+        retriever = LateRetriever(world.context(f"benchmark.chunk={chunk}", passages=passages))
+        found = retriever.search(QUERIES, len(passages))
+        for query, one in zip(QUERIES, found, strict=True):
+            [asked] = FakeTokens().encode_tokens([query])
+            for row, score in zip(one.rows.tolist(), one.scores.tolist(), strict=True):
+                # Tokens do not see their neighbours here, so a passage's tokens are those of its hints.
+                [tokens] = FakeTokens().encode_tokens(passages.texts([row]))
+                assert score == pytest.approx(float((asked @ tokens.T).max(axis=1).sum()), rel=1e-5)
+            assert sorted(one.rows.tolist()) == list(range(len(passages)))
+
+
+def test_oracles(world) -> None:
+    relevance = world.task.relevance
+    found = oracle_retriever(relevance, 1)
+    assert found.rows.tolist() == [4, 5, 6, 7] and set(found.scores.tolist()) == {1.0}
+    assert oracle_scores(relevance, 1, np.array([6, 0, 5])).tolist() == [1.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("bm52", "Did you mean 'bm25'"), ("nothing-like-it", "Known: bm25, minilm, dense, late")]
+)
+def test_unknown_retrievers(world, name: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        make_retriever(name, world.context())
+
+
+def test_a_dense_retriever_needs_a_model_that_is_there(world, tmp_path) -> None:
+    with pytest.raises(InputError, match="Name the model"):
+        make_retriever("dense", world.context())
+    with pytest.raises(InputError, match="There is no model folder"):
+        SentenceRetriever(world.context(argument=str(tmp_path / "absent"))).search(["x"], 3)
+
+
+def test_a_sentence_transformers_folder_gives_minilms_vectors(world, encoder) -> None:
+    from quit.models.encoders.minilm import model_folder
+
+    retriever = make_retriever(f"dense:{model_folder()}", world.context())
+    [found] = retriever.search(["Which river runs through Cairo?"], 12)
+    passages = world.task.passages
+    expected = encoder.encode(passages.texts(range(12))) @ encoder.encode(["Which river runs through Cairo?"])[0]
+    assert found.scores == pytest.approx(expected[found.rows], abs=1e-5)
+    assert str(model_folder()) not in retriever.identity

@@ -1,0 +1,53 @@
+"""Questions, passages and labels of a release; documents of other corpora."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.corpora.protocols import Documents
+from quit.errors import InputError
+from quit.systems.benchmark.task import DocumentPassages, JsonlDocuments, best, expand, ranking, release_task
+
+
+def test_the_passages_of_a_release(world) -> None:
+    passages = world.task.passages
+    assert isinstance(passages, Documents) and len(passages) == 12
+    assert passages.ids([0, 3, 9]) == ["q1_0_0", "q1_01_10", "q3_01_01"]
+    assert passages.texts([3]) == ["It is very long. It flows north."]
+    assert passages.sentences([3, 8]) == [("It is very long.", "It flows north."), ("It lies on the Pacific.",)]
+    assert passages.subsets == ((0,), (0, 1), (1,)) and [one.tolist() for one in passages.members] == [[0], [1, 3], [2]]
+
+
+def test_labels_count_only_for_the_questions_own_passages(world) -> None:
+    relevance = world.task.relevance
+    assert relevance.labels(1, np.array([4, 6, 0, 11])).tolist() == [2, 1, 0, 0]
+    assert relevance.judged(2).tolist() == [2, 2, 1, 1]
+
+
+def test_a_split_and_an_empty_one(world) -> None:
+    assert release_task(world.dataset, "x", "test").question_ids == ["q3"]
+    assert release_task(world.dataset, "x", "train").relevance.groups.tolist() == [0, 1]
+    with pytest.raises(InputError, match="split 'dev' of the release has no question .train 2, dev 0, test 1."):
+        release_task(world.dataset, "x", "dev")
+
+
+def test_permutations_of_a_subset_share_its_score_and_ties_go_to_the_lower_row(world) -> None:
+    # Units: group * 3 + subset. Subset 01 of q2 is unit 4: rows 5 and 7. Unit 2, hint 1 of q1, ties with it: row 2.
+    found = expand(world.task.passages, np.array([4, 2, 0]), np.array([0.5, 0.5, 0.9]), 3)
+    assert found.rows.tolist() == [0, 2, 5] and found.scores.tolist() == pytest.approx([0.9, 0.5, 0.5])
+    assert len(expand(world.task.passages, np.array([], dtype=np.int64), np.array([]), 3)) == 0
+
+
+def test_best_keeps_what_ties_with_the_last() -> None:
+    assert best(np.array([1.0, 3, 2, 2, 0]), 2).tolist() == [1, 2, 3]
+    assert ranking(np.array([7, 3]), np.array([1.0, 1.0]), 5).rows.tolist() == [3, 7]
+
+
+def test_documents_of_a_jsonl_corpus(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"_id": "a b", "title": "Peru", "text": "Lima is big. It is old."}\n{"id": 7, "contents": "x"}\n')
+    passages = DocumentPassages(JsonlDocuments(path))
+    assert passages.ids([0, 1]) == ["a%20b", "7"] and passages.texts([0]) == ["Peru Lima is big. It is old."]
+    assert passages.sentences([0]) == [("Peru Lima is big.", "It is old.")]
+    assert expand(passages, np.array([1, 0]), np.array([2.0, 1.0]), 5).rows.tolist() == [1, 0]

@@ -1,0 +1,94 @@
+"""Reports: citations are read as written, scores follow from single verdicts, and a rambling model breaks nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from quit.models.generation.base import ChatRequest
+from quit.models.prompting import load_prompt
+from quit.settings.bandits import Reports
+from quit.systems.relevance import YesNo
+from quit.systems.reports import (
+    NUGGET_FIELDS,
+    REPORT_FIELDS,
+    SUPPORT_FIELDS,
+    Nugget,
+    ReportJudge,
+    ReportTask,
+    ReportWriter,
+    parse_report,
+)
+from tests.systems.scripted import scripted
+
+TASK = ReportTask(
+    "q1",
+    "Who leads the land of the blankets?",
+    (("d1", "Lesotho is known for blankets."), ("d2", "Letsie III is king of Lesotho."), ("d3", "Bread is baked.")),
+    (Nugget("Which land?", "Lesotho"), Nugget("Who leads it?", "Letsie III"), Nugget("Since when?", "1996")),
+)
+
+
+def judge_of(reply: Callable[[ChatRequest], str], settings: Reports) -> ReportJudge:
+    generator = scripted(reply)
+    support, nugget = load_prompt("report_support", SUPPORT_FIELDS), load_prompt("report_nugget", NUGGET_FIELDS)
+    return ReportJudge(YesNo(generator, support, attempts=2), YesNo(generator, nugget, attempts=2), settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is Lesotho [1]. Its king is Letsie III [2, 3].", [("It is Lesotho.", (0,)), ("Its king is Letsie III.", (1, 2))]),
+        ("It is Lesotho.[1][1] Its king reigns. [2]", [("It is Lesotho.", (0,)), ("Its king reigns.", (1,))]),
+        ("- One thing [1]\n- Another", [("- One thing", (0,)), ("- Another", ())]),
+        ("Nothing here", [("Nothing here", ())]),
+        ("Version 2.5 is out [0].", [("Version 2.5 is out.", (1 << 30,))]),
+        ("[1] [2]", []),
+        ("  \n ", []),
+    ],
+)  # fmt: skip
+def test_sentences_and_their_citations(text: str, expected: list) -> None:
+    assert [(one.text, one.cited) for one in parse_report(text)] == expected
+
+
+def test_scores_follow_from_verdicts() -> None:
+    def reply(request: ChatRequest) -> str:
+        fields = request.fields
+        if "sentence" in fields:  # the first document supports the first sentence, the second one the second
+            return "Yes" if fields["document"].split()[0] in fields["sentence"] else "No, it does not."
+        return "yes." if fields["answer"] in fields["report"] else "No"
+
+    text = "It is Lesotho [1][2]. Letsie III leads it [2][9]. It is nice."
+    made = judge_of(reply, Reports()).score(TASK, text)
+    # citations: (1 -> d1 yes), (1 -> d2 no), (2 -> d2 yes), (2 -> invented no); nuggets: two of three; sentences: two of three
+    assert (made.citations, made.invented, made.unread) == (4, 1, 0)
+    assert made.citation_support == pytest.approx(2 / 4)
+    assert made.sentence_support == pytest.approx(2 / 3)
+    assert made.nugget_coverage == pytest.approx(2 / 3)
+
+
+def test_a_rambling_judge_supports_nothing_and_is_counted() -> None:
+    made = judge_of(lambda request: "Well, that depends", Reports()).score(TASK, "It is Lesotho [1].")
+    assert (made.citation_support, made.nugget_coverage, made.sentence_support, made.unread) == (0.0, 0.0, 0.0, 4)
+
+
+def test_an_empty_report_scores_nothing_and_asks_nothing() -> None:
+    def never(request: ChatRequest) -> str:
+        raise AssertionError("nothing to ask")
+
+    made = judge_of(never, Reports()).score(TASK, " ")
+    assert (made.citation_support, made.nugget_coverage, made.sentence_support) == (0.0, 0.0, 0.0)
+
+
+def test_the_writer_sees_numbered_documents_and_skips_empty_selections() -> None:
+    seen: list[str] = []
+
+    def reply(request: ChatRequest) -> str:
+        seen.append(request.fields["documents"])
+        return " It is Lesotho [1]. "
+
+    writer = ReportWriter(scripted(reply), load_prompt("report", REPORT_FIELDS), Reports(document_words=2))
+    empty = ReportTask("q2", "Who?", (), ())
+    assert writer.write([empty, TASK]) == ["", "It is Lesotho [1]."]
+    assert seen == ["[1] Lesotho is\n\n[2] Letsie III\n\n[3] Bread is"]
