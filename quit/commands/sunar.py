@@ -19,8 +19,8 @@ def run(
     corpus: Annotated[Path, typer.Option("--corpus", help="Folder of a corpus: quit corpus build.")],
     graph: Annotated[Path | None, typer.Option("--graph", help="Folder of its graph: quit graph build.")] = None,
     index: Annotated[
-        Path | None,
-        typer.Option("--index", help="Folder of its first stage: quit index build; BM25 in memory if not given."),
+        list[Path] | None,
+        typer.Option("--index", help="An index of it (quit index build); several are fused, none is BM25 in memory."),
     ] = None,
     queries: Annotated[
         Path | None,
@@ -44,18 +44,20 @@ def run(
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """
+    from quit.models.factory import Models
     from quit.settings import load
-    from quit.systems.sunar.experiment import Place, open_place, run_variants
+    from quit.systems.sunar.experiment import open_place, run_variants
 
     loaded = load(profile or "embedded", set_ or ())
-    place: Place = open_place(
-        loaded.settings, corpus, graph=graph, index=index, queries=queries, source=source, limit=limit
+    models = Models(loaded.settings)
+    place = open_place(
+        loaded.settings, models, corpus, graph=graph, indexes=index or (), queries=queries, source=source, limit=limit
     )
 
     def say(text: str) -> None:
         typer.echo(text, err=True)
 
-    figures = run_variants(loaded.settings, place, variant or ["sunar"], out, say)
+    figures = run_variants(loaded.settings, models, place, variant or ["sunar"], out, say)
     if as_json:
         print_json(figures)
     else:
@@ -139,7 +141,16 @@ def variants(as_json: JsonOption = False) -> None:
 
 
 def _print_table(figures: dict[str, dict[str, Any]]) -> None:
-    columns = ("cover_em", "nDCG@10", "R@1", "R@10", "R@100", "pool_recall", "pool_size", "sub_questions")
+    columns = (
+        "cover_em",
+        "nDCG@10",
+        "Recall@1",
+        "Recall@10",
+        "Recall@100",
+        "pool_recall",
+        "pool_size",
+        "sub_questions",
+    )
     typer.echo(f"{'variant':16}" + "".join(f"{name:>14}" for name in columns))
     for variant, made in figures.items():
         cells = (f"{made[name]:>14.4f}" if made[name] is not None else f"{'-':>14}" for name in columns)

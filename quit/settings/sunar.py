@@ -47,8 +47,10 @@ class Sunar(Section):
         "nreimers/mmarco-mMiniLMv2-L12-H384-v1", min_length=1, description="Cross-encoder: a hub name, or a folder."
     )
     scorer_revision: str = Field("", description="Cross-encoder: the hub's revision.")
-    late_slope: float = Field(30.0, gt=0, description="`late`: log odds of relevance a unit of MaxSim.")
-    late_centre: float = Field(0.5, description="`late`: MaxSim at which relevance is even.")
+    late_slope: float = Field(
+        24.27, gt=0, description="`late`: log odds of relevance a unit of MaxSim; fitted on 2WikiMultihopQA."
+    )
+    late_centre: float = Field(0.63, description="`late`: MaxSim at which relevance is even.")
     token_store: bool = Field(
         True, description="`late`: keep documents' token vectors in the cache (about 60 kB each)."
     )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from quit.cache import cache_folder
 from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Scorer
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, SettingsError
 from quit.models.prompting import load_prompt
 from quit.settings import Settings, Sunar
+from quit.systems.opening import language_model
 from quit.systems.sunar import mer, react, searchain, self_ask
 from quit.systems.sunar.entailment import Entailment, EquivalentAnswers, NaturalLanguageInference
 from quit.systems.sunar.planners import GoldPlan, NoPlan, Planner
@@ -90,6 +92,7 @@ class Assembly:
 
         types = self._models.question_types
 
+        @lru_cache(maxsize=4096)  # a sub-question is asked about every batch
         def coarse(question: str) -> tuple[str, str]:
             found = types.classify([question])[0]
             return found.coarse, found.fine
@@ -131,18 +134,9 @@ class Assembly:
         return EquivalentAnswers(self._models.equivalence, how.threshold)
 
     def _asker(self, how: Sunar, prompt: str, fields: frozenset[str]) -> Asker:
-        known = [
-            one
-            for one in (*self._settings.readers, self._settings.judge)
-            if one.model and one.kind not in ("embedded", "equivalence")
-        ]
-        spec = next((one for one in known if one.name == how.language_model), None)
-        if spec is None:
-            names = [one.name for one in known]
-            said = did_you_mean(how.language_model, names) if names else " The profile has none."
-            raise SettingsError(f"sunar.language_model: there is no language model {how.language_model!r}.{said}")
+        generator = language_model(how.language_model, self._models, self._settings, "sunar.language_model")
         sampling = Sampling(how.temperature, how.top_p, how.frequency_penalty, how.presence_penalty, how.max_tokens)
-        return Asker(self._models.generator(spec), load_prompt(prompt, fields), sampling)
+        return Asker(generator, load_prompt(prompt, fields), sampling)
 
     def _once(self, key: object, make: Callable[[], Any]) -> Any:
         if key not in self._parts:

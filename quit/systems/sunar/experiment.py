@@ -9,13 +9,12 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from quit.cache import cache_folder
 from quit.corpora.built import BuiltCorpus
-from quit.corpora.first_stage import build_first_stage, open_first_stage
 from quit.corpora.protocols import FirstStage, NeighbourGraph
 from quit.errors import InputError, SettingsError
 from quit.models.factory import Models
 from quit.settings import Settings
+from quit.systems.opening import open_collection
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.run import Run
@@ -37,19 +36,21 @@ class Place:
 
 def open_place(
     settings: Settings,
+    models: Models,
     corpus: Path,
     *,
     graph: Path | None = None,
-    index: Path | None = None,
+    indexes: Sequence[Path] = (),
     queries: Path | None = None,
     source: str | None = None,
     limit: int | None = None,
 ) -> Place:
-    """Open a corpus and what belongs to it; BM25 where ``index`` is None (kept in the cache).
+    """Open a corpus and what belongs to it; ``indexes`` are fused, without any BM25 is made in memory.
 
     Raises :class:`InputError` for what cannot be opened, belongs to another corpus, or leaves no question.
     """
-    opened = BuiltCorpus.open(corpus)
+    collection = open_collection(corpus, indexes, models, settings)
+    opened = collection.corpus
     rows = opened.queries.to_pylist()
     if source is not None:
         sources = sorted({row["source"] for row in rows})
@@ -60,13 +61,7 @@ def open_place(
     asked = of_file(queries, known) if queries else known
     if not asked:
         raise InputError(f"The corpus {corpus} has no questions. Give some: --queries FILE")
-    if index is None:
-        stage = build_first_stage(
-            opened, "bm25", cache_folder("sunar") / f"bm25-{opened.identity[:24]}", settings.first_stages
-        )
-    else:
-        stage = open_first_stage(index, opened, settings.first_stages)
-    return Place(opened, stage, _graph(settings, opened, graph) if graph else None, asked[:limit])
+    return Place(opened, collection.first_stage, _graph(settings, opened, graph) if graph else None, asked[:limit])
 
 
 def _graph(settings: Settings, corpus: BuiltCorpus, path: Path) -> NeighbourGraph:
@@ -81,11 +76,10 @@ def _graph(settings: Settings, corpus: BuiltCorpus, path: Path) -> NeighbourGrap
 
 
 def run_variants(
-    settings: Settings, place: Place, names: Sequence[str], out: Path, say: Callable[[str], None]
+    settings: Settings, models: Models, place: Place, names: Sequence[str], out: Path, say: Callable[[str], None]
 ) -> dict[str, dict[str, Any]]:
     """Run variants over the questions of a place, each in a folder of its name below ``out``; returns their figures."""
     chosen = {name: variant_settings(name) for name in names}  # a wrong name before any work
-    models = Models(settings)
     assembly = Assembly(settings, models)
     library = assembly.library(place.corpus, place.first_stage, place.graph)
     systems = {}

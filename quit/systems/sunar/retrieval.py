@@ -12,6 +12,8 @@ from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Rankin
 from quit.systems.sunar.nar import Pool, Rescore, Scored, nar
 from quit.systems.sunar.queries import Query
 
+_NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -63,7 +65,7 @@ class Retrieval:
     def evidence(self, query: Query, sub_question: str, rescore: Rescore | None = None) -> Evidence:
         """Return a sub-question's evidence; none where the first stage finds nothing."""
         library, budget = self._library, self._budget
-        R = library.first_stage.search([sub_question], budget.first)[0]
+        R = library.first_stage.search([sub_question], budget.first)[0] if budget.first > 0 else _NOTHING
         if self._kind == "first":
             found = [
                 Scored(row, score, score, 0, "R") for row, score in zip(R.rows.tolist(), R.scores.tolist(), strict=True)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quit.evaluate.cover import cover_em
+from quit.evaluate.metrics import Measure, cover_em, mean, run_values
 from quit.systems.sunar.queries import Query
 
-MEASURES = ("nDCG@10", "R@1", "R@10", "R@100")
-"""In the names of ir_measures; R is recall."""
+MEASURES = ("nDCG@10", "Recall@1", "Recall@10", "Recall@100")
 
 
 def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query]) -> dict[str, Any]:
@@ -40,20 +39,10 @@ def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query]) -> dic
 
 
 def _ranking(judged: Sequence[tuple[Mapping[str, Any], Query]]) -> dict[str, float | None]:
-    if not judged:
-        return dict.fromkeys(MEASURES)
-    import ir_measures
-
     qrels = {query.query_id: dict(query.relevant or {}) for _, query in judged}
-    run = {
-        query.query_id: {name: -float(rank) for rank, name in enumerate(trace["evidence"])} for trace, query in judged
-    }
-    measures = {name: ir_measures.parse_measure(name) for name in MEASURES}
-    found: dict[str, dict[str, float]] = {name: {} for name in MEASURES}
-    for one in ir_measures.iter_calc(list(measures.values()), qrels, run):
-        found[next(name for name, measure in measures.items() if measure == one.measure)][one.query_id] = one.value
-    return {name: _mean([values.get(query, 0.0) for query in qrels]) for name, values in found.items()}
+    run = {query.query_id: trace["evidence"] for trace, query in judged}
+    return {name: _mean(list(run_values(run, qrels, Measure.parse(name)).values())) for name in MEASURES}
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return round(sum(values) / len(values), 6) if values else None
+def _mean(values: Sequence[float | None]) -> float | None:
+    return round(mean(values, "skip"), 6) if values else None
