@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import model_validator
 
-from quit.settings.benchmark import Benchmark
+from quit.settings.benchmark import Benchmark, FineTune
 from quit.settings.construction import (
     Collect,
     Convergence,
@@ -43,6 +43,7 @@ class Settings(Section):
     review: Review = Review()
     release: Release = Release()
     benchmark: Benchmark = Benchmark()
+    finetune: FineTune = FineTune()
     run: Run = Run()
 
     @model_validator(mode="after")

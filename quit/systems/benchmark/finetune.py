@@ -202,10 +202,19 @@ def run_finetune(
         FineTuning(number, number)  # refuses a number out of range before anything is read
     dataset = Dataset(export_tables_of_release(request.release))
     content_id = dataset.tables.provenance["content_id"]
-    chosen = settings.benchmark
     models = out / "models"
     tuned = [
-        finetune(request.kind, request.base, number, dataset, content_id, chosen.finetune, chosen.device, models, say)
+        finetune(
+            request.kind,
+            request.base,
+            number,
+            dataset,
+            content_id,
+            settings.finetune,
+            settings.benchmark.device,
+            models,
+            say,
+        )
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{one.folder}" for one in tuned]
