@@ -163,6 +163,7 @@ def train(
         disable_tqdm=True,
         use_cpu=device == "cpu",
     )
+    model.model_card_data.generate_widget_examples = False  # no card is written
     job = trainer(model=model, args=arguments, train_dataset=rows, loss=loss)
     job.remove_callback(transformers.PrinterCallback)
     job.train()
