@@ -185,6 +185,7 @@ def _requests(
 ) -> tuple[list[Any], list[Any], Any, dict[str, Any]]:
     from quit.systems.bandits import run as bandits
     from quit.systems.bandits.arms import requests
+    from quit.systems.collection import chosen
     from quit.systems.opening import language_model, open_collection
 
     opened = open_collection(corpus, index or (), models, settings, vectors=vectors)
@@ -192,7 +193,7 @@ def _requests(
     def generator() -> Any:
         return language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
 
-    found = bandits.asked(opened.corpus, source, limit)
+    found = chosen(opened.corpus, source, limit)
     parts = bandits.decomposed(arms.value, found, opened.corpus, opened.first_stage, settings, generator)
     observed: Any = relevance.value
     if relevance is Relevance.judge:
