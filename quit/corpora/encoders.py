@@ -189,7 +189,7 @@ class _Dense:
         # A model trained for dot products ranks by length too; all others are compared by cosine.
         self._unit = str(getattr(self._model, "similarity_fn_name", "cosine")) != "dot"
         self.identity = model_identity(name, self._model, settings)
-        self.dimension = int(self._model.get_sentence_embedding_dimension() or 0)
+        self.dimension = int(self.documents(["dimension"]).shape[1])
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         return self._encode(self._model.encode_document, texts)
@@ -216,7 +216,9 @@ class _Sparse:
         self._model = load("SparseEncoder", name, settings)
         self._batch = settings.batch
         self.identity = f"sparse:{model_identity(name, self._model, settings)}"
-        self.dimension = int(self._model.get_sentence_embedding_dimension() or 0)
+        # A model may say the width of its hidden states instead: what it returns is what counts.
+        probe = self._model.encode_document(["dimension"], convert_to_sparse_tensor=False, show_progress_bar=False)
+        self.dimension = int(probe.shape[1])
 
     def documents(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
         return self._encode(self._model.encode_document, texts)
