@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import typer
@@ -10,7 +11,8 @@ from pydantic import BaseModel
 
 from quit.cli import app
 from quit.settings import ReaderSettings, ServerSettings, Settings
-from schemas import TABLES
+from schemas import TABLES, Table
+from schemas.corpora import CORPUS_TABLES, EDGES
 
 HERE = Path(__file__).parent / "reference"
 NOTE = "<!-- Made by docs/make_reference.py; edit the code instead. -->\n\n"
@@ -19,7 +21,15 @@ NOTE = "<!-- Made by docs/make_reference.py; edit the code instead. -->\n\n"
 def tables() -> str:
     """Return the reference of the workspace's tables."""
     lines = [NOTE + "# Tables\n", "In pipeline order. Read them with DuckDB or any Parquet reader.\n"]
-    for made in TABLES.values():
+    lines += _tables(TABLES.values())
+    lines += ["# Tables of a corpus and a graph\n", "Made by `quit corpus build` and `quit graph build`.\n"]
+    lines += _tables([*(made for made in CORPUS_TABLES.values() if made.name not in TABLES), EDGES])
+    return "\n".join(lines)
+
+
+def _tables(tables: Iterable[Table]) -> list[str]:
+    lines: list[str] = []
+    for made in tables:
         key = ", ".join(f"`{name}`" for name in made.key) or "none"
         lines += [
             f"## {made.name}\n",
@@ -32,7 +42,7 @@ def tables() -> str:
             kind = str(column.type).replace("list<element: string not null>", "list of string")
             lines.append(f"| `{column.name}` | {kind}{null} | {column.doc} |")
         lines.append("")
-    return "\n".join(lines)
+    return lines
 
 
 def settings() -> str:

@@ -36,6 +36,12 @@ IndexOption = Annotated[
     list[Path] | None,
     typer.Option("--index", "-i", help="Folder that quit index build made; several are fused. None: BM25 in memory."),
 ]
+VectorsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--vectors", help="A dense index whose vectors tell how alike documents are; else they are encoded now."
+    ),
+]
 OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables and the plot.")]
 ArmsOption = Annotated[
     Arms,
@@ -63,6 +69,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 def run(
     corpus: CorpusOption,
     index: IndexOption = None,
+    vectors: VectorsOption = None,
     out: OutOption = Path("bandits"),
     arms: ArmsOption = Arms.sub_questions,
     relevance: RelevanceOption = Relevance.qrels,
@@ -90,7 +97,8 @@ def run(
     settings, models = _loaded(profile, set_, budget, runs)
     chosen = named(settings.bandits, _names(policies))
     began = time.perf_counter()
-    requests, _, _, about = _requests(corpus, index, arms, relevance, source, limit, settings, models)
+    diverse = any(policy.novelty is not None for policy in chosen)
+    requests, _, _, about = _requests(corpus, index, vectors, arms, relevance, source, limit, settings, models, diverse)
     built = time.perf_counter()
     grid = evaluate(requests, chosen, settings.bandits, hierarchical=arms is Arms.two_level)
     done = time.perf_counter()
@@ -114,6 +122,7 @@ def run(
 def report(
     corpus: CorpusOption,
     index: IndexOption = None,
+    vectors: VectorsOption = None,
     out: OutOption = Path("reports"),
     arms: ArmsOption = Arms.sub_questions,
     relevance: RelevanceOption = Relevance.qrels,
@@ -143,7 +152,10 @@ def report(
     order = list(known) if "all" in names else [name for name in names if name != bandits.FULL]
     chosen = [None] * (bandits.FULL in names) + [known[name] for name in order]
     generator = language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
-    requests, questions, opened, about = _requests(corpus, index, arms, relevance, source, limit, settings, models)
+    diverse = any(policy is not None and policy.novelty is not None for policy in chosen)
+    requests, questions, opened, about = _requests(
+        corpus, index, vectors, arms, relevance, source, limit, settings, models, diverse
+    )
     scored = bandits.reports(requests, questions, opened, chosen, budget / 100, settings, generator)
     about |= {"budget": budget / 100, "language_model": generator.identity}
     summary = bandits.write_reports(scored, out, about)
@@ -162,31 +174,33 @@ def report(
 def _requests(
     corpus: Path,
     index: list[Path] | None,
+    vectors: Path | None,
     arms: Arms,
     relevance: Relevance,
     source: str | None,
     limit: int | None,
     settings: Any,
     models: Any,
+    diverse: bool,
 ) -> tuple[list[Any], list[Any], Any, dict[str, Any]]:
     from quit.systems.bandits import run as bandits
     from quit.systems.bandits.arms import requests
+    from quit.systems.collection import chosen
     from quit.systems.opening import language_model, open_collection
 
-    opened = open_collection(corpus, index or (), models, settings)
+    opened = open_collection(corpus, index or (), models, settings, vectors=vectors)
 
     def generator() -> Any:
         return language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
 
-    found = bandits.asked(opened.corpus, source, limit)
+    found = chosen(opened.corpus, source, limit)
     parts = bandits.decomposed(arms.value, found, opened.corpus, opened.first_stage, settings, generator)
     observed: Any = relevance.value
     if relevance is Relevance.judge:
         named = generator() if settings.bandits.language_model else None
         observed = bandits.judge_of_documents(settings, models.encoder, named)
-    made = requests(
-        parts, opened.corpus, opened.first_stage, settings.bandits, vectors=opened.vectors, relevance=observed
-    )
+    needed = opened.vectors if diverse or relevance is Relevance.judge else None
+    made = requests(parts, opened.corpus, opened.first_stage, settings.bandits, vectors=needed, relevance=observed)
     about = {
         "corpus": opened.corpus.identity,
         "first_stage": opened.first_stage.identity,

@@ -157,7 +157,10 @@ def _print(outcome, out: Path, as_json: bool) -> None:
         return
     wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "Hit(rel=2)@1", "EM", "F1", "cover-EM")
     systems: dict[tuple, dict[str, float]] = {}
+    deepest = max((row["k"] for row in rows), default=0)
     for row in rows:
+        if row["reader"] and row["strategy"] != "any" and row["k"] != deepest:
+            continue  # the page has every k
         key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
         systems.setdefault(key, {})[row["metric"]] = row["value"]
     columns = [name for name in wanted if any(name in found for found in systems.values())]

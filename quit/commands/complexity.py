@@ -41,7 +41,7 @@ def run(
     from quit.models.factory import Models
     from quit.settings import load
     from quit.systems import retrieval_complexity as rrcp
-    from quit.systems.bandits.run import asked as questions_of
+    from quit.systems.collection import chosen
     from quit.systems.opening import open_collection
     from quit.systems.relevance import JudgedAnswers
 
@@ -49,7 +49,7 @@ def run(
     models = Models(settings)
     opened = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
-        asked = rrcp.asked_of(questions_of(opened.corpus, source, limit))
+        asked = rrcp.asked_of(chosen(opened.corpus, source, limit))
     else:
         asked = rrcp.read_asked(queries)[:limit]
     own = settings.complexity

@@ -136,7 +136,7 @@ def _encode(
             empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
             made = [one if len(one) else empty for one in made]
             for row, one in enumerate(made):
-                check_finite(one[None], encoder.name, lambda _, row=row: corpus.ids([row + start])[0])
+                check_finite(one[None], encoder.name, lambda _, row=start + row: corpus.ids([row])[0])
             with replacing(folder / f"{start:010d}.tokens.npy") as temporary, temporary.open("wb") as file:
                 np.save(file, np.concatenate(made).astype(np.float16))
             with replacing(lengths) as temporary, temporary.open("wb") as file:  # last: what has it is whole

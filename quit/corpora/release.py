@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -84,7 +84,7 @@ class _Labels:
         self._names = columns[1].dictionary.to_pylist()
         starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1, [len(codes)]])
         found = columns[0].dictionary.to_pylist()
-        self._rows = {found[codes[low]]: (low, high) for low, high in zip(starts[:-1], starts[1:], strict=True)}
+        self._rows = {found[codes[low]]: (low, high) for low, high in pairwise(starts.tolist())}
         self._path = release.path
 
     def of(self, question: str, hints: int) -> dict[str, int]:

@@ -81,4 +81,3 @@ class Benchmark(Section):
     rank_tokens: int = Field(160, ge=1, description="Listwise reranking: longest reply, in tokens.")
     rank_prompt: str = Field("rank", description="Listwise reranking: its prompt, or a .txt file.")
     part: int = Field(64, ge=1, description="Questions after which work is on disk.")
-    finetune: FineTune = FineTune()

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import model_validator
 
 from quit.settings.bandits import Bandits, Reports
-from quit.settings.benchmark import Benchmark
+from quit.settings.benchmark import Benchmark, FineTune
 from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     Collect,
@@ -53,6 +53,7 @@ class Settings(Section):
     reports: Reports = Reports()
     complexity: Complexity = Complexity()
     benchmark: Benchmark = Benchmark()
+    finetune: FineTune = FineTune()
     sunar: Sunar = Sunar()
     run: Run = Run()
 

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 import pyarrow as pa
 
 from quit.corpora.protocols import Documents
+from quit.errors import InputError
 
 
 @runtime_checkable
@@ -56,3 +57,11 @@ def questions(collection: Collection) -> list[Question]:
         return Question(row["query_id"], row["text"], tuple(row["answers"]), row["kind"], row["source"], parts)
 
     return [made(row, steps.get(row["query_id"], ())) for row in rows if row["parent_id"] is None]
+
+
+def chosen(collection: Collection, source: str | None = None, limit: int | None = None) -> list[Question]:
+    """Return the whole questions of a collection, of one source and the first ``limit``. Raises :class:`InputError` for none."""
+    found = [one for one in questions(collection) if source is None or one.source == source][:limit]
+    if not found:
+        raise InputError(f"The corpus holds no question{f' of the source {source!r}' if source else ''}.")
+    return found

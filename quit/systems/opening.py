@@ -37,11 +37,17 @@ class Opened:
 
 
 def open_collection(
-    corpus: Path, indexes: Sequence[Path], models: Models, settings: Settings, *, dense: bool = False
+    corpus: Path,
+    indexes: Sequence[Path],
+    models: Models,
+    settings: Settings,
+    *,
+    vectors: Path | None = None,
+    dense: bool = False,
 ) -> Opened:
     """Open a corpus with its indexes; several are fused by reciprocal rank, without any BM25 is made in memory.
 
-    ``dense``: the first stage must have a dense part (RRCP's is hybrid). Raises :class:`SettingsError` where it has none, and what
+    ``vectors``: a dense index that is not searched, of which only the vectors are used. ``dense``: the first stage must have a dense part (RRCP's is hybrid). Raises :class:`SettingsError` where it has none, and what
     opening a corpus or an index raises.
     """
     opened = BuiltCorpus.open(corpus)
@@ -50,14 +56,17 @@ def open_collection(
         k1, b = settings.first_stages.bm25_k1, settings.first_stages.bm25_b
         made = Bm25.of(opened.iter_texts(), k1=k1, b=b)
         stages = [Bm25Stage(made, f"bm25/k1={k1}/b={b}@{opened.identity[:12]}")]
-    vectors = [stage.vectors for stage in stages if isinstance(stage, DenseStage)]
-    if dense and not vectors:
+    if dense and not any(isinstance(stage, DenseStage) for stage in stages):
         raise SettingsError(
             "This needs a dense index: quit index build --encoder minilm, then --index BM25 --index DENSE."
         )
-    own = [each.matrix for each in vectors if each.encoder == settings.models.encoder]
+    given = [open_first_stage(vectors, opened, settings.first_stages)] if vectors else []
+    own = [each.vectors for each in (*given, *stages) if isinstance(each, DenseStage)]
+    own = [each for each in own if each.encoder == settings.models.encoder]
+    if vectors and not own:
+        raise SettingsError(f"{vectors} holds no vectors of {settings.models.encoder}, the profile's encoder.")
     stage = stages[0] if len(stages) == 1 else FusedStage(stages, settings.first_stages.fusion_constant)
-    return Opened(opened, stage, models.encoder, own[0] if own else None)
+    return Opened(opened, stage, models.encoder, own[0].matrix if own else None)
 
 
 def language_model(name: str | None, models: Models, settings: Settings, key: str) -> CachedGenerator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from quit.systems.collection import Question
 
 Search = Callable[[Sequence[str]], Sequence[np.ndarray]]
 Vectors = Callable[[np.ndarray], np.ndarray]
+_log = logging.getLogger(__name__)
 SCORES = ("answerability", "answer_share", "completeness", "similarity")
 
 
@@ -66,7 +68,7 @@ class Rated:
 def asked_of(questions: Sequence[Question]) -> list[Asked]:
     """Return questions and their sub-questions; a question takes as many hops as it has sub-questions, a sub-question one.
 
-    Those without a reference answer are left out: whether retrieval answers them cannot be told. Raises :class:`InputError` where
+    Those without a reference answer are left out, and the log says how many: whether retrieval answers them cannot be told. Raises :class:`InputError` where
     none is left.
     """
     made = []
@@ -77,6 +79,8 @@ def asked_of(questions: Sequence[Question]) -> list[Asked]:
     kept = [asked for asked in made if asked.answers]
     if not kept:
         raise InputError("None of the questions has an answer, so their complexity cannot be told.")
+    if len(kept) < len(made):
+        _log.warning("%d of %d questions have no reference answer and are left out.", len(made) - len(kept), len(made))
     return kept
 
 

@@ -32,20 +32,21 @@ def measure(
     """
     runs = len(order)
     at = np.asarray(budgets, dtype=np.int64)
-    hits = _prefix(request.relevant.reshape(-1)[order], at)
+    observed = request.relevant.reshape(-1)[order]
+    hits = _prefix(observed, at)
     total = int(request.relevant.sum())
+    places = request.places[order]
     first = first_seen(order, request.places, len(request.pool))
-    is_relevant = np.zeros(len(request.pool), dtype=bool)
-    is_relevant[request.places[request.relevant.reshape(-1)]] = True
-    seen = (first[:, :, None] < at).sum(axis=1).astype(np.float64)
-    found = (first[:, is_relevant, None] < at).sum(axis=1).astype(np.float64)
+    new = np.take_along_axis(first, places, axis=1) == np.arange(order.shape[1])
+    found = _prefix(new & observed, at)
+    distinct = len(np.unique(request.documents[request.relevant]))
     ranked = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs], alpha)
     made = {
         "precision": hits / np.maximum(at, 1),
         "recall": hits / max(total, 1),
-        "documents": seen,
+        "documents": _prefix(new, at),
         "relevant_documents": found,
-        "distinct_recall": found / max(int(is_relevant.sum()), 1),
+        "distinct_recall": found / max(distinct, 1),
         "alpha_ndcg": ranked[:, : len(at)],
         "labels": _labels(request, order, at, window) if window else np.zeros((runs, len(at))),
     }
@@ -108,9 +109,10 @@ def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:
 
 
 def _prefix(values: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Return the sum of the first ``at`` values of each run, shape (R, budgets), float64."""
-    summed = np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1, dtype=np.float64)], axis=1)
-    return summed[:, np.minimum(at, values.shape[1])]
+    """Return how many of the first ``at`` values of each run are true, shape (R, budgets), float64."""
+    summed = np.zeros((len(values), values.shape[1] + 1), dtype=np.int32)
+    np.cumsum(values, axis=1, out=summed[:, 1:])
+    return summed[:, np.minimum(at, values.shape[1])].astype(np.float64)
 
 
 def _labels(request: Request, order: np.ndarray, at: np.ndarray, window: int) -> np.ndarray:

@@ -11,7 +11,6 @@ from typing import Any
 
 from quit.corpora.complexity import AnswerHead, ContainedOrNear
 from quit.corpora.protocols import FirstStage
-from quit.errors import InputError
 from quit.files import replacing, write_json, writing
 from quit.models.generation.cached import CachedGenerator
 from quit.models.prompting import load_prompt
@@ -24,7 +23,7 @@ from quit.systems.bandits.policies import Policy
 from quit.systems.bandits.posteriors import QuantileTable
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.simulate import simulate
-from quit.systems.collection import Collection, Question, questions
+from quit.systems.collection import Collection, Question
 from quit.systems.relevance import RELEVANCE_FIELDS, JudgedRelevance, YesNo
 from quit.systems.reports import (
     NUGGET_FIELDS,
@@ -40,14 +39,6 @@ from quit.systems.reports import (
 FULL = "full"
 """The name of what is no policy: all documents."""
 _log = logging.getLogger(__name__)
-
-
-def asked(collection: Collection, source: str | None = None, limit: int | None = None) -> list[Question]:
-    """Return the whole questions of a collection, of one source and the first ``limit``. Raises :class:`InputError` for none."""
-    found = [one for one in questions(collection) if source is None or one.source == source][:limit]
-    if not found:
-        raise InputError(f"The corpus holds no question{f' of the source {source!r}' if source else ''}.")
-    return found
 
 
 def decomposed(

@@ -34,7 +34,7 @@ from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.systems.benchmark.run import Reading, Runner, System
 from quit.systems.benchmark.stages import Stages
-from quit.systems.benchmark.task import DocumentPassages, JsonlDocuments, Task, release_task
+from quit.systems.benchmark.task import DocumentPassages, Task, open_documents, release_task
 
 Say = Callable[[str], None]
 
@@ -149,7 +149,7 @@ def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> O
             scores[0].add_optimal(reader, runner.every_passage(task, reader))
     every = list(systems)
     for path in request.corpora:
-        beside = Task(corpus_name(path), DocumentPassages(JsonlDocuments(path)), task.queries, None)
+        beside = Task(corpus_name(path), DocumentPassages(open_documents(path)), task.queries, None)
         found = systems_of(runner, beside, request)
         labelled = Task(beside.name, beside.passages, beside.queries, runner.relabelled(beside, found))
         found = [replace(one, task=labelled) for one in found]

@@ -163,6 +163,7 @@ def train(
         disable_tqdm=True,
         use_cpu=device == "cpu",
     )
+    model.model_card_data.generate_widget_examples = False  # no card is written
     job = trainer(model=model, args=arguments, train_dataset=rows, loss=loss)
     job.remove_callback(transformers.PrinterCallback)
     job.train()
@@ -202,10 +203,19 @@ def run_finetune(
         FineTuning(number, number)  # refuses a number out of range before anything is read
     dataset = Dataset(export_tables_of_release(request.release))
     content_id = dataset.tables.provenance["content_id"]
-    chosen = settings.benchmark
     models = out / "models"
     tuned = [
-        finetune(request.kind, request.base, number, dataset, content_id, chosen.finetune, chosen.device, models, say)
+        finetune(
+            request.kind,
+            request.base,
+            number,
+            dataset,
+            content_id,
+            settings.finetune,
+            settings.benchmark.device,
+            models,
+            say,
+        )
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{one.folder}" for one in tuned]

@@ -161,6 +161,11 @@ class JsonlDocuments(Corpus):
         return str(next(found[key] for key in ("id", "_id", "doc_id") if found.get(key) is not None))
 
 
+def open_documents(path: Path) -> Documents:
+    """Return the documents of a corpus: a JSONL file, or a folder of such. Raises ``InputError`` when there are none."""
+    return JsonlDocuments(path)
+
+
 class Relevance(Protocol):
     """Labels of passages for a task's questions, by place of the question."""
 

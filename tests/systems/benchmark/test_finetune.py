@@ -78,7 +78,7 @@ def test_a_bi_encoder_learns_what_it_is_shown(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: Path) -> None:
-    settings = load("embedded", ["benchmark.finetune.max_steps=2", "benchmark.resamples=100"]).settings
+    settings = load("embedded", ["finetune.max_steps=2", "benchmark.resamples=100"]).settings
     request = TuningRequest(release, "cross-encoder", positives=(1, 2), split="all")
     out = tmp_path / "out"
     outcome, tuned = run_finetune(request, settings, out)
@@ -101,7 +101,7 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
     dataset = Dataset(export_tables_of_release(release))
     made = finetune(
         "cross-encoder", "minilm", 1, dataset, dataset.tables.provenance["content_id"],
-        settings.benchmark.finetune, "cpu", out / "models", said.append,
+        settings.finetune, "cpu", out / "models", said.append,
     )  # fmt: skip
     assert made.folder == tuned[0].folder and said[-1].startswith("finetune")
     assert (made.folder / "model.safetensors").read_bytes() == weights
@@ -109,7 +109,7 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
 
 @pytest.mark.slow
 def test_a_multi_vector_model_is_made_and_retrieves(release: Path, tmp_path: Path) -> None:
-    settings = load("embedded", ["benchmark.finetune.max_steps=1", "benchmark.resamples=100"]).settings
+    settings = load("embedded", ["finetune.max_steps=1", "benchmark.resamples=100"]).settings
     request = TuningRequest(release, "multi-vector", positives=(1,), split="all")
     outcome, [tuned] = run_finetune(request, settings, tmp_path / "out")
     found = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -178,3 +179,14 @@ def test_scores_that_cannot_be() -> None:
         checked_scores("mine", np.array([1.0, np.inf]), 2)
     with pytest.raises(InputError, match="mine"):
         checked_scores("mine", np.array([1.0]), 2)
+
+
+def test_the_class_in_the_docs_is_a_retriever_of_ten_lines(world, installed, monkeypatch) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "benchmark.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n(.*?)```", page, flags=re.S)
+    shown = code[code.index("class ") :]
+    assert len([line for line in shown.splitlines() if line.strip()]) <= 10
+    installed("quit_plugin_of_a_test", "[quit.retrievers]\nfirst-rows = {module}:FirstRows\n")
+    (Path(sys.path[0]) / "quit_plugin_of_a_test.py").write_text(code)
+    [found] = make_retriever("first-rows:2", world.context()).search(["q"], 10)
+    assert found.rows.tolist() == [0, 1]

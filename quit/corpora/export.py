@@ -1,0 +1,179 @@
+"""A corpus in the layouts of other tools: BEIR, TREC, Pyserini, Parquet. Streamed, document by document.
+
+Each query set (``musique``, ``musique/sub-questions``) has topics and qrels of its own; the documents are shared.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+import quit
+from quit.corpora.built import BuiltCorpus, file_entry
+from quit.errors import SettingsError, did_you_mean
+from quit.export.safe import TEXT_RULE, json_text, one_line
+from quit.files import writing
+
+MANIFEST = "manifest.json"
+MADE_BY = "QUIT builder corpus export"
+VERSION = 1
+Row = dict[str, Any]
+
+
+def export(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, overwrite: bool = False) -> list[Path]:
+    """Write each format into ``out/<format>``; return the folders. The same corpus gives the same bytes.
+
+    A folder appears whole or not at all; its manifest holds counts, licences and checksums. Raises :class:`SettingsError` for
+    an unknown format, none at all, or a target that is not an earlier export (or is one, without ``overwrite``);
+    :class:`quit.errors.WorkspaceError` when the disk refuses.
+    """
+    names = list(dict.fromkeys(formats))
+    if not names:
+        raise SettingsError(f"No export format was named. Known: {', '.join(FORMATS)}.")
+    for name in names:
+        if name not in FORMATS:
+            raise SettingsError(f"Unknown export format {name!r}.{did_you_mean(name, list(FORMATS))}")
+        _check_target(out / name, overwrite)
+    return [_export_one(corpus, name, out) for name in names]
+
+
+def _export_one(corpus: BuiltCorpus, name: str, out: Path) -> Path:
+    target, temporary = out / name, out / f".{name}.partial"
+    with writing(target):
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        facts = FORMATS[name](corpus, temporary)
+        files = sorted(path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file())
+        manifest = {
+            "made_by": MADE_BY,
+            "format": name,
+            "format_version": VERSION,
+            "program_version": quit.__version__,
+            "corpus": corpus.identity,
+            "counts": corpus.manifest["counts"],
+            "datasets": corpus.manifest["datasets"],
+            "sources": corpus.manifest["sources"],
+            "facts": facts,
+            "files": {file: file_entry(temporary / file) for file in files},
+        }
+        (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        for path in temporary.rglob("*"):
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+        shutil.rmtree(target, ignore_errors=True)
+        os.replace(temporary, target)
+    return target
+
+
+def _check_target(target: Path, overwrite: bool) -> None:
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    try:
+        ours = json.loads((target / MANIFEST).read_text(encoding="utf-8"))["made_by"] == MADE_BY
+    except (OSError, ValueError, KeyError, TypeError):
+        ours = False
+    if not ours:
+        raise SettingsError(f"{target} exists and is not an earlier export: choose another --out, or remove it first.")
+    if not overwrite:
+        raise SettingsError(
+            f"{target} already holds an export: choose another --out, or pass --overwrite to replace it."
+        )
+
+
+# What all formats read.
+
+
+def _documents(corpus: BuiltCorpus) -> Iterator[tuple[str, str, str]]:
+    """Yield (id, title, text)."""
+    for batch in corpus.batches():
+        columns = (batch.column(name).to_pylist() for name in ("doc_id", "title", "text"))
+        yield from zip(*columns, strict=True)
+
+
+def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:
+    """Return query set -> its queries and qrels, in the corpus's order. The slash of its name is a dash in file names."""
+    made: dict[str, tuple[list[Row], list[Row]]] = {name: ([], []) for name in corpus.manifest["datasets"]}
+    of: dict[str, str] = {}
+    for row in corpus.queries.to_pylist():
+        name = row["source"] if row["parent_id"] is None else f"{row['source']}/sub-questions"
+        of[row["query_id"]] = name
+        made[name][0].append(row)
+    for row in corpus.qrels.to_pylist():
+        made[of[row["query_id"]]][1].append(row)
+    return {name.replace("/", "-"): found for name, found in made.items()}
+
+
+@contextmanager
+def _lines(path: Path) -> Iterator[TextIO]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        yield file
+
+
+def _beir(corpus: BuiltCorpus, folder: Path) -> Row:
+    """``corpus.jsonl``, ``queries.jsonl``, ``qrels/<set>.tsv``."""
+    with _lines(folder / "corpus.jsonl") as file:
+        for one, title, text in _documents(corpus):
+            file.write(json_text({"_id": one, "title": title, "text": text}) + "\n")
+    with _lines(folder / "queries.jsonl") as file:
+        for queries, _ in _sets(corpus).values():
+            for row in queries:
+                known = {key: row[key] for key in ("answers", "parent_id", "hop", "kind") if row[key] not in (None, [])}
+                file.write(json_text({"_id": row["query_id"], "text": row["text"], "metadata": known}) + "\n")
+    for name, (_, qrels) in _sets(corpus).items():
+        with _lines(folder / "qrels" / f"{name}.tsv") as file:
+            file.write("query-id\tcorpus-id\tscore\n")
+            for row in qrels:
+                file.write(f"{row['query_id']}\t{row['doc_id']}\t{row['relevance']}\n")
+    return {}
+
+
+def _topics(corpus: BuiltCorpus, folder: Path) -> Row:
+    changed: Counter[str] = Counter()
+    for name, (queries, qrels) in _sets(corpus).items():
+        with _lines(folder / f"topics.{name}.tsv") as file:
+            for row in queries:
+                changed["texts"] += one_line(row["text"]) != row["text"]
+                file.write(f"{row['query_id']}\t{one_line(row['text'])}\n")
+        with _lines(folder / f"qrels.{name}.txt") as file:
+            for row in qrels:
+                file.write(f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n")
+    return {"texts_changed": changed["texts"], "text_rule": TEXT_RULE}
+
+
+def _trec(corpus: BuiltCorpus, folder: Path) -> Row:
+    """``collection.tsv`` (id, title and text), ``topics.<set>.tsv``, ``qrels.<set>.txt``."""
+    with _lines(folder / "collection.tsv") as file:
+        for one, title, text in _documents(corpus):
+            file.write(f"{one}\t{one_line(f'{title} {text}' if title else text)}\n")
+    return _topics(corpus, folder)
+
+
+def _pyserini(corpus: BuiltCorpus, folder: Path) -> Row:
+    """``corpus/docs.jsonl`` of {id, contents}: the title, a line end, the text; topics and qrels as TREC's."""
+    with _lines(folder / "corpus" / "docs.jsonl") as file:
+        for one, title, text in _documents(corpus):
+            file.write(json_text({"id": one, "contents": f"{title}\n{text}" if title else text}) + "\n")
+    return _topics(corpus, folder)
+
+
+def _parquet(corpus: BuiltCorpus, folder: Path) -> Row:
+    """The corpus's own tables."""
+    for name in ("documents", "queries", "qrels", "origins"):
+        shutil.copyfile(corpus.path / f"{name}.parquet", folder / f"{name}.parquet")
+    return {}
+
+
+FORMATS: dict[str, Callable[[BuiltCorpus, Path], Row]] = {
+    "parquet": _parquet,
+    "beir": _beir,
+    "trec": _trec,
+    "pyserini": _pyserini,
+}

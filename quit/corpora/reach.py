@@ -1,0 +1,106 @@
+"""What a first stage finds, and what a graph's hops add: the bounded-recall argument of neighbourhood-aware retrieval.
+
+A document outside a first stage's list can never be read, however good the re-ranker: recall at depth 100 is a ceiling. One hop
+adds the neighbours of the documents in the list, two hops their neighbours; both say how far the ceiling rises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from quit.corpora.built import BuiltCorpus
+from quit.corpora.graph import NeighbourhoodGraph
+from quit.corpora.protocols import FirstStage
+from quit.settings import Graph
+
+SHALLOW = 10
+STEP = 64
+
+
+def reach(
+    corpus: BuiltCorpus, name: str, stage: FirstStage, graph: NeighbourhoodGraph | None, settings: Graph
+) -> list[dict[str, Any]]:
+    """Return one row a query set: mean recall at 10 and at ``settings.depth``, after one and two hops, and what hops cost.
+
+    A row has ``dataset``, ``stage``, ``queries``, ``recall@10``, ``recall@depth``, ``all@depth`` (the share of queries with
+    every relevant document in the list) and, with a graph, ``recall@depth+1``, ``recall@depth+2``, ``all@depth+1``,
+    ``all@depth+2``, ``pool@depth+1``, ``pool@depth+2`` (mean documents that one and two hops make reachable, the list included)
+    and the control ``recall@same+1``, ``recall@same+2``: the first stage's own recall when its list is as long as those pools.
+    Queries without a relevant document are left out.
+    """
+    relevant = corpus.relevant_rows()
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for row in corpus.queries.select(["query_id", "text", "parent_id", "source"]).to_pylist():
+        if row["query_id"] in relevant:
+            key = row["source"] if row["parent_id"] is None else f"{row['source']}/sub-questions"
+            groups.setdefault(key, []).append((row["query_id"], row["text"]))
+    return [
+        {"dataset": key, "stage": name, **_measure(stage, asked, relevant, graph, settings)}
+        for key, asked in groups.items()
+    ]
+
+
+def _measure(
+    stage: FirstStage,
+    asked: list[tuple[str, str]],
+    relevant: dict[str, dict[int, int]],
+    graph: NeighbourhoodGraph | None,
+    settings: Graph,
+) -> dict[str, Any]:
+    depth = settings.depth
+    shares: dict[str, list[float]] = {}
+    for start in range(0, len(asked), STEP):
+        some = asked[start : start + STEP]
+        for (query, text), ranking in zip(
+            some, stage.search([text for _, text in some], max(depth, SHALLOW)), strict=True
+        ):
+            gold = np.array(sorted(relevant[query]), dtype=np.int64)
+            pools = {f"@{SHALLOW}": ranking.rows[:SHALLOW], f"@{depth}": ranking.rows[:depth]}
+            if graph is not None:
+                pools |= hops(graph, ranking.rows[:depth], settings.hop_width, f"@{depth}")
+                # The control: what the first stage itself finds when it may list as many documents.
+                deep = stage.search([text], max(map(len, pools.values())))[0].rows
+                pools |= {f"@same{way}": deep[: len(pools[f"@{depth}{way}"])] for way in ("+1", "+2")}
+            for key, pool in pools.items():
+                found = float(np.isin(gold, pool).mean())
+                shares.setdefault(f"recall{key}", []).append(found)
+                shares.setdefault(f"all{key}", []).append(float(found == 1.0))
+                shares.setdefault(f"pool{key}", []).append(float(len(pool)))
+    return {"queries": len(asked), **{key: round(float(np.mean(values)), 4) for key, values in sorted(shares.items())}}
+
+
+def hops(graph: NeighbourhoodGraph, rows: np.ndarray, width: int, name: str) -> dict[str, np.ndarray]:
+    """Return the documents within one and two hops of some documents, themselves among them: ``{name}+1``, ``{name}+2``.
+
+    ``rows``: int64. ``width``: neighbours a document that count (fewer where the graph stores fewer).
+    """
+    width = min(width, graph.k)
+    one = np.unique(np.concatenate([rows, _neighbours(graph, rows, width)]))
+    two = np.unique(np.concatenate([one, _neighbours(graph, one, width)]))
+    return {f"{name}+1": one, f"{name}+2": two}
+
+
+def _neighbours(graph: NeighbourhoodGraph, rows: np.ndarray, width: int) -> np.ndarray:
+    # Padding names the document itself, which is in the pool already.
+    return np.asarray(graph.edges[rows, :width], dtype=np.int64).ravel()
+
+
+def reach_lines(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the rows as a Markdown table."""
+    rows = list(rows)
+    if not rows:
+        return ["The corpus has no query with a relevant document: there is nothing to measure."]
+    names = list(dict.fromkeys(key for row in rows for key in row))
+    shown = [name for name in names if "+" in name or not name.startswith("pool@")]
+    shown = [name for name in shown if not name.startswith(("pool@same", "all@same"))]
+    lines = ["| " + " | ".join(shown) + " |", "|" + "---|" * len(shown)]
+    return [*lines, *("| " + " | ".join(_cell(name, row.get(name, "")) for name in shown) + " |" for row in rows)]
+
+
+def _cell(name: str, value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.0f}" if name.startswith("pool") else f"{value:.3f}"
+    return str(value)

@@ -1,0 +1,138 @@
+"""Plots of a graph that people look at, and the numbers behind them as ``report.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quit.corpora.built import BuiltCorpus
+from quit.corpora.graph import ROWS_A_GROUP, NeighbourhoodGraph
+from quit.corpora.protocols import FirstStage
+from quit.corpora.reach import reach
+from quit.errors import MissingDependency
+from quit.files import replacing, write_json, writing
+from quit.settings import Graph
+
+BINS = 40
+RANKS = (1, 2, 5, 10, 20, 50, 100)
+_INK = "#1f4e79"
+_STEPS = (("@{d}", "first stage", "#8fb3d9"), ("@{d}+1", "+ 1 hop", "#4f86bd"), ("@{d}+2", "+ 2 hops", "#1f4e79"))
+
+
+def write_report(
+    corpus: BuiltCorpus, graph: NeighbourhoodGraph, stages: Mapping[str, FirstStage], out: Path, settings: Graph
+) -> list[Path]:
+    """Write ``report.json``, ``graph.png`` (degrees, similarities) and, with first stages, ``reach.png``; return the files.
+
+    Raises :class:`MissingDependency` without matplotlib, :class:`quit.errors.WorkspaceError` when the disk refuses.
+    """
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingDependency("Plots need matplotlib. Run: pip install 'quit-builder[plots]'") from None
+    matplotlib.use("Agg")
+    numbers: dict[str, Any] = {
+        "graph": graph.facts,
+        "in_degree": _degrees(graph),
+        "similarity_by_rank": _by_rank(graph),
+        "reach": [row for name, stage in stages.items() for row in reach(corpus, name, stage, graph, settings)],
+        "hop_width": min(settings.hop_width, graph.k),
+    }
+    files = [out / "report.json"]
+    with writing(out):
+        write_json(files[0], numbers)
+        files.append(_plot_graph(numbers, graph, out / "graph.png"))
+        if numbers["reach"]:
+            files.append(_plot_reach(numbers["reach"], settings.depth, out / "reach.png"))
+    return files
+
+
+def _degrees(graph: NeighbourhoodGraph) -> dict[str, Any]:
+    """Return a histogram of in-degrees: edges of the bins (documents), counts."""
+    degree = np.zeros(len(graph), dtype=np.int64)
+    for start in range(0, len(graph), ROWS_A_GROUP):
+        block = np.asarray(graph.edges[start : start + ROWS_A_GROUP])
+        real = block != np.arange(start, start + len(block), dtype=np.uint32)[:, None]
+        degree += np.bincount(block[real], minlength=len(graph))
+    counts, edges = np.histogram(degree, bins=min(BINS, int(degree.max()) + 1))
+    return {
+        "bins": [round(float(edge), 2) for edge in edges],
+        "documents": counts.tolist(),
+        "mean": float(degree.mean()),
+    }
+
+
+def _by_rank(graph: NeighbourhoodGraph) -> dict[str, Any]:
+    """Return histograms of the weights of the first, tenth, ... neighbour: shared bins, counts by rank."""
+    columns = {rank: np.asarray(graph.weights[:, rank - 1], dtype=np.float32) for rank in RANKS if rank <= graph.k}
+    own = np.arange(len(graph), dtype=np.uint32)
+    columns = {rank: values[np.asarray(graph.edges[:, rank - 1]) != own] for rank, values in columns.items()}
+    columns = {rank: values for rank, values in columns.items() if len(values)}
+    if not columns:
+        return {"bins": [], "documents": {}, "median": {}}
+    low, high = min(v.min() for v in columns.values()), max(v.max() for v in columns.values())
+    edges = np.linspace(float(low), float(max(high, low + 1e-6)), BINS + 1)
+    return {
+        "bins": [round(float(edge), 4) for edge in edges],
+        "documents": {str(rank): np.histogram(values, bins=edges)[0].tolist() for rank, values in columns.items()},
+        "median": {str(rank): round(float(np.median(values)), 4) for rank, values in columns.items()},
+    }
+
+
+def _plot_graph(numbers: dict[str, Any], graph: NeighbourhoodGraph, target: Path) -> Path:
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    degrees = numbers["in_degree"]
+    left.stairs(degrees["documents"], degrees["bins"], fill=True, color=_INK)
+    left.axvline(degrees["mean"], color="black", linestyle=":", label=f"mean {degrees['mean']:.0f}")
+    left.set(
+        xlabel="in-degree: lists that a document is in", ylabel="documents", title="How often documents are neighbours"
+    )
+    left.legend(frameon=False)
+    found = numbers["similarity_by_rank"]
+    shades = pyplot.get_cmap("viridis")(np.linspace(0, 0.9, max(1, len(found["documents"]))))
+    for shade, (rank, counts) in zip(shades, found["documents"].items(), strict=False):
+        right.stairs(counts, found["bins"], color=shade, label=f"neighbour {rank} (median {found['median'][rank]:.2f})")
+    right.set(
+        xlabel="similarity", ylabel="documents", title=f"How near neighbours are: {numbers['graph']['plan']['encoder']}"
+    )
+    right.legend(frameon=False, fontsize=8)
+    return _save(figure, target)
+
+
+def _plot_reach(rows: list[dict[str, Any]], depth: int, target: Path) -> Path:
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(max(6.0, 1.5 * len(rows)), 4.4), layout="constrained")
+    width = 0.27
+    for place, (key, label, colour) in enumerate(_STEPS):
+        values = [row[f"recall{key.format(d=depth)}"] for row in rows]
+        at = np.arange(len(rows)) + (place - 1) * width
+        axes.bar(at, values, width, color=colour, label=label)
+        for x, value, row in zip(at, values, rows, strict=True):
+            pool = row[f"pool{key.format(d=depth)}"]
+            if place:  # the control: the same number of documents, all from the first stage
+                same = row[f"recall@same+{place}"]
+                axes.hlines(same, x - width / 2, x + width / 2, color="black", linewidth=1.5)
+            axes.annotate(f"{value:.2f}\n{pool:,.0f}", (x, value), ha="center", va="bottom", fontsize=7)
+    axes.set_xticks(np.arange(len(rows)), [f"{row['dataset']}\n{row['stage']}" for row in rows], fontsize=8)
+    axes.set(ylim=(0, 1.25), ylabel=f"gold documents reachable from the top {depth}")
+    axes.set_title(
+        "How far hops raise the ceiling (share of gold documents; below it, documents to score)", fontsize=10
+    )
+    axes.hlines([], 0, 0, color="black", linewidth=1.5, label="first stage, a list as long")
+    axes.legend(frameon=False, ncols=4, loc="upper left", fontsize=8)
+    return _save(figure, target)
+
+
+def _save(figure: Any, target: Path) -> Path:
+    from matplotlib import pyplot
+
+    with replacing(target) as temporary:
+        figure.savefig(temporary, format="png", dpi=130, metadata={"Software": None})
+    pyplot.close(figure)
+    return target

@@ -1,0 +1,74 @@
+"""Exports, read back by the tools they are for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import ir_measures
+import pytest
+
+from quit.corpora.build import build
+from quit.corpora.export import FORMATS, export
+from quit.corpora.sources import parse_corpus_source
+from quit.errors import SettingsError
+from quit.settings import Corpora
+from tests.corpora.worlds import musique_record, write_lines
+
+
+@pytest.fixture
+def corpus(tmp_path: Path):
+    paragraphs = [("Nile", "A river."), ('Say "x"\u2028', "tab\there"), ("", "No title.")]
+    path = write_lines(tmp_path / "m.jsonl", [musique_record("2hop__1", paragraphs, [0, 1])])
+    return build([parse_corpus_source(f"musique:{path}")], tmp_path / "C", Corpora())[0]
+
+
+def test_all_formats_hold_the_same(corpus, tmp_path: Path) -> None:
+    folders = {path.name: path for path in export(corpus, list(FORMATS), tmp_path / "X")}
+    ids = corpus.all_ids()
+    beir = [json.loads(line) for line in (folders["beir"] / "corpus.jsonl").read_text().splitlines()]
+    assert [(row["_id"], row["title"], row["text"]) for row in beir] == [
+        (ids[0], "Nile", "A river."),
+        (ids[1], 'Say "x"', "tab here"),
+        (ids[2], "", "No title."),
+    ]
+    pyserini = [json.loads(line) for line in (folders["pyserini"] / "corpus" / "docs.jsonl").read_text().splitlines()]
+    assert [row["contents"] for row in pyserini] == ["Nile\nA river.", 'Say "x"\ntab here', "No title."]
+    trec = [line.split("\t") for line in (folders["trec"] / "collection.tsv").read_text().splitlines()]
+    assert trec == [[one, text] for one, text in zip(ids, corpus.texts(range(3)), strict=True)]
+    expected = {(row["query_id"], row["doc_id"], row["relevance"]) for row in corpus.qrels.to_pylist()}
+    for name in ("trec", "pyserini"):
+        found = {
+            (row.query_id, row.doc_id, row.relevance)
+            for file in sorted(folders[name].glob("qrels.*.txt"))
+            for row in ir_measures.read_trec_qrels(str(file))
+        }
+        assert found == expected
+    tsv = (folders["beir"] / "qrels" / "musique-sub-questions.tsv").read_text().splitlines()
+    assert tsv[0] == "query-id\tcorpus-id\tscore" and len(tsv) == 3
+    queries = [json.loads(line) for line in (folders["beir"] / "queries.jsonl").read_text().splitlines()]
+    assert [row["_id"] for row in queries] == ["musique-2hop_1", "musique-2hop_1-s1", "musique-2hop_1-s2"]
+    assert queries[1]["metadata"]["parent_id"] == "musique-2hop_1"
+    manifest = json.loads((folders["beir"] / "manifest.json").read_text())
+    assert manifest["sources"][0]["licence"] == "CC BY 4.0" and manifest["counts"]["documents"] == 3
+
+
+def test_the_export_is_a_corpus_again_with_the_same_ids(corpus, tmp_path: Path) -> None:
+    [folder] = export(corpus, ["beir"], tmp_path / "X")
+    again = build([parse_corpus_source(f"jsonl:{folder}")], tmp_path / "D", Corpora())[0]
+    assert again.all_ids() == corpus.all_ids() and again.identity == corpus.identity
+
+
+def test_targets_are_protected(corpus, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="Did you mean 'beir'"):
+        export(corpus, ["bier"], tmp_path / "X")
+    export(corpus, ["beir"], tmp_path / "X")
+    with pytest.raises(SettingsError, match="--overwrite"):
+        export(corpus, ["beir"], tmp_path / "X")
+    first = (tmp_path / "X" / "beir" / "manifest.json").read_bytes()
+    export(corpus, ["beir"], tmp_path / "X", overwrite=True)
+    assert (tmp_path / "X" / "beir" / "manifest.json").read_bytes() == first
+    (tmp_path / "X" / "trec").mkdir()
+    (tmp_path / "X" / "trec" / "letter.txt").write_text("dear")
+    with pytest.raises(SettingsError, match="not an earlier export"):
+        export(corpus, ["trec"], tmp_path / "X", overwrite=True)

@@ -1,0 +1,246 @@
+"""Graphs: opened by the package they are made for, resumable, incremental, and clear about bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from quit.corpora.built import BuiltCorpus
+from quit.corpora.graph import NeighbourhoodGraph, build_graph
+from quit.corpora.protocols import NeighbourGraph
+from quit.errors import InputError, MissingDependency, SettingsError
+from quit.settings import FirstStages, Graph
+from tests.corpora.worlds import Given, corpus_of, kill_when, unit, use
+
+WORDS = "river city king song film lake war duke ship tree"
+
+
+def _world(folder: Path, count: int = 40, seed: int = 1) -> tuple[BuiltCorpus, Given, np.ndarray]:
+    texts = [f"document {row}" for row in range(count)]
+    matrix = unit(count, 8, seed)
+    return corpus_of(texts, folder), Given(dict(zip(texts, matrix, strict=True))), matrix
+
+
+def _graph(corpus: BuiltCorpus, out: Path, k: int = 5, encoder: str = "given", stages=None, **settings):
+    return build_graph(corpus, encoder, k, out, Graph(**settings), stages or FirstStages(block=16))
+
+
+def test_pyterrier_adaptive_opens_it_and_names_the_same_neighbours(tmp_path: Path, monkeypatch) -> None:
+    adaptive = pytest.importorskip("pyterrier_adaptive", reason="pyterrier-adaptive is not installed")
+    corpus, encoder, matrix = _world(tmp_path)
+    use(monkeypatch, encoder)
+    ours, new = _graph(corpus, tmp_path / "G")
+    theirs = adaptive.NpTopKCorpusGraph.load(str(tmp_path / "G"))
+    assert new and isinstance(ours, NeighbourGraph) and isinstance(theirs, adaptive.NpTopKCorpusGraph)
+    scores = matrix @ matrix.T
+    np.fill_diagonal(scores, -9)
+    expected = np.argsort(-scores, axis=1, kind="stable")[:, :5]
+    for row in range(40):
+        assert ours.neighbours(row, 5).tolist() == expected[row].tolist() == theirs.neighbours(row).tolist()
+        name = corpus.ids([row])[0]
+        near, weights = theirs.neighbours(name, weights=True)
+        assert list(near) == corpus.ids(expected[row])
+        assert np.allclose(weights, scores[row, expected[row]], atol=1e-3)
+        assert theirs.to_limit_k(2).neighbours(row).tolist() == ours.neighbours(row, 2).tolist()
+    edges = pq.read_table(tmp_path / "G" / "edges.parquet").to_pylist()
+    assert [(one["doc_id"], one["neighbour_id"], one["rank"]) for one in edges[:5]] == [
+        (corpus.ids([0])[0], name, rank) for rank, name in enumerate(corpus.ids(expected[0]), start=1)
+    ]
+    assert len(edges) == 200
+
+
+def test_the_files_are_what_the_format_says(tmp_path: Path, monkeypatch) -> None:
+    corpus, encoder, _ = _world(tmp_path)
+    use(monkeypatch, encoder)
+    _graph(corpus, tmp_path / "G")
+    assert json.loads((tmp_path / "G" / "pt_meta.json").read_text()) == {
+        "type": "corpus_graph",
+        "format": "np_topk",
+        "package_hint": "pyterrier-adaptive",
+        "doc_count": 40,
+        "k": 5,
+    }
+    assert (tmp_path / "G" / "edges.u32.np").stat().st_size == 40 * 5 * 4
+    assert (tmp_path / "G" / "weights.f16.np").stat().st_size == 40 * 5 * 2
+
+
+def test_short_rows_end_with_the_row_itself_and_weight_0(tmp_path: Path, monkeypatch) -> None:
+    """Documents 0..29 belong to one question, the rest to none: with k = 15 the former have only ten neighbours."""
+    corpus, encoder, _ = _world(tmp_path)
+    use(monkeypatch, encoder)
+    monkeypatch.setattr(BuiltCorpus, "groups", lambda self: [list(range(30))])
+    graph, _ = _graph(corpus, tmp_path / "G", k=15, cross_question_only=True)
+    edges = np.fromfile(tmp_path / "G" / "edges.u32.np", dtype="<u4").reshape(40, 15)
+    weights = np.fromfile(tmp_path / "G" / "weights.f16.np", dtype="<f2").reshape(40, 15)
+    assert edges[3, 10:].tolist() == [3] * 5 and weights[3, 10:].tolist() == [0] * 5
+    assert set(graph.neighbours(3, 15).tolist()) == set(range(30, 40))
+    assert len(graph.neighbours(35, 15)) == 15
+    assert graph.facts["edges"] == 30 * 10 + 10 * 15 == pq.read_metadata(tmp_path / "G" / "edges.parquet").num_rows
+    assert graph.facts["statistics"]["rows_with_k_neighbours"] == 10
+
+
+def test_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:
+    _, encoder, _ = _world(tmp_path / "all", 40)
+    use(monkeypatch, encoder)
+    texts = [f"document {row}" for row in range(40)]
+    small = corpus_of(texts[10:30], tmp_path / "small")
+    _graph(small, tmp_path / "G")
+    assert sorted(encoder.seen) == sorted(texts[10:30])
+    encoder.seen.clear()
+    large = corpus_of(texts, tmp_path / "large")
+    with pytest.raises(InputError, match="changed since the graph"):
+        NeighbourhoodGraph.open(tmp_path / "G", large)
+    grown, _ = _graph(large, tmp_path / "G")
+    assert sorted(encoder.seen) == sorted([*texts[:10], *texts[30:]])
+    fresh, _ = _graph(large, tmp_path / "fresh")
+    assert np.array_equal(grown.edges, fresh.edges) and np.array_equal(grown.weights, fresh.weights)
+    encoder.seen.clear()
+    assert not _graph(large, tmp_path / "G")[1] and not encoder.seen
+
+
+def test_nan_names_the_document_and_what_was_encoded_stays(tmp_path: Path, monkeypatch) -> None:
+    corpus, encoder, _ = _world(tmp_path)
+    use(monkeypatch, encoder)
+    good = encoder.vectors["document 20"]
+    encoder.vectors["document 20"] = np.full(8, np.nan)
+    with pytest.raises(InputError, match=rf"NaN or infinity for '{corpus.ids([20])[0]}' \(1 of 16 texts"):
+        _graph(corpus, tmp_path / "G")
+    with pytest.raises(InputError, match="unfinished"):
+        NeighbourhoodGraph.open(tmp_path / "G")
+    encoder.vectors["document 20"] = good
+    encoder.seen.clear()
+    graph, _ = _graph(corpus, tmp_path / "G")
+    assert sorted(encoder.seen) == sorted(f"document {row}" for row in range(16, 40))
+    assert len(graph) == 40
+
+
+@pytest.mark.parametrize("k", [0, 40, 100])
+def test_k_that_the_corpus_cannot_fill(k: int, tmp_path: Path, monkeypatch) -> None:
+    corpus, encoder, _ = _world(tmp_path)
+    use(monkeypatch, encoder)
+    with pytest.raises(SettingsError, match="40 documents: k must be 1 to 39"):
+        _graph(corpus, tmp_path / "G", k=k)
+    assert not encoder.seen
+
+
+def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
+    corpus, encoder, _ = _world(tmp_path)
+    use(monkeypatch, encoder)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter.txt").write_text("dear")
+    with pytest.raises(SettingsError, match="holds no graph"):
+        _graph(corpus, tmp_path / "home")
+    with pytest.raises(InputError, match="holds no graph"):
+        NeighbourhoodGraph.open(tmp_path / "nowhere")
+    with pytest.raises(SettingsError, match="no documents of a QUIT release"):
+        _graph(corpus, tmp_path / "G", cross_question_only=True)
+    graph, _ = _graph(corpus, tmp_path / "G")
+    with pytest.raises(SettingsError, match="stores 5 neighbours a document, not 6"):
+        graph.neighbours(0, 6)
+    with (tmp_path / "G" / "edges.u32.np").open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(InputError, match="damaged"):
+        NeighbourhoodGraph.open(tmp_path / "G")
+
+
+def test_faiss_is_measured_against_exact_search(tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    corpus, encoder, _ = _world(tmp_path, 400)
+    use(monkeypatch, encoder)
+    exact, _ = _graph(corpus, tmp_path / "E", k=10)
+    near, _ = _graph(corpus, tmp_path / "F", k=10, exact_up_to=100, recall_sample=400)
+    assert exact.facts["plan"]["method"] == "exact" and near.facts["plan"]["method"] == "faiss"
+    same = np.mean([len(set(exact.edges[row]) & set(near.edges[row])) / 10 for row in range(400)])
+    assert near.facts["recall"]["value"] == pytest.approx(same, abs=0.01)
+    assert near.facts["recall"]["sample"] == 400 and same > 0.9
+    assert not (np.asarray(near.edges) == np.arange(400)[:, None]).any()
+
+
+def test_without_faiss_its_absence_is_told_before_encoding(tmp_path: Path, monkeypatch) -> None:
+    corpus, encoder, _ = _world(tmp_path)
+    use(monkeypatch, encoder)
+    monkeypatch.setitem(__import__("sys").modules, "faiss", None)
+    with pytest.raises(MissingDependency, match="needs faiss"):
+        _graph(corpus, tmp_path / "G", method="faiss")
+    assert not encoder.seen
+
+
+def test_a_graph_from_bm25_for_dense_first_stages(tmp_path: Path) -> None:
+    texts = [f"{WORDS.split()[row % 10]} {WORDS.split()[row // 10]} number{row}" for row in range(100)]
+    corpus = corpus_of(texts, tmp_path)
+    graph, _ = _graph(corpus, tmp_path / "G", k=9, encoder="bm25")
+    for row in (0, 37, 99):
+        near = graph.neighbours(row, 9)
+        assert row not in near and (np.diff(graph.similarities(row, 9)) <= 0).all()
+        for other in near:  # every neighbour shares a word, and each word is in nineteen documents
+            assert set(texts[row].split()) & set(texts[int(other)].split())
+    lonely = corpus_of(["alpha beta", "alpha gamma", "delta"], tmp_path / "lonely")
+    graph, _ = _graph(lonely, tmp_path / "L", k=2, encoder="bm25")
+    assert [graph.neighbours(row, 2).tolist() for row in range(3)] == [[1], [0], []]
+
+
+def test_late_interaction_is_maxsim(tmp_path: Path, monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    texts = [f"document {row}" for row in range(30)]
+    tokens = {}
+    for text in texts:
+        made = rng.normal(size=(rng.integers(1, 6), 6)).astype(np.float32)
+        tokens[text] = made / np.linalg.norm(made, axis=1, keepdims=True)
+
+    class Late:
+        name, identity, dimension = "late:x", "late:x@1", 6
+
+        def tokens(self, some):
+            return [tokens[text] for text in some]
+
+    monkeypatch.setattr("quit.corpora.neighbours.late_encoder", lambda name, settings: Late())
+    corpus = corpus_of(texts, tmp_path)
+    graph, _ = _graph(corpus, tmp_path / "G", k=4, encoder="late:x", late_candidates=100)
+    scores = np.array([[(tokens[a] @ tokens[b].T).max(axis=1).mean() for b in texts] for a in texts])
+    np.fill_diagonal(scores, -9)
+    expected = np.argsort(-scores, axis=1)[:, :4]
+    assert (np.asarray(graph.edges) == expected).mean() > 0.95  # token vectors are kept as float16
+    assert np.allclose(np.asarray(graph.weights, dtype=float), np.take_along_axis(scores, expected, 1), atol=5e-3)
+    assert graph.facts["recall"]["value"] == pytest.approx(1.0, abs=0.03)
+    few, _ = _graph(corpus, tmp_path / "few", k=4, encoder="late:x", late_candidates=1)
+    assert few.facts["recall"]["value"] < 1.0  # candidates by mean vectors alone are not enough here, and it says so
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ["minilm", "bm25"])
+def test_killed_in_the_middle_it_goes_on_and_ends_alike(encoder: str, tmp_path: Path) -> None:
+    """MiniLM is killed while it encodes, BM25 while it searches."""
+    words = WORDS.split()
+    texts = [f"{words[row % 10]} {words[row // 10 % 10]} {words[row // 100 % 10]} {row}" for row in range(900)]
+    corpus = corpus_of(texts, tmp_path)
+    out = tmp_path / "G"
+    partial = out / ("vectors/partial" if encoder == "minilm" else "partial") / "progress.json"
+    sizes = {"first_stages.block": 16, "graph.checkpoint": 4, "first_stages.threads": 1}
+    overrides = [part for key, value in sizes.items() for part in ("--set", f"{key}={value}")]
+    arguments = ["graph", "build", "-c", str(corpus.path), "-o", str(out), "-e", encoder, "-k", "10", *overrides]
+
+    def rows() -> int:
+        try:
+            return json.loads(partial.read_text())["rows"]
+        except (OSError, ValueError):
+            return 0
+
+    kill_when(arguments, lambda: rows() >= 32)
+    done = rows()
+    assert 32 <= done < 900
+    with pytest.raises(InputError, match="unfinished"):
+        NeighbourhoodGraph.open(out)
+    said: list[str] = []
+    stages = FirstStages(block=16, threads=1)
+    resumed, new = build_graph(corpus, encoder, 10, out, Graph(checkpoint=4), stages, said.append)
+    what = "vectors" if encoder == "minilm" else "neighbours"
+    assert new and f"{what}: going on after {done:,} documents" in said
+    whole, _ = build_graph(corpus, encoder, 10, tmp_path / "W", Graph(checkpoint=4), stages)
+    assert resumed.facts == whole.facts
+    for name in ("edges.u32.np", "weights.f16.np", "docnos.npids", "edges.parquet"):
+        assert (out / name).read_bytes() == (tmp_path / "W" / name).read_bytes()
+    assert not (out / "partial").exists()

@@ -1,0 +1,79 @@
+"""Recall and hops, counted by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from quit.corpora.build import build
+from quit.corpora.graph import NeighbourhoodGraph
+from quit.corpora.protocols import Ranking
+from quit.corpora.reach import hops, reach, reach_lines
+from quit.corpora.report import write_report
+from quit.corpora.sources import parse_corpus_source
+from quit.settings import Corpora, Graph
+from tests.corpora.worlds import musique_record, write_lines
+
+# 0 -> 1, 2; 1 -> 3, 0; 2 -> 0, 1; 3 -> 4, 1; 4 has no neighbour (padding); 5 -> 4, 3
+EDGES = np.array([[1, 2], [3, 0], [0, 1], [4, 1], [4, 4], [4, 3]], dtype=np.uint32)
+WEIGHTS = np.array([[0.9, 0.8], [0.7, 0.6], [0.5, 0.4], [0.3, 0.2], [0, 0], [0.9, 0.1]], dtype=np.float16)
+FACTS = {"identity": "g", "plan": {"encoder": "by hand"}}
+
+
+class Fixed:
+    """The first stage always finds 0, 2, 5, 1, 3, 4, in this order."""
+
+    identity = "fixed"
+
+    def search(self, queries, depth):
+        rows = np.array([0, 2, 5, 1, 3, 4])[:depth]
+        return [Ranking(rows, -np.arange(len(rows), dtype=np.float32)) for _ in queries]
+
+
+def _graph() -> NeighbourhoodGraph:
+    return NeighbourhoodGraph(Path("g"), FACTS, EDGES, WEIGHTS)
+
+
+def _corpus(tmp_path: Path):
+    paragraphs = [(f"t{row}", "x") for row in range(6)]
+    record = musique_record("2hop__1", paragraphs, [3, 0])
+    path = write_lines(tmp_path / "m.jsonl", [record])
+    return build([parse_corpus_source(f"musique:{path}")], tmp_path / "C", Corpora())[0]
+
+
+def test_hops_by_hand() -> None:
+    found = hops(_graph(), np.array([0, 2]), 2, "@2")
+    assert found["@2+1"].tolist() == [0, 1, 2] and found["@2+2"].tolist() == [0, 1, 2, 3]
+    assert hops(_graph(), np.array([4]), 2, "")["+2"].tolist() == [4]
+    assert hops(_graph(), np.array([0]), 1, "")["+2"].tolist() == [0, 1, 3]
+
+
+def test_recall_by_hand(tmp_path: Path) -> None:
+    whole, steps = reach(_corpus(tmp_path), "fixed", Fixed(), _graph(), Graph(depth=2, hop_width=2))
+    assert (whole["dataset"], whole["queries"], steps["dataset"], steps["queries"]) == (
+        "musique", 1, "musique/sub-questions", 2,
+    )  # fmt: skip
+    # Gold: 0 and 3. The list holds 0; one hop adds 1; two hops add 3. The control lists 0, 2, 5 and 0, 2, 5, 1.
+    assert (whole["recall@2"], whole["recall@2+1"], whole["recall@2+2"]) == (0.5, 0.5, 1.0)
+    assert (whole["all@2"], whole["all@2+1"], whole["all@2+2"]) == (0, 0, 1)
+    assert (whole["pool@2"], whole["pool@2+1"], whole["pool@2+2"]) == (2, 3, 4)
+    assert (whole["recall@same+1"], whole["recall@same+2"]) == (0.5, 0.5)
+    assert (steps["recall@2"], steps["recall@2+2"], steps["recall@10"]) == (0.5, 1.0, 1.0)
+    lines = reach_lines([whole, steps])
+    assert len(lines) == 4 and lines[2].startswith("| musique | fixed | 1 |")
+
+
+def test_the_report_holds_the_numbers_of_its_plots(tmp_path: Path) -> None:
+    import json
+
+    files = write_report(_corpus(tmp_path), _graph(), {"fixed": Fixed()}, tmp_path / "R", Graph(depth=2, hop_width=2))
+    assert [file.name for file in files] == ["report.json", "graph.png", "reach.png"]
+    numbers = json.loads(files[0].read_text())
+    assert sum(numbers["in_degree"]["documents"]) == 6 and numbers["in_degree"]["mean"] == 10 / 6
+    assert sum(numbers["similarity_by_rank"]["documents"]["1"]) == 5  # document 4 has no neighbour
+    assert numbers["reach"][0]["recall@2+2"] == 1.0
+    first = [file.read_bytes() for file in files]
+    assert [file[:4] for file in first[1:]] == [b"\x89PNG"] * 2
+    write_report(_corpus(tmp_path), _graph(), {"fixed": Fixed()}, tmp_path / "R", Graph(depth=2, hop_width=2))
+    assert [file.read_bytes() for file in files] == first

@@ -1,0 +1,106 @@
+"""Small corpora by hand, and encoders whose vectors are known: nothing of the code under test makes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from quit.corpora.build import build
+from quit.corpora.built import BuiltCorpus
+from quit.corpora.sources import parse_corpus_source
+from quit.settings import Corpora, FirstStages
+
+ROOT = Path(__file__).parents[2]
+
+
+def musique_record(name: str, paragraphs: Sequence[tuple[str, str]], support: Sequence[int], **more) -> dict:
+    """Return a record in MuSiQue's format, with one step a supporting paragraph."""
+    steps = [
+        {
+            "id": 1,
+            "question": f"step {hop} of {name}" + (" after #1" if hop else ""),
+            "answer": f"a{hop}",
+            "paragraph_support_idx": row,
+        }
+        for hop, row in enumerate(support)
+    ]
+    return {
+        "id": name,
+        "question": f"What of {name}?",
+        "answer": f"a{len(support) - 1}",
+        "answer_aliases": ["alias"],
+        "answerable": True,
+        "question_decomposition": steps,
+        "paragraphs": [
+            {"idx": row, "title": title, "paragraph_text": text, "is_supporting": row in support}
+            for row, (title, text) in enumerate(paragraphs)
+        ],
+        **more,
+    }
+
+
+def write_lines(path: Path, rows: Sequence[dict]) -> Path:
+    """Write JSON Lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def corpus_of(texts: Sequence[str], folder: Path) -> BuiltCorpus:
+    """Build a corpus of plain texts."""
+    path = write_lines(folder / "texts.jsonl", [{"id": str(row), "text": text} for row, text in enumerate(texts)])
+    return build([parse_corpus_source(f"jsonl:{path}")], folder / "C", Corpora())[0]
+
+
+class Given:
+    """A dense encoder with a vector for each text, counting what it encodes."""
+
+    name = "given"
+    identity = "given@1"
+
+    def __init__(self, vectors: dict[str, np.ndarray]) -> None:
+        self.vectors = vectors
+        self.dimension = len(next(iter(vectors.values())))
+        self.seen: list[str] = []
+
+    def documents(self, texts: Sequence[str]) -> np.ndarray:
+        self.seen += texts
+        return np.stack([self.vectors[text] for text in texts]).astype(np.float32)
+
+    queries = documents
+
+
+def unit(count: int, dimension: int, seed: int) -> np.ndarray:
+    """Return random unit vectors, float32, shape (count, dimension)."""
+    made = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
+    return made / np.linalg.norm(made, axis=1, keepdims=True)
+
+
+def use(monkeypatch, encoder) -> None:
+    """Let every name of a dense encoder mean this one."""
+
+    def found(name: str, settings: FirstStages):
+        return encoder
+
+    monkeypatch.setattr("quit.corpora.neighbours.dense_encoder", found)
+    monkeypatch.setattr("quit.corpora.first_stage.dense_encoder", found)
+
+
+def kill_when(arguments: Sequence[str], ready: Callable[[], bool], timeout: float = 180) -> None:
+    """Run the command line in a process of its own and kill it with SIGKILL as soon as ``ready()``."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, "-m", "quit.cli", *arguments], cwd=ROOT, env=environment)
+    end = time.monotonic() + timeout
+    while not ready():
+        assert process.poll() is None, "it was finished before it could be killed"
+        assert time.monotonic() < end
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait() == -9

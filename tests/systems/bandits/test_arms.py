@@ -1,0 +1,177 @@
+"""Arms and requests of a small corpus: sub-questions, two levels, written ones; what is relevant, and to whom."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+from quit.errors import InputError
+from quit.models.generation.base import ChatRequest
+from quit.models.prompting import load_prompt
+from quit.settings.bandits import Bandits
+from quit.systems.bandits import arms
+from quit.systems.bandits.decompose import FIELDS, Ask, LLMDecomposition, parse_queries, together
+from quit.systems.collection import questions
+from tests.systems.scripted import SmallCollection, WordOverlap, scripted
+
+DOCUMENTS = [
+    ("Lesotho", "is a country inside South Africa"),
+    ("Letsie III", "is king of Lesotho since 1996"),
+    ("Bread", "is baked of flour"),
+    ("South Africa", "has three capital cities"),
+    ("", "king of nothing"),
+]
+QUERIES = [
+    {"query_id": "q", "text": "Who reigns inside South Africa?", "answers": ["Letsie III"], "kind": "2hop"},
+    {"query_id": "q-s2", "text": "king of Lesotho", "answers": ["Letsie III"], "parent_id": "q", "hop": 2},
+    {"query_id": "q-s1", "text": "country inside South Africa", "answers": ["Lesotho"], "parent_id": "q", "hop": 1},
+    {"query_id": "p", "text": "What is xyzzy?", "answers": ["nothing"]},
+]
+QRELS = {"q": {0: 1, 1: 1, 3: 1}, "q-s1": {0: 1}, "q-s2": {1: 1}}
+SETTINGS = Bandits(documents=3, arms=6)
+
+
+@pytest.fixture
+def collection() -> SmallCollection:
+    return SmallCollection(DOCUMENTS, QUERIES, QRELS)
+
+
+def test_sub_questions_in_the_order_of_their_hops(collection: SmallCollection) -> None:
+    [q, p] = questions(collection)
+    assert ([step.query_id for step in q.steps], q.kind, p.steps) == (["q-s1", "q-s2"], "2hop", ())
+    [made] = arms.sub_questions([q, p])
+    assert made.arms == ("country inside South Africa", "king of Lesotho") and made.parents == (-1, -1)
+    with pytest.raises(InputError, match="No question of this corpus has sub-questions"):
+        arms.sub_questions([p])
+
+
+def test_requests_hold_what_the_first_stage_finds(collection: SmallCollection) -> None:
+    [made] = arms.requests(
+        arms.sub_questions(questions(collection)),
+        collection,
+        WordOverlap(collection),
+        SETTINGS,
+        vectors=lambda rows: np.eye(5)[rows],
+    )
+    assert made.documents.tolist() == [[0, 3, -1], [1, 4, 0]]
+    assert made.relevant.tolist() == [[True, True, False], [True, False, True]]
+    assert made.observed.tolist() == made.relevant.astype(float).tolist()
+    assert made.scores[0].tolist() == [4.0, 2.0, 0.0]
+    # nuggets: each sub-question, and the document that only the whole question calls relevant
+    assert made.gold.tolist() == [0, 1, 3]
+    assert made.nuggets.tolist() == [[True, False, False], [False, True, False], [False, False, True]]
+    assert made.vectors.shape == (4, 5) and made.size == 5
+
+
+def test_policies_can_observe_scores_or_a_judge(collection: SmallCollection) -> None:
+    class King:
+        identity = "king"
+
+        def scores(self, question, answers, texts, vectors):
+            assert question == "Who reigns inside South Africa?" and answers == ("Letsie III",)
+            return np.array([1.5 if "king" in text else 0.2 for text in texts])
+
+    parts = arms.sub_questions(questions(collection))
+    [judged] = arms.requests(parts, collection, WordOverlap(collection), SETTINGS, relevance=King())
+    assert judged.observed.tolist() == [[0.2, 0.2, 0.0], [1.0, 1.0, 0.2]]
+    assert judged.relevant.tolist() == [[True, True, False], [True, False, True]]  # metrics still go by the qrels
+    [scored] = arms.requests(parts, collection, WordOverlap(collection), SETTINGS, relevance="scores")
+    assert scored.observed.tolist() == [
+        [1.0, pytest.approx(1 / 3), 0.0],
+        [pytest.approx(2 / 3), pytest.approx(1 / 3), 0.0],
+    ]
+
+
+def test_a_second_level_is_made_of_titles_and_no_labels(collection: SmallCollection) -> None:
+    collection._qrels = {}
+    [made] = arms.two_level(arms.sub_questions(questions(collection)), collection, WordOverlap(collection), SETTINGS)
+    assert made.arms == (
+        "country inside South Africa",
+        "king of Lesotho",
+        "country inside South Africa Lesotho",  # South Africa is in the sub-question already
+        "king of Lesotho Letsie III",  # a blank title and Lesotho refine nothing
+    )
+    assert made.parents == (-1, -1, 0, 1)
+    few = Bandits(documents=3, arms=3)
+    [made] = arms.two_level(arms.sub_questions(questions(collection)), collection, WordOverlap(collection), few)
+    assert len(made.arms) == 3
+
+
+def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollection) -> None:
+    part = arms.Decomposed(questions(collection)[1], ("xyzzy", "plugh"), (-1, -1))
+    [made] = arms.requests([part], collection, WordOverlap(collection), SETTINGS, vectors=lambda rows: np.eye(5)[rows])
+    assert made.size == 0 and made.relevant_share == 0.0 and made.gold.shape == (0,) and made.nuggets.shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ('["a b", "c"]', ["a b", "c"]),
+        ('Sure! Here you are:\n```json\n["a",\n "b"]\n```\nHope it helps [1].', ["a", "b"]),
+        ('["a", "b", "cut of', ["a", "b"]),
+        ('["a"] and then ["b", "c"]', ["b", "c"]),
+        ("1. first query\n2. second query", ["first query", "second query"]),
+        ("- one\n- two", ["one", "two"]),
+        ('[1, 2, {"q": "x"}]', []),
+        ("I cannot do that.", []),
+        ("", []),
+        ("[" * 50, []),
+    ],
+)
+def test_what_can_be_read_of_a_reply(reply: str, expected: list[str]) -> None:
+    assert parse_queries(reply) == expected
+
+
+def test_half_from_each_prompt_and_no_two_alike() -> None:
+    assert together(list("abcd"), list("efgh"), 4) == ["a", "b", "e", "f"]
+    assert together(["a"], list("efgh"), 4) == ["a", "e", "f", "g"]
+    assert together(list("abcd"), ["A!", "e"], 4) == ["a", "b", "c", "e"]
+    assert together([], [], 4) == []
+
+
+def decomposition(reply) -> LLMDecomposition:
+    prompts = [load_prompt(name, FIELDS) for name in ("decompose_definitional", "decompose_specialised")]
+    return LLMDecomposition(scripted(reply), prompts[0], prompts[1], Bandits(arms=4, attempts=2, date="2026-01-01"))
+
+
+def test_a_model_is_asked_with_both_prompts() -> None:
+    seen: list[ChatRequest] = []
+
+    def reply(request: ChatRequest) -> str:
+        seen.append(request)
+        return (
+            '["what is it", "who is it"]'
+            if request.template.name.endswith("definitional")
+            else '["when exactly", "how much", "x"]'
+        )
+
+    made = decomposition(reply).sub_queries([Ask("q", "A request", ("some document",))])
+    assert made == [["what is it", "who is it", "when exactly", "how much"]]
+    assert [request.fields["context"] for request in seen] == ["", "some document"]
+    text = seen[1].messages()[-1]["content"]
+    assert "A request" in text and "2026-01-01" in text and "at most 4" in text
+
+
+def test_a_model_that_rambles_is_asked_again_and_then_the_request_stands_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    calls: list[int] = []
+
+    def reply(request: ChatRequest) -> str:
+        calls.append(request.sample)
+        return "Well, " * 200
+
+    with caplog.at_level(logging.WARNING):
+        assert decomposition(reply).sub_queries([Ask("q7", "A request")]) == [["A request"]]
+    assert sorted(calls) == [0, 0, 1, 1] and "q7" in caplog.text
+
+
+def test_written_arms_become_requests(collection: SmallCollection) -> None:
+    writer = decomposition(lambda request: '["king of Lesotho", "flour"]')
+    found = questions(collection)
+    made = arms.written(found, collection, WordOverlap(collection), writer, SETTINGS)
+    assert [part.arms for part in made] == [("king of Lesotho", "flour")] * 2
+    requests = arms.requests(made, collection, WordOverlap(collection), SETTINGS)
+    assert requests[0].relevant.any() and not requests[1].relevant.any()

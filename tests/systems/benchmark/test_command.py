@@ -1,0 +1,66 @@
+"""The command line: one clean line for what is wrong, a table for what is right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quit.cli import app
+from quit.errors import QuitError
+
+runner = CliRunner()
+QUICK = ["--set", "benchmark.resamples=100"]
+
+
+def test_a_run_prints_its_table_and_the_page(release: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = runner.invoke(app, ["benchmark", "run", "-r", str(release), "-o", str(out), "--quiet", *QUICK])
+    assert done.exit_code == 0, done.output
+    assert "retriever" in done.output and "oracle" in done.output and str(out / "leaderboard.html") in done.output
+    as_json = runner.invoke(app, ["benchmark", "run", "-r", str(release), "-o", str(out), "--json", *QUICK])
+    found = json.loads(as_json.stdout)
+    assert {"results", "seconds"} == set(found) and found["results"][0]["corpus"] == "release"
+
+
+def test_another_corpus_stands_beside_the_release(release: Path, tmp_path: Path) -> None:
+    """One labeler reads what was retrieved; its pool holds Lima, and the judge accepts what equals the gold answer."""
+    corpus = tmp_path / "wiki.jsonl"
+    corpus.write_text(
+        '{"id": "a", "title": "Lima", "text": "The capital of Peru is Lima."}\n{"id": "b", "text": "Cats purr."}\n'
+    )
+    out = tmp_path / "out"
+    arguments = ["benchmark", "run", "-r", str(release), "-o", str(out), "--corpus", str(corpus), "--json", *QUICK]
+    done = runner.invoke(app, [*arguments, "--reader", "minilm-late"])
+    assert done.exit_code == 0, done.output
+    rows = [row for row in json.loads(done.stdout)["results"] if row["corpus"] == "wiki"]
+    assert {row["metric"] for row in rows if not row["reader"]} == {
+        "Hit(rel=2)@1", "Hit(rel=2)@10", "Hit(rel=2)@50", "Hit(rel=2)@100", "MRR(rel=2)@100",
+    }  # fmt: skip
+    assert {row["retriever"] for row in rows} == {"bm25"} and {row["reranker"] for row in rows} == {"", "oracle"}
+    assert {row["metric"] for row in rows if row["reader"]} == {"EM", "F1", "cover-EM"}
+    assert (out / "runs" / "wiki-bm25.run").read_text().startswith("q3 Q0 a 1 ")
+
+
+def test_what_can_be_named_is_listed() -> None:
+    done = runner.invoke(app, ["benchmark", "list", "--json"])
+    found = json.loads(done.stdout)
+    assert set(found) == {"retrievers", "rerankers", "readers"} and "bm25" in found["retrievers"]
+    assert found["readers"]["minilm-late"] == "profile embedded"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "-r", "absent"], "is no release"),
+        (["run", "-r", "absent", "--retriever", "bm52"], "Did you mean 'bm25'"),
+        (["run", "-r", "absent", "--set", "benchmark.k=[]"], "benchmark.k"),
+        (["finetune", "-r", "absent", "--positives", "300"], "must be 1 to 200"),
+    ],
+)
+def test_errors_are_errors_of_ours(arguments: list[str], message: str, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = runner.invoke(app, ["benchmark", *arguments])
+    assert isinstance(done.exception, QuitError) and message in str(done.exception)

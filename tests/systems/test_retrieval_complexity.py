@@ -1,0 +1,177 @@
+"""``quit complexity``: ratings follow the formulas, agreement is found where it is and not where it is not, bad input is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from quit.corpora.complexity import Retrieved
+from quit.errors import InputError
+from quit.models.protocols import Verdict
+from quit.settings.complexity import Complexity
+from quit.systems import retrieval_complexity as rrcp
+from quit.systems.collection import questions
+from quit.systems.relevance import JudgedAnswers
+from tests.systems.scripted import SmallCollection, WordOverlap
+
+DOCUMENTS = [
+    ("Lesotho", "lies inside South Africa"),
+    ("Letsie III", "is king of Lesotho"),
+    ("Bread", "is baked of flour"),
+]
+QUERIES = [
+    {
+        "query_id": "q",
+        "text": "Who is king of the land inside South Africa?",
+        "answers": ["Moshoeshoe"],
+        "kind": "2hop",
+    },
+    {
+        "query_id": "q-s1",
+        "text": "Which land lies inside South Africa?",
+        "answers": ["Lesotho"],
+        "parent_id": "q",
+        "hop": 1,
+    },
+    {"query_id": "q-s2", "text": "xyzzy", "answers": ["nothing"], "parent_id": "q", "hop": 2},
+    {"query_id": "open", "text": "Why?", "answers": []},
+]
+SETTINGS = Complexity(documents=2, resamples=200)
+
+
+class Tokens:
+    identity = "tokens"
+
+    def relevance(self, question, texts):
+        return np.array([[1.0, 1.0] if "king" in text else [1.0, 0.0] for text in texts])
+
+
+class Answers:
+    identity = "answers"
+
+    def scores(self, question, answers, texts, vectors):
+        return np.array([float(any(answer in text for answer in answers)) for text in texts])
+
+
+def rated_of(encoder) -> list[rrcp.Rated]:
+    collection = SmallCollection(DOCUMENTS, QUERIES, {})
+    stage = WordOverlap(collection)
+    asked = rrcp.asked_of(questions(collection))
+    return rrcp.rate(
+        asked,
+        collection,
+        lambda texts: [ranking.rows for ranking in stage.search(texts, 3)],
+        lambda rows: encoder.encode(collection.texts(rows.tolist())),
+        encoder,
+        Answers(),
+        Tokens(),
+        SETTINGS,
+    )
+
+
+def test_ratings(encoder, tmp_path: Path) -> None:
+    rated = rated_of(encoder)
+    assert [(one.asked.query_id, one.asked.hops) for one in rated] == [("q", 2), ("q-s1", 1), ("q-s2", 1)]
+    whole, step, nothing = rated
+    assert (whole.retrieved.documents, whole.retrieved.completeness) == (
+        2,
+        0.5,
+    )  # one document of two speaks of both tokens
+    assert (whole.answerable, whole.complete, whole.complex) == (False, False, True)
+    assert whole.margin == pytest.approx(min(0.5 - 0.0, SETTINGS.t_com - 0.5))
+    assert step.answerable and not step.complex and step.margin == pytest.approx(-0.5)
+    assert nothing.retrieved == Retrieved(0, 0, 0, 0, 0) and nothing.complex
+    made = rrcp.write(rated, tmp_path, {}, SETTINGS)
+    assert (made["questions"], made["complex"], made["without_documents"]) == (3, 2, 1)
+    table = pq.read_table(tmp_path / "complexity.parquet")
+    assert table["query_id"].to_pylist() == ["q", "q-s1", "q-s2"] and table["complex"].to_pylist() == [
+        True,
+        False,
+        True,
+    ]
+    first = (tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes()
+    rrcp.write(rated_of(encoder), tmp_path, {}, SETTINGS)
+    assert first == ((tmp_path / "complexity.parquet").read_bytes(), (tmp_path / "complexity.json").read_bytes())
+    assert rrcp.lines(made)[0].startswith("3 questions")
+
+
+def drawn(informative: bool) -> list[rrcp.Rated]:
+    rng = np.random.default_rng(4)
+    made = []
+    for number in range(120):
+        hops = int(rng.integers(1, 5))
+        answerability = (
+            float(np.clip(1 - 0.25 * hops * informative + 0.1 * rng.normal(), 0, 1)) if informative else rng.random()
+        )
+        complete = float(rng.random())
+        got = Retrieved(answerability, 0.5, complete, 0.1, 3)
+        asked = rrcp.Asked(str(number), "q", ("a",), hops, f"{hops}hop", str(number // 2))
+        decided = (got.answerable(0.5), got.complete(0.9), got.complex(0.5, 0.9))
+        made.append(rrcp.Rated(asked, got, *decided, min(0.5 - answerability, 0.9 - complete)))
+    return made
+
+
+def test_agreement_is_found_where_it_is() -> None:
+    found = rrcp.agreement(drawn(True), SETTINGS)
+    two = found["one_or_more_hops"]
+    assert two["auc"]["answerability"]["value"] < 0.1 and two["auc"]["answerability"]["p"] < 0.01
+    assert two["chosen_thresholds"]["matthews"]["value"] > 0.6
+    assert found["hops"]["answerability"]["value"] < -0.5
+    assert found["kinds"]["answerability"]["value"] > 0.5 and found["kinds"]["answerability"]["p"] < 0.01
+    assert set(found["kinds"]["complex_share"]) == {"1hop", "2hop", "3hop", "4hop"}
+
+
+def test_and_not_where_it_is_not() -> None:
+    found = rrcp.agreement(drawn(False), SETTINGS)
+    assert found["hops"]["answerability"]["low"] < 0 < found["hops"]["answerability"]["high"]
+    assert abs(found["one_or_more_hops"]["chosen_thresholds"]["matthews"]["value"] or 0) < 0.25
+    assert found["kinds"]["completeness"]["p"] > 0.01
+    one_kind = [one for one in drawn(False) if one.asked.hops == 2]
+    assert rrcp.agreement(one_kind, SETTINGS) == {}
+
+
+def test_a_judge_as_head() -> None:
+    class Judge:
+        name = identity = "judge"
+
+        def verdicts(self, items, sample=0):
+            return [
+                Verdict(None, None, "hm")
+                if "hm" in item.candidate
+                else Verdict("x" in item.candidate, 0.7 if "p" in item.candidate else None, "")
+                for item in items
+            ]
+
+    head = JudgedAnswers(Judge())
+    assert head.scores("q", ["a"], ["x", "y", "p", "hm"], np.zeros((4, 2))).tolist() == [1.0, 0.0, 0.7, 0.0]
+    assert head.unread == 1
+    assert head.scores("q", [], ["x"], np.zeros((1, 2))).tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("{", "line 2"), ('{"id": 1}', "line 2"), ('{"id": 1, "question": "q", "answers": []}', "answers"),
+     ('{"id": 1, "question": "q", "answers": ["a"], "hops": "2"}', "hops"), ("[]", "line 2")],
+)  # fmt: skip
+def test_bad_question_files_name_the_line(tmp_path: Path, line: str, named: str) -> None:
+    path = tmp_path / "q.jsonl"
+    good = json.dumps({"id": 7, "question": "Who?", "answers": ["x"], "hops": 2})
+    path.write_text(f"{good}\n{line}\n")
+    with pytest.raises(InputError, match=named):
+        rrcp.read_asked(path)
+    path.write_text(good + "\n")
+    assert rrcp.read_asked(path) == [rrcp.Asked("7", "Who?", ("x",), 2, None, "7")]
+
+
+def test_nothing_to_ask(tmp_path: Path) -> None:
+    (tmp_path / "e.jsonl").write_text("\n")
+    with pytest.raises(InputError, match="holds no question"):
+        rrcp.read_asked(tmp_path / "e.jsonl")
+    with pytest.raises(InputError, match="Cannot read the questions"):
+        rrcp.read_asked(tmp_path / "none.jsonl")
+    with pytest.raises(InputError, match="None of the questions has an answer"):
+        rrcp.asked_of(questions(SmallCollection(DOCUMENTS, QUERIES[3:], {})))
