@@ -35,7 +35,7 @@ FEATURES = (
     "person",  # the question asks for a person, and the span looks like one: two or three capitalised words
     "adjective",  # the question asks for a country, and the span is a lone word before another: "an American actor"
 )
-WEIGHTS = np.array([3.0, 3.0, 1.5, 0.5, 1.0, 2.0, -2.0, -1.0, -2.0, -0.1, 0.3, 1.0, 1.0, 1.0, 1.0])
+WEIGHTS = np.array([6.56, 4.52, 1.56, 0.99, 0.74, 2.22, -3.06, 1.85, -0.26, 0.04, 0.57, 1.61, 2.13, 2.46, 2.62])
 
 _OFTEN = FEATURES.index("often")
 _PLACES = frozenset(
