@@ -251,16 +251,17 @@ def _lines(grid: Any, whole: dict[str, Any]) -> list[str]:
     for policy in grid.policies:
         values = "".join(f"{grid.value(policy.name, share).mean():8.3f}" for share in shown)
         lines.append(f"{policy.name:24}{values}")
-    trees = [row for row in whole["trees"] if row["budget"] in (0.1, 0.2)]
+    least = min(grid.settings.budgets)
+    trees = [row for row in whole["trees"] if row["budget"] == least]
     if trees:
         lines += [
             "",
-            "Arms opened step by step against all at once, precision",
-            f"{'':24}  budget    flat    tree    gain",
+            f"Arms opened step by step against all at once, budget {least:.0%}",
+            f"{'':43}    flat    tree    gain",
         ]
         for row in trees:
             gain = "" if row["gain"] is None else f"{row['gain']:8.1%}"
-            lines.append(f"{row['policy']:24}{row['budget']:8.0%}{row['flat']:8.3f}{row['tree']:8.3f}{gain}")
+            lines.append(f"{row['policy']:24}{row['metric']:19}{row['flat']:8.3f}{row['tree']:8.3f}{gain}")
     if grid.left_out or grid.without_relevant:
         lines.append(
             f"Left out: {grid.left_out} requests below bandits.least_relevant. {grid.without_relevant} of those measured retrieve "

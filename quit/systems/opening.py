@@ -25,8 +25,13 @@ class Opened:
 
     corpus: BuiltCorpus
     first_stage: FirstStage
-    encoder: Encoder
+    models: Models
     matrix: np.ndarray | None
+
+    @property
+    def encoder(self) -> Encoder:
+        """The profile's encoder, loaded when it is first asked for."""
+        return self.models.encoder
 
     def vectors(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return the unit vectors of documents, shape (len(rows), dimension), float32: of a dense index, else encoded now."""
@@ -66,7 +71,7 @@ def open_collection(
     if vectors and not own:
         raise SettingsError(f"{vectors} holds no vectors of {settings.models.encoder}, the profile's encoder.")
     stage = stages[0] if len(stages) == 1 else FusedStage(stages, settings.first_stages.fusion_constant)
-    return Opened(opened, stage, models.encoder, own[0].matrix if own else None)
+    return Opened(opened, stage, models, own[0].matrix if own else None)
 
 
 def language_model(name: str | None, models: Models, settings: Settings, key: str) -> CachedGenerator:

@@ -27,6 +27,8 @@ from quit.systems.collection import Question
 Search = Callable[[Sequence[str]], Sequence[np.ndarray]]
 Vectors = Callable[[np.ndarray], np.ndarray]
 _log = logging.getLogger(__name__)
+_TOGETHER = 32
+"""Questions whose documents are encoded together: token vectors of some 300 documents are in memory, about 70 MB."""
 SCORES = ("answerability", "answer_share", "completeness", "similarity")
 
 
@@ -197,24 +199,20 @@ def rate(
     ``search``: questions to the rows of their documents, best first; at most ``settings.documents`` count. ``vectors``: rows to the
     documents' unit vectors.
     """
-    made = []
-    found = search([one.text for one in asked])
+    found = [rows[: settings.documents] for rows in search([one.text for one in asked])]
     questions = encoder.encode([one.text for one in asked])
-    for one, rows, own in zip(asked, found, questions, strict=True):
-        rows = rows[: settings.documents]
-        retrieved = measure(
-            one.text,
-            one.answers,
-            documents.texts(rows.tolist()),
-            vectors(rows),
-            own,
-            answer_head,
-            token_head,
-            settings.t_ans,
-        )
-        margin = min(settings.t_ans - retrieved.answerability, settings.t_com - retrieved.completeness)
-        decided = (retrieved.answerable(settings.t_ans), retrieved.complete(settings.t_com))
-        made.append(Rated(one, retrieved, *decided, retrieved.complex(settings.t_ans, settings.t_com), margin))
+    made = []
+    for start in range(0, len(asked), _TOGETHER):
+        block = slice(start, start + _TOGETHER)
+        texts = [documents.texts(rows.tolist()) for rows in found[block]]
+        token_head.prepare([one.text for one in asked[block]] + [text for own in texts for text in own])
+        for one, rows, own, vector in zip(asked[block], found[block], texts, questions[block], strict=True):
+            retrieved = measure(
+                one.text, one.answers, own, vectors(rows), vector, answer_head, token_head, settings.t_ans
+            )
+            margin = min(settings.t_ans - retrieved.answerability, settings.t_com - retrieved.completeness)
+            decided = (retrieved.answerable(settings.t_ans), retrieved.complete(settings.t_com))
+            made.append(Rated(one, retrieved, *decided, retrieved.complex(settings.t_ans, settings.t_com), margin))
     return made
 
 

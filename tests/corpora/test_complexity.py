@@ -78,6 +78,16 @@ def test_embedded_heads(encoder) -> None:
     assert tokens[0, 0] > tokens[1, 0] and tokens[1, -1] > tokens[0, -1]
 
 
+def test_preparing_changes_no_bit(encoder) -> None:
+    texts = ["Lesotho lies inside South Africa.", "Bread is made of flour.", ""]
+    head = LateInteraction(encoder)
+    before = head.relevance("Which country?", texts)
+    head.prepare(["Which country?", *texts, "another", "Which country?"])
+    assert (head.relevance("Which country?", texts) == before).all() and before.shape == (3, 3)
+    head.prepare([])
+    assert (head.relevance("Which country?", texts) == before).all()
+
+
 def test_measure_without_documents(encoder) -> None:
     vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
     made = measure(

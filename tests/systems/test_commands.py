@@ -71,11 +71,12 @@ def test_two_levels_and_a_judge_without_a_language_model(made: Path, tmp_path: P
 
 def test_complexity(made: Path, tmp_path: Path) -> None:
     said = quit_(
-        "complexity", "run", "-c", made / "C", "-i", made / "B", "-i", made / "D", "-o", tmp_path, "--set", "complexity.resamples=50"
+        "complexity", "run", "-c", made / "C", "-i", made / "B", "-i", made / "D", "-o", tmp_path, "--set", "complexity.resamples=50",
+        "--set", "complexity.documents=4",
     )  # fmt: skip
     assert "More than one hop" in said and "Kendall" in said
     rows = pq.read_table(tmp_path / "complexity.parquet").to_pylist()
-    assert sum(row["hops"] > 1 for row in rows) == QUESTIONS and all(row["documents"] == 10 for row in rows)
+    assert sum(row["hops"] > 1 for row in rows) == QUESTIONS and all(row["documents"] == 4 for row in rows)
     (tmp_path / "q.jsonl").write_text(json.dumps({"id": 1, "question": "Who?", "answers": ["nobody at all"]}) + "\n")
     quit_("complexity", "run", "-c", made / "C", "-i", made / "D", "-q", tmp_path / "q.jsonl", "-o", tmp_path / "own")
     assert json.loads((tmp_path / "own" / "complexity.json").read_text())["agreement"] == {}

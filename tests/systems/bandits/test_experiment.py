@@ -79,7 +79,11 @@ def test_what_is_written(grid, tmp_path: Path) -> None:
     base = next(row for row in rows if row["policy"] == "random-rank-aware" and row["metric"] == "precision")
     assert (float(base["difference"]), float(base["difference_low"]), float(base["difference_high"])) == (0, 0, 0)
     assert json.loads((tmp_path / "bandits.json").read_text())["trees"] == whole["trees"]
-    at = next(row for row in whole["trees"] if row["policy"] == "bernoulli" and row["budget"] == 0.1)
+    at = next(
+        row
+        for row in whole["trees"]
+        if (row["policy"], row["budget"], row["metric"]) == ("bernoulli", 0.1, "precision")
+    )
     assert at["tree"] == pytest.approx(grid.value("bernoulli", 0.1, structure="tree").mean())
     first = curves.plot(grid, tmp_path).read_bytes()
     assert first[:4] == b"\x89PNG" and curves.plot(grid, tmp_path).read_bytes() == first
