@@ -50,7 +50,7 @@ def run(
         list[Path] | None,
         typer.Option(
             "--corpus",
-            help="JSONL corpus to benchmark beside the release, its passages relabelled by labelers and judge. Repeat for several.",
+            help="Corpus (of quit corpus build, or JSONL) to benchmark beside the release, its passages relabelled by labelers and judge. Repeat for several.",
         ),
     ] = None,
     bounds: Annotated[

@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from quit.construct.passages import permutation_table
+from quit.corpora.built import BuiltCorpus
 from quit.corpora.corpus import Corpus, corpus_checksum
 from quit.corpora.protocols import Documents, Ranking
 from quit.errors import InputError
@@ -162,8 +163,12 @@ class JsonlDocuments(Corpus):
 
 
 def open_documents(path: Path) -> Documents:
-    """Return the documents of a corpus: a JSONL file, or a folder of such. Raises ``InputError`` when there are none."""
-    return JsonlDocuments(path)
+    """Return the documents of a corpus: of ``quit corpus build``, of a JSONL file, or of a folder of such.
+
+    Raises ``InputError`` when there are none.
+    """
+    built = path.is_dir() and BuiltCorpus.read_manifest(path) is not None
+    return BuiltCorpus.open(path) if built else JsonlDocuments(path)
 
 
 class Relevance(Protocol):

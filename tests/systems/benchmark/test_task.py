@@ -5,9 +5,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quit.corpora.build import build
+from quit.corpora.built import BuiltCorpus
 from quit.corpora.protocols import Documents
+from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
-from quit.systems.benchmark.task import DocumentPassages, JsonlDocuments, best, expand, ranking, release_task
+from quit.settings import Corpora
+from quit.systems.benchmark.task import (
+    DocumentPassages,
+    JsonlDocuments,
+    best,
+    expand,
+    open_documents,
+    ranking,
+    release_task,
+)
 
 
 def test_the_passages_of_a_release(world) -> None:
@@ -51,3 +63,12 @@ def test_documents_of_a_jsonl_corpus(tmp_path: Path) -> None:
     assert passages.ids([0, 1]) == ["a%20b", "7"] and passages.texts([0]) == ["Peru Lima is big. It is old."]
     assert passages.sentences([0]) == [("Peru Lima is big.", "It is old.")]
     assert expand(passages, np.array([1, 0]), np.array([2.0, 1.0]), 5).rows.tolist() == [1, 0]
+
+
+def test_a_built_corpus_can_be_benchmarked_too(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"_id": "a", "title": "Peru", "text": "Lima is big."}\n{"_id": "b", "text": "Quito is high."}\n')
+    build([parse_corpus_source(f"jsonl:{path}")], tmp_path / "C", Corpora())
+    found = open_documents(tmp_path / "C")
+    assert isinstance(found, BuiltCorpus) and found.texts([0, 1]) == ["Peru Lima is big.", "Quito is high."]
+    assert isinstance(open_documents(path), JsonlDocuments)
