@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from quit.corpora.hybrid import terms
+from quit.corpora.lexical import terms
 from quit.corpora.protocols import Ranking
 from quit.systems.benchmark.plugins import Context
 from quit.systems.benchmark.task import Passages, best, expand

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from quit.construct.passages import permutations
-from quit.corpora.hybrid import terms
+from quit.corpora.lexical import terms
 from quit.corpora.protocols import FirstStage
 from quit.errors import InputError, SettingsError
 from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
