@@ -118,12 +118,10 @@ def _plot_reach(rows: list[dict[str, Any]], depth: int, target: Path) -> Path:
             if place:  # the control: the same number of documents, all from the first stage
                 same = row[f"recall@same+{place}"]
                 axes.hlines(same, x - width / 2, x + width / 2, color="black", linewidth=1.5)
-            axes.annotate(f"{value:.2f}\n{pool:,.0f}", (x, value), ha="center", va="bottom", fontsize=7)
+            axes.annotate(f"{value:.2f}\n{pool:,.0f}", (x, value + 0.015), ha="center", va="bottom", fontsize=7)
     axes.set_xticks(np.arange(len(rows)), [f"{row['dataset']}\n{row['stage']}" for row in rows], fontsize=8)
     axes.set(ylim=(0, 1.25), ylabel=f"gold documents reachable from the top {depth}")
-    axes.set_title(
-        "How far hops raise the ceiling (share of gold documents; below it, documents to score)", fontsize=10
-    )
+    axes.set_title("How far hops raise the ceiling (share; below it, documents in the pool)", fontsize=10)
     axes.hlines([], 0, 0, color="black", linewidth=1.5, label="first stage, a list as long")
     axes.legend(frameon=False, ncols=4, loc="upper left", fontsize=8)
     return _save(figure, target)
