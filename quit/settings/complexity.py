@@ -18,7 +18,13 @@ class Complexity(Section):
     bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
     bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are held back.")
     t_ans: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a document holds the answer.")
-    t_com: float = Field(0.95, ge=0, le=1, description="T_com: S_D from which the documents are complete.")
+    t_com: float = Field(
+        1.0,
+        ge=0,
+        le=1,
+        description="T_com: S_D from which the documents are complete. With MiniLM's token vectors S_D is near 1 for all and higher for "
+        "longer questions (docs/systems.md), so by default T_ans alone decides; lower it for a head that tells.",
+    )
     answer_head: Literal["contained", "judge"] = Field(
         "contained",
         description="s_i: `contained` is 1 where the answer stands in the document, else its nearness; `judge` asks the profile's judge.",
