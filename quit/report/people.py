@@ -7,7 +7,7 @@ from typing import Any
 from quit.evaluate.agreement import cohen_kappa
 from quit.review.report import review_status
 from quit.review.store import ReviewStore
-from quit.review.verdicts import decide
+from quit.review.verdicts import decide, live_reviews
 from quit.settings import Review
 from quit.workspace import Workspace
 
@@ -42,10 +42,10 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
         for pair in told["agreement"]["pairs"]
     ]
     with workspace.connect() as connection:
+        connection.register("live", live_reviews(ReviewStore(workspace).read()))
         asked = connection.execute(
             """
-            SELECT split, count(*), count(*) FILTER (question_id IN (
-                SELECT question_id FROM reviews WHERE kind = 'annotation' AND state = 'submitted'))
+            SELECT split, count(*), count(*) FILTER (question_id IN (SELECT question_id FROM live))
             FROM splits WHERE list_contains($splits, split) GROUP BY 1 ORDER BY 1
             """,
             {"splits": list(settings.splits)},

@@ -24,7 +24,7 @@ _STYLE = {
     "svg.hashsalt": "quit",
     "text.parse_math": False,
     "font.family": "sans-serif",
-    "font.size": 9,
+    "font.size": 9.5,
     "axes.spines.top": False,
     "axes.spines.right": False,
     **{f"{name}.color": _INK for name in ("text", "xtick", "ytick")},
@@ -50,13 +50,15 @@ def bars(
             ends = [end + value for end, value in zip(ends, values, strict=True)]
         for place, end in zip(places, ends, strict=True):
             axes.annotate(f"{end:.1%}" if share else f"{end:,.0f}", (end, place), (3, 0), textcoords="offset points",
-                          va="center", fontsize=8)  # fmt: skip
+                          va="center", fontsize=8.5)  # fmt: skip
         axes.set_yticks(places, [_short(label) for label in labels])
         axes.set_xlim(0, (1 if share else max(ends, default=1)) * 1.18 or 1)
         axes.set_xlabel(across)
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
         _ticks(axes.xaxis, share)
+        if share:
+            axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
         if len(series) > 1:
             _legend(axes, len(series))
 
@@ -112,7 +114,7 @@ def _ticks(axis: Any, share: bool = False) -> None:
 
 
 def _legend(axes: Any, count: int) -> None:
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2 if count > 3 else count, fontsize=8, frameon=False,
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2 if count > 3 else count, fontsize=8.5, frameon=False,
                 borderaxespad=0.2, handlelength=2.6, columnspacing=1.2)  # fmt: skip
 
 

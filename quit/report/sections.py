@@ -181,7 +181,8 @@ def _labels(facts: Facts) -> Section:
     made.plots.extend(_reader_plots(facts))
     if told:
         for key, column, title in (("by_difficulty", "difficulty_bin", "difficulty"), ("by_type", "coarse", "type")):
-            made.plots.append(_shares(told[key], column, title))
+            order = [row["bin"] for row in facts["difficulty"]["bins"]] if title == "difficulty" else []
+            made.plots.append(_shares(told[key], column, title, order))
         summary = told["summary"]
         rows = [
             (name, *(number(row[key], form) for row in summary))
@@ -212,9 +213,9 @@ def _reader_plots(facts: Facts) -> Iterable[Plot]:
     yield Plot("Correct answers by reader and number of hints", heads, rows, (1,), name="plot-readers", svg=drawn)  # fmt: skip
 
 
-def _shares(rows: list[Facts], column: str, title: str) -> Plot:
-    """Share of label 2 in each group of all splits."""
-    groups: dict[str, list[int]] = {}
+def _shares(rows: list[Facts], column: str, title: str, order: Sequence[str]) -> Plot:
+    """Share of label 2 in each group of all splits, those of ``order`` first."""
+    groups: dict[str, list[int]] = {name: [0, 0] for name in order}
     for row in rows:
         if row["split"] == "all":
             counts = groups.setdefault(row[column], [0, 0])
