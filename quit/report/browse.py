@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -38,7 +39,9 @@ _SAFE = {
     "X-Frame-Options": "DENY",
     "Cache-Control": "no-store",
 }
-_ONLY_OURS = "default-src 'none'; style-src {}; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+_ONLY_OURS = (
+    "default-src 'none'; style-src {}; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 
 
 def application(workspace: Workspace, settings: Settings) -> Starlette:
@@ -63,7 +66,8 @@ def serve(workspace: Workspace, settings: Settings, port: int, started: Callable
             ) from error
         started(f"http://{HOST}:{listening.getsockname()[1]}/")
         server = uvicorn.Server(uvicorn.Config(application(workspace, settings), log_level="warning", access_log=False))
-        server.run(sockets=[listening])
+        with suppress(KeyboardInterrupt):  # the way to end it
+            server.run(sockets=[listening])
 
 
 class _Pages:
@@ -112,9 +116,7 @@ class _Pages:
             raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
         told = story(self._workspace, identity)
         roles = self._settings.readers
-        nodes = tree(
-            told, [one.name for one in roles if one.role == "labeler"], [one.name for one in roles]
-        )  # fmt: skip
+        nodes = tree(told, [one.name for one in roles if one.role == "labeler"], [one.name for one in roles])
         return self._html(
             "question.html",
             told=told,

@@ -14,6 +14,7 @@ from quit.errors import InputError
 from quit.evaluate.statistics import statistics
 from quit.release.diff import diff
 from quit.release.release import Release, open_release, releases_of
+from quit.release.tables import TableFiles
 from quit.report.examples import examples
 from quit.report.people import judge_against_people, review_progress
 from quit.settings import Settings, load
@@ -180,9 +181,11 @@ def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, A
 def _statistics(workspace: Workspace) -> dict[str, Any] | None:
     """The paper's table 1 and figure 6, without semantic similarity (that one is measured when a release is frozen)."""
     tables = {
-        name: workspace.read(name)
-        for name in ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
+        name: workspace.read(name) for name in ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")
     }
+    files = TableFiles({"labels": [path for path, _ in workspace.part_files("labels")]})
+    keys = ["question_id", "permutation"]  # dictionary-encoded: 2.4 million texts at full size
+    tables["labels"] = files.read("labels", [*keys, "label"], keys)
     if not all(len(table) for table in tables.values()):
         return None
     return statistics(**tables).to_dict()
@@ -202,8 +205,16 @@ def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
             cost = fresh * spec.price_prompt + asked["cached_tokens"] * again
             cost = (cost + asked["completion_tokens"] * spec.price_completion) / 1e6
         replies = asked["requests"] + asked["cached"]
-        costs.append({"model": name, "replies": int(replies), "asked": int(asked["requests"]), "kept": int(asked["cached"]),
-                      "kept_share": asked["cached"] / replies if replies else 0.0, "cost": cost})  # fmt: skip
+        costs.append(
+            {
+                "model": name,
+                "replies": int(replies),
+                "asked": int(asked["requests"]),
+                "kept": int(asked["cached"]),
+                "kept_share": asked["cached"] / replies if replies else 0.0,
+                "cost": cost,
+            }
+        )
     return {"heads": list(USAGE), "rows": [list(row) for row in usage_rows(workspace)], "costs": costs}
 
 

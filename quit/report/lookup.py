@@ -99,9 +99,7 @@ class Lookup:
 
     def has(self, question_id: str) -> bool:
         """Whether the collection has this question."""
-        return bool(
-            self._cursor().execute("SELECT 1 FROM overview WHERE question_id = ?", [question_id]).fetchall()
-        )  # fmt: skip
+        return bool(self._cursor().execute("SELECT 1 FROM overview WHERE question_id = ?", [question_id]).fetchall())
 
     def releases(self, question_id: str) -> list[dict[str, Any]]:
         """Return ``release, split, passages, fully`` of the workspace's releases that hold the question, by name."""
@@ -121,7 +119,9 @@ class Lookup:
     def version(self) -> Any:
         """Return what changes when the workspace does: its current fingerprints and the parts that people appended."""
         logs = [
-            path.name for name in ("reviews", "overrides") for path in (self.workspace.path / name).glob("part-*.parquet")
+            path.name
+            for name in ("reviews", "overrides")
+            for path in (self.workspace.path / name).glob("part-*.parquet")
         ]
         return tuple(self.workspace.state.items()), tuple(sorted(logs))
 

@@ -22,8 +22,12 @@ TEMPLATES = Path(__file__).parent / "templates"
 def environment() -> Environment:
     """Return the templates; what they are given is escaped unless it is ``Markup``."""
     made = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )  # fmt: skip
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     made.filters["spans"] = spans
     return made
 
@@ -66,14 +70,19 @@ def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
         ("answered without hints", f"{counts['parametric']:,}"),
         ("readers", f"{len(facts['readers']):,}"),
     ]
-    return environment().get_template("report.html").render(
-        facts=facts,
-        sections=made,
-        numbers=numbers,
-        embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
-        style=Markup(style()),
-        links=links,
-    ).lstrip()  # fmt: skip
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            facts=facts,
+            sections=made,
+            numbers=numbers,
+            embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
+            style=Markup(style()),
+            links=links,
+        )
+        .lstrip()
+    )
 
 
 def write(html: str, target: Path) -> None:

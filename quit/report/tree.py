@@ -37,8 +37,7 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
         permutation = passage["permutation"]
         given = sorted(passage["answers"].items(), key=lambda one: (order.get(one[0], len(order)), one[0]))
         answers = [
-            (reader, answer, verdicts.get(normalize_answer(answer)), reader in labelers)
-            for reader, answer in given
+            (reader, answer, verdicts.get(normalize_answer(answer)), reader in labelers) for reader, answer in given
         ]
         node = Node(permutation, hints[int(permutation[-1])], passage["label"], answers)
         nodes[permutation] = node

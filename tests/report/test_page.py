@@ -57,29 +57,28 @@ def html(tmp_path_factory) -> str:
     folder = tmp_path_factory.mktemp("page")
     small.freeze(folder / "v1", small.rows(), "v1")
     small.freeze(folder / "v2", small.without(small.rows(), "q3"), "v2")
-    return render(
-        gather(tiny.workspace(folder / "W"), tiny.settings(), [folder / "v1", folder / "v2"]), rows=50
-    )  # fmt: skip
+    return render(gather(tiny.workspace(folder / "W"), tiny.settings(), [folder / "v1", folder / "v2"]), rows=50)
 
 
 def test_nothing_is_asked_of_any_network(html) -> None:
     page = Parsed(html)
     assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & set(page.tags)
-    places = [value for name, value in page.attributes if name in ("src", "href", "xlink:href", "action", "srcset", "data")]
+    places = [
+        value for name, value in page.attributes if name in ("src", "href", "xlink:href", "action", "srcset", "data")
+    ]
     assert places and all(place.startswith("#") for place in places)
     styles = page.style + "".join(value for name, value in page.attributes if name == "style")
     assert "@import" not in styles and not re.search(r"url\((?!#)", styles)
     policy = [value for name, value in page.attributes if name == "content"]
-    assert any(value.startswith("default-src 'none'") for value in policy)  # fmt: skip
+    assert any(value.startswith("default-src 'none'") for value in policy)
 
 
 def test_text_from_data_is_text(html) -> None:
     page = Parsed(html)
     assert "b" not in page.tags and not [name for name, _ in page.attributes if name.startswith("on")]
     assert html.count("<script") == 0 and "evil.example" not in "".join(value for _, value in page.attributes)
-    # The type is drawn as it is written: no mathematics, no other colour, cut at thirty letters.
-    assert page.text.count(tiny.TYPE[:29] + "…") >= 2
-    assert tiny.TYPE in page.text
+    # The type is drawn as it is written: no mathematics, no other colour. It stands in two plots and in the table behind each.
+    assert page.text.count(tiny.TYPE) >= 4
 
 
 def test_a_hint_with_markup_is_shown_as_written(tmp_path) -> None:
@@ -120,6 +119,10 @@ def test_plots_take_the_pages_colours_and_say_values() -> None:
     assert "date" not in drawn.lower()
 
 
+def test_long_names_are_cut_in_a_plot_and_whole_in_its_table() -> None:
+    assert f">{'n' * 29}…<" in plots.bars("p", ["n" * 40], {"one": [1]})
+
+
 def test_plots_of_nothing_are_drawn() -> None:
     assert "<svg" in plots.bars("p", ["a"], {"one": [0]})
     assert "<svg" in plots.histogram("p", [{"low": 0.0, "high": 1.0, "a": 0}], ["a"], "x", "y")
@@ -149,7 +152,11 @@ def test_another_process_makes_the_same_bytes(tmp_path: Path) -> None:
         environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": f"UTC+{seed}"}
         subprocess.run(
             [sys.executable, "-m", "quit.cli", "report", "-w", str(workspace.path), "-o", str(out)],
-            check=True, env=environment, cwd=ROOT, capture_output=True, timeout=300,
-        )  # fmt: skip
+            check=True,
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            timeout=300,
+        )
         made.append(out.read_bytes())
     assert made[0] == made[1]
