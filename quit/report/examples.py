@@ -90,6 +90,7 @@ def example(told: dict[str, Any], most: int) -> dict[str, Any]:
              "passages": row["passages"], "readers": sorted(readers.get(normalize_answer(row["answer"]), ()))}
             for row in shown[:most]
         ],
+        "readers": len({reader for passage in passages for reader in passage["answers"]}),
         "more_answers": max(0, len(shown) - most),
         "reasons": list(dict.fromkeys(
             f"{row['stage']}: {row['reason']} ({row['detail']})" for row in told["rejects"] if row["kind"] == "question"
