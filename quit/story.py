@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from quit.errors import InputError
@@ -16,12 +17,12 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
     ``wanted``: a question id, or a source record's own id where only one question has it. A question that was left out on the way
     has the reason under ``rejects``. Raises :class:`InputError` when no question, or more than one, is meant.
     """
-    with workspace.connect() as connection:
-
-        def rows(sql: str, *values: Any) -> list[dict[str, Any]]:
-            return connection.sql(sql, params=list(values)).to_arrow_table().to_pylist()
-
-        identity = _resolve(rows, wanted)
+    identity = wanted
+    if not len(workspace.read_questions("questions", [wanted], ["question_id"])):
+        with workspace.connect() as connection:
+            identity = _resolve(_asker(connection), wanted)
+    with workspace.connect(identity) as connection:
+        rows = _asker(connection)
         mine = "FROM {} WHERE question_id = ?"
         questions = rows(f"SELECT * {mine.format('questions')}", identity)
         hints = rows(
@@ -100,6 +101,13 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
                 identity,
             ),
         }
+
+
+def _asker(connection: Any) -> Callable[..., list[dict[str, Any]]]:
+    def rows(sql: str, *values: Any) -> list[dict[str, Any]]:
+        return connection.sql(sql, params=list(values)).to_arrow_table().to_pylist()
+
+    return rows
 
 
 def _resolve(rows: Any, wanted: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from quit.evaluate.normalize import normalize_answer
 from quit.stages import STAGES
 from quit.usage import totals
@@ -113,19 +115,35 @@ def type_agreement(workspace: Workspace) -> tuple[int, int, int]:
         ).fetchone()
 
 
-def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int]]:
-    """Return (reader, passages, NO ANSWER, correct) for each reader of the current answers."""
+def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int]]:
+    """Return (reader, number of hints, passages, NO ANSWER, correct) of the current answers, by reader and hints."""
     with workspace.connect() as connection:
-        distinct = connection.sql("SELECT DISTINCT question_id, answer FROM answers").to_arrow_table()
+        connection.execute(
+            """
+            CREATE TABLE given AS SELECT question_id, reader, length(permutation) AS hints, answer, count(*) AS passages
+            FROM answers GROUP BY ALL
+            """
+        )
+        distinct = connection.sql("SELECT DISTINCT question_id, answer FROM given").to_arrow_table()
         keys = [normalize_answer(text) for text in distinct.column("answer").to_pylist()]
-        connection.register("forms", distinct.append_column("answer_key", [keys]))
+        connection.register("forms", distinct.append_column("answer_key", [pa.array(keys, pa.string())]))
         return connection.execute(
             """
-            SELECT a.reader, count(*), count(*) FILTER (a.answer = 'NO ANSWER'), count(*) FILTER (coalesce(v.correct, false))
-            FROM answers a JOIN forms f USING (question_id, answer) LEFT JOIN verdicts v USING (question_id, answer_key)
-            GROUP BY a.reader ORDER BY a.reader
+            SELECT g.reader, g.hints, sum(g.passages)::BIGINT,
+                coalesce(sum(g.passages) FILTER (g.answer = 'NO ANSWER'), 0)::BIGINT,
+                coalesce(sum(g.passages) FILTER (v.correct), 0)::BIGINT
+            FROM given g JOIN forms f USING (question_id, answer) LEFT JOIN verdicts v USING (question_id, answer_key)
+            GROUP BY ALL ORDER BY 1, 2
             """
         ).fetchall()
+
+
+def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int]]:
+    """Return (reader, passages, NO ANSWER, correct) for each reader of the current answers."""
+    found: dict[str, list[int]] = {}
+    for reader, _, *counts in readers_by_hints(workspace):
+        found[reader] = [one + more for one, more in zip(found.get(reader, [0, 0, 0]), counts, strict=True)]
+    return [(reader, *counts) for reader, counts in found.items()]
 
 
 @dataclass(frozen=True)

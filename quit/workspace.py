@@ -300,11 +300,15 @@ class Workspace:
                         found.append(path)
         return found
 
-    def connect(self) -> duckdb.DuckDBPyConnection:
-        """Return an in-memory DuckDB with one view a table over the current Parquet files."""
+    def connect(self, question_id: str | None = None) -> duckdb.DuckDBPyConnection:
+        """Return an in-memory DuckDB with one view a table over the current Parquet files.
+
+        ``question_id``: open only the parts that may hold this question (all of tables whose parts are not bounded: rejects, logs).
+        """
         connection = duckdb.connect()
+        bounds = WHOLE if question_id is None else Range(0, 1, question_id, question_id + "\0")
         for name, contract in schemas.TABLES.items():
-            files = [str(path) for path, _ in self.part_files(name)]
+            files = [str(path) for path, _ in self.part_files(name, WHOLE if name == "rejects" else bounds)]
             if files:
                 listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
                 connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}])")

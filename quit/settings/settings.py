@@ -23,6 +23,7 @@ from quit.settings.construction import (
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
+from quit.settings.pages import Pages
 from quit.settings.release import Release
 from quit.settings.review import Review
 from quit.settings.section import Section
@@ -55,6 +56,7 @@ class Settings(Section):
     benchmark: Benchmark = Benchmark()
     finetune: FineTune = FineTune()
     sunar: Sunar = Sunar()
+    pages: Pages = Pages()
     run: Run = Run()
 
     @model_validator(mode="after")

@@ -1,0 +1,72 @@
+"""Write ``docs/images/report.png`` and ``browse.png``: the report and a question of a workspace, as a browser shows them.
+
+``python docs/make_screenshots.py WORKSPACE [QUESTION]`` needs Chromium with chromedriver and Selenium (extra ``test``). The pictures of
+Label Studio are made by ``tests/annotation/test_page.py`` with the variable ``QUIT_PICTURES`` set.
+"""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.annotation.browser import CHROMIUM, DRIVER, annotator  # noqa: E402
+
+IMAGES = ROOT / "docs" / "images"
+
+
+@contextmanager
+def browsing(workspace: Path) -> Iterator[str]:
+    """Start ``quit browse`` and give its address."""
+    command = [sys.executable, "-u", "-m", "quit.cli", "browse", "-w", str(workspace), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        assert process.stdout
+        yield process.stdout.readline().split()[0].rstrip("/")
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def shoot(driver, address: str, target: Path, width: int, height: int, scheme: str = "light") -> None:
+    """Keep the top of a page as a picture, in CSS pixels."""
+    driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    driver.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+    )
+    driver.get(address)
+    made = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(base64.b64decode(made["data"]))
+
+
+def main(workspace: Path, question: str | None) -> None:
+    """Make both pictures; ``question``: the one to show, else the first of the search for most label 2."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        browsing(workspace) as address,
+        annotator(address, Path(folder)) as page,
+    ):
+        shoot(page.driver, f"{address}/report", IMAGES / "report.png", 1200, 1500)
+        if question is None:
+            page.driver.get(f"{address}/?order=most")
+            question = page._css("th.asked code").text
+        shoot(page.driver, f"{address}/question/{question}", IMAGES / "browse.png", 1200, 1200)
+
+
+if __name__ == "__main__":
+    if not (CHROMIUM and DRIVER):
+        sys.exit("Chromium and chromedriver are needed.")
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else None)

@@ -1,0 +1,91 @@
+"""``quit report`` and ``quit browse``: what people look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.errors import SettingsError
+
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", help="Override a setting of what is shown: pages.examples=5.")
+]
+
+
+def report(
+    workspace: WorkspaceOption = Path("workspace"),
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The file to write; WORKSPACE/report.html if not given.")
+    ] = None,
+    release: Annotated[
+        list[Path] | None,
+        typer.Option("--release", help="Folder of a release; twice, the earlier one first: tell their difference."),
+    ] = None,
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write one HTML page about the dataset: funnel, hints, types, labels, agreement, review, costs, examples, releases.
+
+    The page needs no network and is the same for the same workspace. People who reviewed are numbered, not named.
+
+    Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
+    """
+    from quit.report.data import gather
+    from quit.report.page import render, write
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    settings = _settings(opened, set_)
+    facts = gather(opened, settings, release or ())
+    if as_json:
+        print_json(facts)
+        return
+    target = out or workspace / "report.html"
+    write(render(facts, settings.pages.rows), target)
+    typer.echo(f"{target}: {target.stat().st_size / 1024:,.0f} KiB")
+
+
+def browse(
+    workspace: WorkspaceOption = Path("workspace"),
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0 takes a free one.")
+    ] = None,
+    set_: SetOption = None,
+) -> None:
+    """Search the questions of a workspace in a web browser, and open one: hints, passages, answers, verdicts, reviews, history.
+
+    Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
+
+    Example: `quit browse -w W --port 8095`
+    """
+    from quit.report.browse import serve
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    settings = _settings(opened, set_)
+    serve(
+        opened,
+        settings,
+        settings.pages.port if port is None else port,
+        lambda url: typer.echo(f"{url}  (Ctrl-C ends it)"),
+    )
+
+
+def register(app: typer.Typer) -> None:
+    """Add both commands to the command line."""
+    app.command()(report)
+    app.command()(browse)
+
+
+def _settings(workspace: Any, texts: list[str] | None) -> Any:
+    from quit.report.data import settings_of
+
+    for text in texts or ():
+        if not text.strip().startswith("pages."):
+            raise SettingsError(
+                f"--set {text!r}: only settings of pages can change here; for others run quit build again."
+            )
+    return settings_of(workspace, texts or ())

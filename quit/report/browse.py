@@ -1,0 +1,161 @@
+"""``quit browse``: a small server for this machine alone, to search questions and open one. It only reads, and sends no script.
+
+A page from elsewhere that a person has open can ask it nothing: another host name than this machine's is refused (so a name that
+is made to point here gains nothing), nothing but GET and HEAD is answered, and pages may not be framed.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlencode
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from quit.errors import QuitError, SettingsError
+from quit.report.data import gather
+from quit.report.lookup import FILTERS, ORDERS, Lookup
+from quit.report.page import environment, render, style
+from quit.report.tree import tree
+from quit.settings import Settings
+from quit.story import story
+from quit.workspace import Workspace
+
+HOST = "127.0.0.1"
+_SAFE = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+}
+_ONLY_OURS = (
+    "default-src 'none'; style-src {}; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+def application(workspace: Workspace, settings: Settings) -> Starlette:
+    """Return the application: ``/`` searches, ``/question/<id>`` shows one, ``/report`` is the report with links."""
+    return Starlette(
+        routes=_Pages(workspace, settings).routes(),
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])],
+        exception_handlers={QuitError: _refused, HTTPException: _missing},
+    )
+
+
+def serve(workspace: Workspace, settings: Settings, port: int, started: Callable[[str], None]) -> None:
+    """Serve until Ctrl-C. ``started`` is told the address. Raises :class:`SettingsError` when the port is taken."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with listening:
+        try:
+            listening.bind((HOST, port))
+        except OSError as error:
+            raise SettingsError(
+                f"Port {port} of this machine cannot be used: {error.strerror}. Name another one: --port 0 takes a free one."
+            ) from error
+        started(f"http://{HOST}:{listening.getsockname()[1]}/")
+        server = uvicorn.Server(uvicorn.Config(application(workspace, settings), log_level="warning", access_log=False))
+        with suppress(KeyboardInterrupt):  # the way to end it
+            server.run(sockets=[listening])
+
+
+class _Pages:
+    """The pages of one workspace. Starlette calls them in threads of its own."""
+
+    def __init__(self, workspace: Workspace, settings: Settings) -> None:
+        self._workspace = workspace
+        self._settings = settings
+        self._lookup = Lookup(workspace)
+        self._report: tuple[Any, str] | None = None
+        self._drawing = threading.Lock()
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("/", self.search),
+            Route("/question/{question_id}", self.question),
+            Route("/report", self.report),
+            Route("/style.css", self.style),
+        ]
+
+    def search(self, request: Request) -> Response:
+        asked = request.query_params
+        page = int(asked.get("page", "1")) if asked.get("page", "1").isdecimal() else 1
+        filters = {name: asked.get(name, "") for name in FILTERS}
+        order = asked.get("order", "id")
+        size = self._settings.pages.results
+        found = self._lookup.search(asked.get("q", "")[:1000], filters, order, page, size)
+        pages = max(1, -(-found.total // size))
+        page = min(max(page, 1), pages)
+        given = {name: value for name, value in {"q": asked.get("q", ""), **filters, "order": order}.items() if value}
+        return self._html(
+            "search.html",
+            found=found,
+            asked={**dict.fromkeys(FILTERS, ""), "q": "", **given},
+            order=order,
+            orders=list(ORDERS),
+            page=page,
+            pages=pages,
+            first=(page - 1) * size,
+            to=lambda number: "/?" + urlencode({**given, "page": number}),
+        )
+
+    def question(self, request: Request) -> Response:
+        identity = request.path_params["question_id"]
+        if not self._lookup.has(identity):
+            raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
+        told = story(self._workspace, identity)
+        roles = self._settings.readers
+        nodes = tree(told, [one.name for one in roles if one.role == "labeler"], [one.name for one in roles])
+        return self._html(
+            "question.html",
+            told=told,
+            nodes=nodes,
+            fully=sum(one["label"] == 2 for one in told["passages"]),
+            releases=self._lookup.releases(identity),
+        )
+
+    def report(self, request: Request) -> Response:
+        with self._drawing:  # one at a time: at full size it takes a while
+            version = self._lookup.version()
+            if self._report is None or self._report[0] != version:
+                facts = gather(self._workspace, self._settings)
+                self._report = version, render(facts, self._settings.pages.rows, links="/question/")
+        # Plots carry their styles in attributes, which only 'unsafe-inline' allows; scripts stay forbidden.
+        return HTMLResponse(self._report[1], headers=_headers("'unsafe-inline'"))
+
+    def style(self, request: Request) -> Response:
+        return Response(style(), media_type="text/css", headers=_headers("'self'"))
+
+    def _html(self, template: str, **values: Any) -> Response:
+        name = self._workspace.path.resolve().name
+        text = environment().get_template(template).render(workspace=name, **values)
+        return HTMLResponse(text.lstrip(), headers=_headers("'self'"))
+
+
+def _headers(styles: str) -> dict[str, str]:
+    return {**_SAFE, "Content-Security-Policy": _ONLY_OURS.format(styles)}
+
+
+def _said(status: int, text: str) -> Response:
+    made = environment().get_template("said.html").render(status=status, text=text)
+    return HTMLResponse(made.lstrip(), status_code=status, headers=_headers("'self'"))
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    return _said(500, str(error))
+
+
+def _missing(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return _said(error.status_code, error.detail)

@@ -1,0 +1,246 @@
+"""Every figure of the report, out of a workspace's tables: JSON-like values, the same for the same workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from quit import __version__
+from quit.errors import InputError
+from quit.evaluate.statistics import statistics
+from quit.release.diff import diff
+from quit.release.release import Release, open_release, releases_of
+from quit.release.tables import TableFiles
+from quit.report.examples import examples
+from quit.report.people import judge_against_people, review_progress
+from quit.settings import Settings, load
+from quit.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
+from quit.usage import totals
+from quit.workspace import Workspace
+
+SPLITS = ("train", "dev", "test")
+
+
+def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings:
+    """Return the settings of the workspace's last build (the defaults where none is known) under ``overrides``.
+
+    Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
+    """
+    known = workspace.build or {"profile": "embedded", "overrides": []}
+    return load(known["profile"], [*known["overrides"], *overrides]).settings
+
+
+def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
+    """Return all that the report shows, as JSON-like values; ``None`` or empty where the workspace knows nothing of it.
+
+    ``compared``: folders of two releases, earlier and later, of which to tell the difference (none: no difference). Raises
+    ``InputError`` where nothing has been collected yet, or for a release that is none or is damaged.
+    """
+    if len(compared) not in (0, 2):
+        raise InputError(f"A difference needs two releases, the earlier one first; {len(compared)} given.")
+    releases = [open_release(path) for path in compared] or releases_of(workspace)
+    with workspace.connect() as connection:
+        if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
+            raise InputError(f"{workspace.path} holds no question yet. Run: quit build -w {workspace.path}")
+        facts = {
+            "name": workspace.path.resolve().name,
+            "program": __version__,
+            "profile": (workspace.build or {}).get("profile"),
+            "counts": _counts(connection),
+            "readers": _readers(settings, connection),
+            "judge": settings.judge.name,
+            "rejects": _rows(connection, _REJECTS),
+            "sources": _rows(connection, "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1"),
+            "convergence": _convergence(connection, settings.pages.bins),
+            "leakage": _leakage(connection, settings.pages.bins),
+            "types": _types(connection),
+            "difficulty": _difficulty(connection, settings.pages.bins),
+        }  # fmt: skip
+        facts["examples"] = examples(workspace, connection, settings)
+    facts["funnel"] = [*funnel(workspace), *((f"in release {one.name}", _size(one)) for one in releases)]
+    facts["statistics"] = _statistics(workspace)
+    facts["readers_by_hints"] = [
+        dict(zip(("reader", "hints", "passages", "no_answer", "correct"), row, strict=True))
+        for row in readers_by_hints(workspace)
+    ]
+    facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
+    facts["judges"] = asdict(agreed) if (agreed := judge_agreement(workspace)) else None
+    facts["people"] = judge_against_people(workspace, settings.review)
+    facts["review"] = review_progress(workspace, settings.review)
+    facts["usage"] = _usage(workspace, settings)
+    facts["releases"] = [_release(one) for one in releases]
+    facts["difference"] = _difference(*compared, releases) if compared else None
+    return facts
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, sql: str, **values: Any) -> list[dict[str, Any]]:
+    return connection.sql(sql, params=values or None).to_arrow_table().to_pylist()
+
+
+def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    return _rows(
+        connection,
+        """
+        SELECT (SELECT count(*) FROM splits) AS questions, (SELECT count(*) FROM labels) AS passages,
+            (SELECT count(*) FROM labels WHERE label = 2) AS fully, (SELECT count(*) FROM splits WHERE parametric) AS parametric,
+            (SELECT count(*) FROM valid_answers SEMI JOIN splits USING (question_id)) AS valid_answers
+        """,
+    )[0]
+
+
+def _readers(settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
+    """The profile's readers, then those that have answers but are in no profile (any more)."""
+    made = [{"name": one.name, "role": one.role, "kind": one.kind} for one in settings.readers]
+    known = {one["name"] for one in made}
+    found = _rows(connection, "SELECT DISTINCT reader FROM answers ORDER BY 1")
+    return [*made, *({"name": row["reader"], "role": "", "kind": ""} for row in found if row["reader"] not in known)]
+
+
+_REJECTS = """
+    SELECT stage, kind, reason, count(*) AS count, min(detail) AS example FROM rejects GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 2, 3
+"""
+
+
+def _histogram(
+    connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str, bins: int
+) -> list[dict[str, Any]]:
+    """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
+    groups = [row["one"] for row in _rows(connection, f"SELECT DISTINCT {group} AS one FROM {table} ORDER BY 1")]
+    bars = [{"low": at / bins, "high": (at + 1) / bins, **{one: 0 for one in groups}} for at in range(bins)]
+    found = _rows(
+        connection,
+        f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS one, count(*) AS count
+            FROM {table} WHERE {value} IS NOT NULL GROUP BY 1, 2""",
+        bins=bins,
+    )
+    for row in found:
+        bars[row["bar"]][row["one"]] = row["count"]
+    return bars
+
+
+def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
+    used = "CASE WHEN selected THEN 'in passages' ELSE 'left aside' END"
+    return {
+        "bars": _histogram(connection, "ranked_hints", "convergence", used, bins),
+        "groups": [
+            row["one"] for row in _rows(connection, f"SELECT DISTINCT {used} AS one FROM ranked_hints ORDER BY 1")
+        ],
+        "producers": _rows(
+            connection,
+            f"""SELECT producer, {used} AS hints, count(*) AS count, avg(convergence) AS mean, median(convergence) AS median
+                FROM ranked_hints GROUP BY 1, 2 ORDER BY 2, 3 DESC, 1""",
+        ),
+    }
+
+
+def _leakage(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
+    return {
+        "hints": _rows(connection, "SELECT count(*) AS count FROM hints")[0]["count"],
+        "methods": _rows(
+            connection,
+            """SELECT method, count(*) AS findings, count(DISTINCT hint_id) AS hints, count(DISTINCT question_id) AS questions,
+                      count(*) FILTER (overridden) AS overridden FROM leak_findings GROUP BY 1 ORDER BY 2 DESC, 1""",
+        ),
+        "by_question": _rows(
+            connection,
+            """SELECT leaking, count(*) AS questions FROM (
+                   SELECT q.question_id, count(DISTINCT f.hint_id) AS leaking FROM questions q
+                   LEFT JOIN leak_findings f ON f.question_id = q.question_id AND NOT f.overridden GROUP BY 1)
+               GROUP BY 1 ORDER BY 1""",
+        ),
+        "bars": _histogram(connection, "leak_findings", "probability", "'findings'", bins),
+    }
+
+
+def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
+    counted = ", ".join(f"count(*) FILTER (s.split = '{split}') AS {split}" for split in SPLITS)
+    return _rows(
+        connection,
+        f"""SELECT d.coarse, count(*) AS questions, {counted}, count(DISTINCT d.fine) AS fine
+            FROM descriptions d JOIN splits s USING (question_id) GROUP BY 1 ORDER BY 2 DESC, 1""",
+    )
+
+
+def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
+    placed = "(SELECT d.*, s.split FROM descriptions d JOIN splits s USING (question_id))"
+    counted = ", ".join(f"count(*) FILTER (split = '{split}') AS {split}" for split in SPLITS)
+    return {
+        "bars": _histogram(connection, placed, "difficulty", "difficulty_bin", bins),
+        "bins": _rows(
+            connection,
+            f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counted}, avg(difficulty) AS mean FROM {placed}
+                GROUP BY 1 ORDER BY mean""",
+        ),
+    }
+
+
+def _statistics(workspace: Workspace) -> dict[str, Any] | None:
+    """The paper's table 1 and figure 6, without semantic similarity (that one is measured when a release is frozen)."""
+    tables = {
+        name: workspace.read(name) for name in ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")
+    }
+    files = TableFiles({"labels": [path for path, _ in workspace.part_files("labels")]})
+    keys = ["question_id", "permutation"]  # dictionary-encoded: 2.4 million texts at full size
+    tables["labels"] = files.read("labels", [*keys, "label"], keys)
+    if not all(len(table) for table in tables.values()):
+        return None
+    return statistics(**tables).to_dict()
+
+
+def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
+    """What language models were asked and what that cost at the profile's prices (of a million tokens; 0: no price is set)."""
+    prices = {one.name: one for one in (*settings.readers, settings.judge)}
+    found = totals(workspace.path)
+    costs = []
+    for name, asked in found.items():
+        spec = prices.get(name)
+        cost = None
+        if spec is not None and (spec.price_prompt or spec.price_completion):
+            again = spec.price_prompt if spec.price_cached is None else spec.price_cached
+            fresh = asked["prompt_tokens"] - asked["cached_tokens"]
+            cost = fresh * spec.price_prompt + asked["cached_tokens"] * again
+            cost = (cost + asked["completion_tokens"] * spec.price_completion) / 1e6
+        replies = asked["requests"] + asked["cached"]
+        costs.append(
+            {
+                "model": name,
+                "replies": int(replies),
+                "asked": int(asked["requests"]),
+                "kept": int(asked["cached"]),
+                "kept_share": asked["cached"] / replies if replies else 0.0,
+                "cost": cost,
+            }
+        )
+    return {"heads": list(USAGE), "rows": [list(row) for row in usage_rows(workspace)], "costs": costs}
+
+
+def _size(release: Release) -> int:
+    return int(release.facts["counts"]["questions"]["all"])
+
+
+def _release(release: Release) -> dict[str, Any]:
+    reviews = release.content["reviews"]
+    return {
+        "name": release.name,
+        "content_id": release.content_id,
+        "questions": dict(release.facts["counts"]["questions"]),
+        "reviews": reviews["reviews"],
+        "annotators": len(reviews["annotators"]),
+        "gates": [{name: gate[name] for name in ("gate", "state", "waiver")} for gate in release.facts["gates"]],
+        "statistics": release.facts["statistics"],
+    }
+
+
+def _difference(before: Path, after: Path, releases: Iterable[Release]) -> dict[str, Any]:
+    made = diff(before, after).to_dict()
+    by_hints = {}
+    for one in releases:
+        rows = (one.facts["statistics"] or {}).get("by_hints", [])
+        by_hints[one.name] = {
+            str(row["n_hints"]): row["share"] for row in rows if row["split"] == "all" and row["label"] == 2
+        }
+    return {**made, "by_hints": by_hints}

@@ -1,0 +1,99 @@
+"""Examples for the report, by fixed rules: those that hints answer best and worst, those where judge and people part, those left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+
+from quit.evaluate.normalize import normalize_answer
+from quit.settings import Settings
+from quit.story import story
+from quit.workspace import Workspace
+
+_SHARES = """
+    SELECT s.question_id, avg((l.label = 2)::INTEGER) AS share FROM splits s JOIN labels l USING (question_id)
+    WHERE NOT s.parametric GROUP BY 1
+"""
+KINDS = (
+    (
+        "answered",
+        "Answered from most passages",
+        "Of the questions that no reader answers without hints, those with the largest share of label 2.",
+        f"SELECT question_id FROM ({_SHARES}) ORDER BY share DESC, question_id LIMIT $examples",
+    ),
+    (
+        "unanswered",
+        "Answered from fewest passages",
+        "Of the same questions, those with the smallest share of label 2.",
+        f"SELECT question_id FROM ({_SHARES}) ORDER BY share, question_id LIMIT $examples",
+    ),
+    (
+        "changed",
+        "Changed by people",
+        "Questions where people's verdicts changed most labels.",
+        """SELECT question_id FROM changes WHERE change = 'label' GROUP BY 1 ORDER BY count(*) DESC, question_id LIMIT $examples""",
+    ),
+    (
+        "left_out",
+        "Left out",
+        "Questions that were collected and left out later: the first one of each reason.",
+        """SELECT min(question_id) AS question_id FROM rejects JOIN questions USING (question_id) WHERE kind = 'question'
+           GROUP BY stage, reason ORDER BY stage, reason LIMIT $examples""",
+    ),
+)
+"""Kind, heading, rule in words, and the rule."""
+
+
+def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict[str, Any]]:
+    """Return ``kind, title, rule, questions`` for each kind that has any; no question appears twice."""
+    made: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for kind, title, rule, sql in KINDS:
+        # A question may be taken by an earlier kind: ask for as many more.
+        wanted = settings.pages.examples + len(seen)
+        ids = [row[0] for row in connection.execute(sql, {"examples": wanted}).fetchall()]
+        fresh = [one for one in ids if one not in seen][: settings.pages.examples]
+        seen |= set(fresh)
+        if fresh:
+            questions = [example(story(workspace, one), settings.pages.answers) for one in fresh]
+            made.append({"kind": kind, "title": title, "rule": rule, "questions": questions})
+    return made
+
+
+def example(told: dict[str, Any], most: int) -> dict[str, Any]:
+    """Return what is shown of one question; ``told``: its story; ``most``: answers at most, those from most passages first."""
+    passages, asked = told["passages"], told["question"] or {}
+    readers: dict[str, set[str]] = {}
+    for passage in passages:
+        for reader, answer in passage["answers"].items():
+            readers.setdefault(normalize_answer(answer), set()).add(reader)
+    shown = [row for row in told["verdicts"] if row["passages"]]
+    labelled = [one["label"] for one in passages if one["label"] is not None]
+    return {
+        "question_id": told["question_id"],
+        "question": asked.get("question", ""),
+        "gold": asked.get("answers", []),
+        "split": (told["split"] or {}).get("split"),
+        "parametric": (told["split"] or {}).get("parametric"),
+        "type": (told["description"] or {}).get("coarse"),
+        "difficulty": (told["description"] or {}).get("difficulty_bin"),
+        "hints": [
+            {"hint": hint["hint"], "convergence": hint["convergence"], "selected": hint["selected"],
+             "leaks": [one["span"] for one in told["leak_findings"] if one["hint_id"] == hint["hint_id"]]}
+            for hint in told["hints"] if hint["selected"] or not passages
+        ],
+        "passages": len(labelled),
+        "fully": labelled.count(2),
+        "answers": [
+            {"answer": row["answer"], "correct": row["correct"], "probability": row["probability"], "basis": row["basis"],
+             "passages": row["passages"], "readers": sorted(readers.get(normalize_answer(row["answer"]), ()))}
+            for row in shown[:most]
+        ],
+        "readers": len({reader for passage in passages for reader in passage["answers"]}),
+        "more_answers": max(0, len(shown) - most),
+        "reasons": list(dict.fromkeys(
+            f"{row['stage']}: {row['reason']} ({row['detail']})" for row in told["rejects"] if row["kind"] == "question"
+        )),
+        "changes": [row["reason"] for row in told["changes"]][:most],
+    }  # fmt: skip

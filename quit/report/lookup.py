@@ -1,0 +1,136 @@
+"""Searching a workspace's questions: one small table in memory, made from the Parquet files and made anew when they change."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from quit.release.release import releases_of
+from quit.review.store import ReviewStore
+from quit.review.verdicts import live_reviews
+from quit.workspace import Workspace
+
+ORDERS = {
+    "id": "question_id",
+    "most": "share DESC NULLS LAST, question_id",
+    "fewest": "share NULLS LAST, question_id",
+    "hardest": "difficulty DESC NULLS LAST, question_id",
+    "changed": "changed DESC, question_id",
+}
+"""Order of the results: by id, by share of label 2, by difficulty, by labels that people changed."""
+FILTERS = {"state": "state", "type": "coarse", "difficulty": "difficulty_bin"}
+"""What results can be narrowed to: the split (or why a question was left out), the coarse type, the difficulty's bin."""
+
+_OVERVIEW = """
+    CREATE TABLE overview AS
+    WITH labelled AS (
+        SELECT question_id, count(*) AS passages, count(*) FILTER (label = 2) AS fully FROM labels GROUP BY 1
+    ), gone AS (
+        SELECT question_id, min(stage || ': ' || reason) AS reason FROM rejects
+        WHERE kind = 'question' AND question_id IS NOT NULL GROUP BY 1
+    ), hinted AS (
+        SELECT question_id, string_agg(hint, ' ' ORDER BY position) AS hints FROM hints GROUP BY 1
+    ), altered AS (
+        SELECT question_id, count(*) FILTER (change = 'label') AS changed FROM changes GROUP BY 1
+    ), said AS (
+        SELECT question_id, count(DISTINCT annotator) AS people FROM live WHERE kind = 'annotation' GROUP BY 1
+    )
+    SELECT q.question_id, q.question, q.answers, q.source, d.coarse, d.difficulty, d.difficulty_bin,
+           coalesce(s.split, g.reason, 'not split yet') AS state, l.passages, l.fully, l.fully / l.passages AS share,
+           coalesce(a.changed, 0) AS changed, coalesce(r.people, 0) AS people,
+           lower(strip_accents(concat_ws(' ', q.question_id, q.question, array_to_string(q.answers, ' '), h.hints))) AS haystack
+    FROM questions q LEFT JOIN descriptions d USING (question_id) LEFT JOIN splits s USING (question_id)
+    LEFT JOIN labelled l USING (question_id) LEFT JOIN gone g USING (question_id) LEFT JOIN hinted h USING (question_id)
+    LEFT JOIN altered a USING (question_id) LEFT JOIN said r USING (question_id)
+    ORDER BY q.question_id
+"""
+
+
+@dataclass(frozen=True)
+class Results:
+    """``rows``: one page of questions; ``total``: how many there are; ``choices``: filter -> (value, questions of the collection)."""
+
+    rows: list[dict[str, Any]]
+    total: int
+    choices: Mapping[str, list[tuple[str, int]]]
+
+
+class Lookup:
+    """The search table of one workspace. Safe to use from several threads."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self._lock = threading.Lock()
+        self._version: Any = None
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def search(
+        self, text: str = "", filters: Mapping[str, str] | None = None, order: str = "id", page: int = 1, size: int = 50
+    ) -> Results:
+        """Return the questions with every word of ``text`` in id, question, answers or hints (case and accents do not matter).
+
+        ``filters``: name of :data:`FILTERS` -> value; ``order``: a name of :data:`ORDERS`, others are taken as ``id``; ``page`` from 1.
+        """
+        cursor = self._cursor()
+        where, values = ["true"], []
+        for word in text.split():
+            where.append("contains(haystack, lower(strip_accents(?)))")
+            values.append(word)
+        for name, value in (filters or {}).items():
+            if value:
+                where.append(f"{FILTERS[name]} = ?")
+                values.append(value)
+        found = f"FROM overview WHERE {' AND '.join(where)}"
+        total = cursor.execute(f"SELECT count(*) {found}", values).fetchall()[0][0]
+        page = min(max(page, 1), max(1, -(-total // size)))
+        query = f"SELECT * EXCLUDE (haystack) {found} ORDER BY {ORDERS.get(order, ORDERS['id'])} LIMIT ? OFFSET ?"
+        rows = cursor.sql(query, params=[*values, size, (page - 1) * size]).to_arrow_table().to_pylist()
+        choices = {
+            name: cursor.execute(
+                f"SELECT {column}, count(*) FROM overview WHERE {column} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+            ).fetchall()
+            for name, column in FILTERS.items()
+        }
+        return Results(rows, total, choices)
+
+    def has(self, question_id: str) -> bool:
+        """Whether the collection has this question."""
+        return bool(self._cursor().execute("SELECT 1 FROM overview WHERE question_id = ?", [question_id]).fetchall())
+
+    def releases(self, question_id: str) -> list[dict[str, Any]]:
+        """Return ``release, split, passages, fully`` of the workspace's releases that hold the question, by name."""
+        made = []
+        with duckdb.connect() as connection:
+            for release in releases_of(self.workspace):
+                row = connection.execute(
+                    f"""SELECT any_value(s.split), count(*), count(*) FILTER (l.label = 2)
+                        FROM {release.files.sql("splits")} s JOIN {release.files.sql("labels")} l USING (question_id)
+                        WHERE s.question_id = $id AND l.question_id = $id""",
+                    {"id": question_id},
+                ).fetchall()[0]
+                if row[1]:
+                    made.append({"release": release.name, "split": row[0], "passages": row[1], "fully": row[2]})
+        return made
+
+    def version(self) -> Any:
+        """Return what changes when the workspace does: its current fingerprints and the parts that people appended."""
+        logs = [
+            path.name
+            for name in ("reviews", "overrides")
+            for path in (self.workspace.path / name).glob("part-*.parquet")
+        ]
+        return tuple(self.workspace.state.items()), tuple(sorted(logs))
+
+    def _cursor(self) -> duckdb.DuckDBPyConnection:
+        with self._lock:
+            version = self.version()
+            if self._connection is None or version != self._version:
+                connection = self.workspace.connect()
+                connection.register("live", live_reviews(ReviewStore(self.workspace).read()))
+                connection.execute(_OVERVIEW)
+                self._connection, self._version = connection, version
+            return self._connection.cursor()

@@ -1,0 +1,91 @@
+"""The report as one HTML page: no scripts, no network, every text from data escaped by the template engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from quit.files import replacing, writing
+from quit.report.sections import sections
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates; what they are given is escaped unless it is ``Markup``."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["spans"] = spans
+    return made
+
+
+def style() -> str:
+    """Return the style sheet of the report and of the browser view."""
+    return (TEMPLATES / "style.css").read_text(encoding="utf-8")
+
+
+def spans(text: str, wanted: Sequence[str]) -> list[tuple[str, bool]]:
+    """Cut ``text`` where words of ``wanted`` stand; return pieces, each with whether it is one of them.
+
+    >>> spans("It is in Rome.", ["Rome"])
+    [('It is in ', False), ('Rome', True), ('.', False)]
+    """
+    kept = sorted({one for one in wanted if one}, key=len, reverse=True)
+    if not kept:
+        return [(text, False)]
+    pieces = re.split("(" + "|".join(map(re.escape, kept)) + ")", text)
+    return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
+
+
+def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
+    """Return the page; the same for the same ``facts`` (of :func:`quit.report.data.gather`).
+
+    ``rows``: of a list at most. ``links``: where questions can be opened, before their ids; empty: nowhere. Raises
+    ``MissingDependency`` without matplotlib.
+    """
+    made = []
+    for section in sections(facts, rows):
+        drawn = [{**asdict(one), "svg": Markup(one.svg)} for one in section.plots]  # our own markup, its texts escaped
+        made.append({**asdict(section), "plots": drawn})
+    counts = facts["counts"]
+    share = counts["fully"] / counts["passages"] if counts["passages"] else None
+    numbers = [
+        ("questions", f"{counts['questions']:,}"),
+        ("passages", f"{counts['passages']:,}"),
+        ("fully relevant", "–" if share is None else f"{share:.1%}"),
+        ("valid answers", f"{counts['valid_answers']:,}"),
+        ("answered without hints", f"{counts['parametric']:,}"),
+        ("readers", f"{len(facts['readers']):,}"),
+    ]
+    return (
+        environment()
+        .get_template("report.html")
+        .render(
+            facts=facts,
+            sections=made,
+            numbers=numbers,
+            embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
+            style=Markup(style()),
+            links=links,
+        )
+        .lstrip()
+    )
+
+
+def write(html: str, target: Path) -> None:
+    """Write the page whole or not at all. Raises ``WorkspaceError`` where the disk refuses."""
+    with writing(target), replacing(target) as temporary:
+        temporary.write_text(html, encoding="utf-8", newline="\n")

@@ -1,0 +1,103 @@
+"""What people said, for the report: progress, their agreement with one another, and the judge's with them. No one is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quit.evaluate.agreement import cohen_kappa
+from quit.review.report import review_status
+from quit.review.store import ReviewStore
+from quit.review.verdicts import decide, live_reviews
+from quit.settings import Review
+from quit.workspace import Workspace
+
+
+def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | None:
+    """Return what :func:`quit.review.report.review_status` says without anybody's address, or None before the first review.
+
+    Annotators are numbered by address. ``asked``: questions of the splits that people review; ``reviewed``: those of them with a
+    submitted annotation.
+    """
+    told = review_status(workspace, settings)
+    if not told["reviews"]["rows"]:
+        return None
+    names = sorted({row["annotator"] for row in told["annotators"]})
+    number = {name: f"annotator {place}" for place, name in enumerate(names, start=1)}
+    kappa = {row["annotator"]: row for row in told["agreement"]["annotators"]}
+    controls = {row["annotator"]: row for row in told["controls"]}
+    people = [
+        {
+            "annotator": number[row["annotator"]],
+            "questions": row["questions"],
+            "minutes": row["seconds"] / 60,
+            "answers": kappa.get(row["annotator"], {}).get("answers", 0),
+            "kappa": kappa.get(row["annotator"], {}).get("kappa_with_others"),
+            "controls": controls.get(row["annotator"], {}).get("asked", 0),
+            "controls_right": controls.get(row["annotator"], {}).get("right", 0),
+        }
+        for row in told["annotators"]
+    ]
+    pairs = [
+        {**pair, "first": number[pair["first"]], "second": number[pair["second"]]}
+        for pair in told["agreement"]["pairs"]
+    ]
+    with workspace.connect() as connection:
+        connection.register("live", live_reviews(ReviewStore(workspace).read()))
+        asked = connection.execute(
+            """
+            SELECT split, count(*), count(*) FILTER (question_id IN (SELECT question_id FROM live))
+            FROM splits WHERE list_contains($splits, split) GROUP BY 1 ORDER BY 1
+            """,
+            {"splits": list(settings.splits)},
+        ).fetchall()
+    return {
+        "splits": [{"split": split, "asked": count, "reviewed": done} for split, count, done in asked],
+        "annotations": told["reviews"]["annotations"],
+        "questions": told["reviews"]["questions"],
+        "decided": told["decided"],
+        "open": len(told["disagreements"]),
+        "alpha": told["agreement"]["alpha"],
+        "items": told["agreement"]["items"],
+        "people": people,
+        "pairs": pairs,
+        "applied": told["applied"],
+    }
+
+
+def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, Any] | None:
+    """Return how the judge's verdicts compare with what people settled, or None where they settled none of them.
+
+    Only answers that the judge had to decide (basis ``model``) count. ``both_yes``, ``only_judge``, ``only_people``, ``both_no``:
+    answers; ``unread``: settled answers whose verdict could not be read; ``agreement``: share alike; ``kappa``: Cohen's, None where
+    it is not defined.
+    """
+    reviews = ReviewStore(workspace).read()
+    settled = {
+        (row["question_id"], row["key"]): row["decision"]
+        for row in decide(reviews, settings).to_pylist()
+        if row["kind"] == "answer" and row["decision"] is not None
+    }
+    ids = sorted({question for question, _ in settled})
+    rows = workspace.read_questions("verdicts", ids, ("question_id", "answer_key", "correct", "basis"), runs=["judge"])
+    judge, people, unread = [], [], 0
+    for row in rows.to_pylist():
+        decision = settled.get((row["question_id"], row["answer_key"]))
+        if row["basis"] == "model" and decision is not None:
+            if row["correct"] is None:
+                unread += 1
+                continue
+            judge.append(row["correct"])
+            people.append(decision)
+    if not judge:
+        return None
+    pairs = list(zip(judge, people, strict=True))
+    return {
+        "answers": len(pairs),
+        "both_yes": pairs.count((True, True)),
+        "only_judge": pairs.count((True, False)),
+        "only_people": pairs.count((False, True)),
+        "both_no": pairs.count((False, False)),
+        "unread": unread,
+        "agreement": sum(one == other for one, other in pairs) / len(pairs),
+        "kappa": cohen_kappa(judge, people),
+    }

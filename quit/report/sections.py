@@ -1,0 +1,22 @@
+"""The report's sections in their order: which figures are said, which are drawn, and the table behind each plot."""
+
+from __future__ import annotations
+
+from quit.report import construction, outcome
+from quit.report.pieces import Facts, Section
+
+
+def sections(facts: Facts, rows: int) -> list[Section]:
+    """Return the sections that have anything to show; ``rows``: of a list at most."""
+    made = (
+        construction.funnel(facts),
+        construction.hints(facts),
+        construction.questions(facts),
+        construction.labels(facts),
+        outcome.verdicts(facts),
+        outcome.review(facts, rows),
+        outcome.models(facts),
+        outcome.releases(facts),
+        outcome.difference(facts, rows),
+    )
+    return [one for one in made if one is not None and (one.said or one.plots or one.tables)]

@@ -1,0 +1,138 @@
+"""The browser view: what its pages hold, that it only reads, and that it works in a real browser."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from quit.errors import SettingsError
+from quit.report.browse import HOST, application, serve
+from quit.workspace import Workspace
+from tests.annotation.browser import CHROMIUM, DRIVER, annotator
+from tests.conftest import ROOT
+from tests.report import tiny
+from tests.report.test_page import Parsed
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory) -> Workspace:
+    return tiny.workspace(tmp_path_factory.mktemp("browse") / "W", shards=2)
+
+
+@pytest.fixture(scope="module")
+def client(workspace) -> TestClient:
+    return TestClient(application(workspace, tiny.settings(results=3)), base_url=f"http://{HOST}")
+
+
+def test_a_search_leads_to_its_questions(client) -> None:
+    page = Parsed(client.get("/", params={"q": "river"}).text)
+    assert ("href", "/question/q1") in page.attributes and ("href", "/question/q2") not in page.attributes
+    assert "1 question" in page.text
+    first = client.get("/").text
+    assert 'rel="next"' in first and 'rel="prev"' not in first
+    following = re.search(r'rel="next" href="([^"]*)"', first)
+    assert following and "/question/q4" in client.get(following.group(1).replace("&amp;", "&")).text
+
+
+def test_what_is_searched_for_is_shown_as_text(client) -> None:
+    page = Parsed(client.get("/", params={"q": '"><script>x</script>', "state": "<b>", "page": "-1"}).text)
+    assert ("value", '"><script>x</script>') in page.attributes
+    assert not {"script", "b"} & set(page.tags)
+
+
+def test_a_question_shows_its_life(client) -> None:
+    page = Parsed(client.get("/question/q2").text)
+    for said in ("Who painted Guernica?", "He came from Malaga.", "ada@x.org", "Picasso", "✗ wrong", "NO ANSWER"):
+        assert said in page.text
+    assert page.tags.count("details") == 2  # 0 and 1, each with a leaf below
+    assert "2 of 4 passages fully relevant" in page.text
+    left = Parsed(client.get("/question/q4").text)
+    assert "Left out by filter: answer_leak" in left.text and "mark" in left.tags
+
+
+def test_hints_are_text_there_too(client) -> None:
+    page = Parsed(client.get("/question/q1").text)
+    assert tiny.MARKUP in page.text and not {"script", "img"} & set(page.tags)
+
+
+def test_the_report_links_to_questions(client) -> None:
+    page = Parsed(client.get("/report").text)
+    assert ("href", "/question/q2") in page.attributes
+
+
+def test_it_only_reads_and_only_for_this_machine(client, workspace) -> None:
+    for path in ("/", "/question/q1", "/report", "/style.css", "/nowhere", "/question/q9"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "script-src" not in policy and "frame-ancestors 'none'" in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert client.post(path).status_code in (404, 405)
+    assert client.get("/question/q9").status_code == client.get("/question/../q1").status_code == 404
+    assert "There is no question &#39;&lt;b&gt;&#39;" in client.get("/question/%3Cb%3E").text
+    elsewhere = TestClient(application(workspace, tiny.settings()), base_url="http://evil.example")
+    assert elsewhere.get("/").status_code == 400
+
+
+def test_a_taken_port_is_named(workspace) -> None:
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        with pytest.raises(SettingsError, match="cannot be used"):
+            serve(workspace, tiny.settings(), taken.getsockname()[1], lambda url: None)
+
+
+@pytest.fixture
+def address(workspace: Workspace) -> Iterator[str]:
+    """The address of a real server, started as a user does."""
+    command = [sys.executable, "-u", "-m", "quit.cli", "browse", "-w", str(workspace.path), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    try:
+        assert process.stdout
+        found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        assert found
+        yield found.group()
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no chromium with chromedriver on this machine")
+def test_in_a_real_browser(address: str, tmp_path: Path) -> None:
+    with annotator(address, tmp_path / "profile") as page:
+        driver = page.driver
+        for width in (1280, 375):
+            driver.execute_cdp_cmd(
+                "Emulation.setDeviceMetricsOverride",
+                {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
+            )
+            for path in ("/", "/question/q1", "/report"):
+                driver.get(address + path)
+                page.until(lambda: driver.execute_script("return document.readyState") == "complete")
+                assert driver.execute_script("return document.documentElement.scrollWidth") <= width, (path, width)
+        colours = set()
+        for scheme in ("light", "dark"):
+            driver.execute_cdp_cmd(
+                "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            )
+            colours.add(driver.execute_script("return getComputedStyle(document.querySelector('svg text')).fill"))
+        assert len(colours) == 2  # plots follow the page
+        driver.get(address)
+        page._css('input[name="q"]').send_keys("guernica")
+        page._css("button").click()
+        page.until(lambda: "1 question" in driver.page_source)
+        page._css("th.asked a").click()
+        page.until(lambda: driver.current_url.endswith("/question/q2"))
+        closed = driver.execute_script("return [...document.querySelectorAll('.tree details')].map(e => e.open)")
+        assert closed == [True, False]
+        driver.execute_script("document.querySelectorAll('.tree summary')[1].click()")
+        assert driver.execute_script("return document.querySelectorAll('.tree details')[1].open")
+        assert driver.execute_script("return document.styleSheets.length") == 1
+        assert driver.get_log("browser") == []  # nothing refused, nothing missing

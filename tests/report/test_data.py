@@ -1,0 +1,160 @@
+"""The report's figures against those counted by hand from a tiny workspace."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from quit.errors import InputError
+from quit.report.data import gather
+from quit.report.examples import example
+from quit.story import story
+from quit.workspace import Workspace
+from tests.release import small
+from tests.report import tiny
+
+
+@pytest.fixture(scope="module")
+def facts(tmp_path_factory) -> dict:
+    workspace = tiny.workspace(tmp_path_factory.mktemp("tiny") / "W")
+    return gather(workspace, tiny.settings())
+
+
+def test_the_funnel_and_what_was_left_out(facts) -> None:
+    assert dict(facts["funnel"]) == {
+        "source records": 4,
+        "questions collected": 4,
+        "without answer leakage": 3,
+        "with five ranked hints": 3,
+        "in train": 1,
+        "in dev": 1,
+        "in test": 1,
+    }
+    assert facts["rejects"] == [
+        {
+            "stage": "filter",
+            "kind": "question",
+            "reason": "answer_leak",
+            "count": 1,
+            "example": "1 of 1 hints leak",
+        }
+    ]
+    assert facts["sources"] == [{"source": "jsonl", "questions": 3}, {"source": "wikihint", "questions": 1}]
+
+
+def test_convergence_falls_into_the_right_bars(facts) -> None:
+    # 1.0 0.25 0.5 0.49 0.0 1.0 in bars of a quarter; 1 belongs to the last bar.
+    assert [row["in passages"] for row in facts["convergence"]["bars"]] == [1, 2, 1, 2]
+    assert [row["low"] for row in facts["convergence"]["bars"]] == [0, 0.25, 0.5, 0.75]
+    [producer] = facts["convergence"]["producers"]
+    assert (producer["count"], producer["mean"], producer["median"]) == (6, pytest.approx(3.24 / 6), 0.495)
+
+
+def test_leakage_types_and_difficulty(facts) -> None:
+    assert facts["leakage"]["by_question"] == [{"leaking": 0, "questions": 3}, {"leaking": 1, "questions": 1}]
+    assert facts["leakage"]["methods"] == [
+        {"method": "exact", "findings": 1, "hints": 1, "questions": 1, "overridden": 0}
+    ]
+    assert [row["findings"] for row in facts["leakage"]["bars"]] == [0, 0, 0, 1]
+    [kind] = facts["types"]
+    assert kind == {"coarse": tiny.TYPE, "questions": 3, "train": 1, "dev": 1, "test": 1, "fine": 1}
+    assert [(row["bin"], row["questions"], row["test"]) for row in facts["difficulty"]["bins"]] == [
+        ("easy", 2, 0),
+        ("hard", 1, 1),
+    ]
+    assert [(row["easy"], row["hard"]) for row in facts["difficulty"]["bars"]] == [(2, 0), (0, 0), (0, 0), (0, 1)]
+
+
+def test_labels_by_hints_and_readers(facts) -> None:
+    # One hint: 0 is right, 1 is wrong, for three questions. Two: 01 is right, and 10 is for q1 alone.
+    shares = {
+        row["n_hints"]: row["share"]
+        for row in facts["statistics"]["by_hints"]
+        if (row["split"], row["label"]) == ("all", 2)
+    }
+    assert shares == {1: pytest.approx(1 / 2), 2: pytest.approx(4 / 6)}
+    assert facts["readers_by_hints"] == [
+        {"reader": "one", "hints": 1, "passages": 6, "no_answer": 0, "correct": 3},
+        {"reader": "one", "hints": 2, "passages": 6, "no_answer": 0, "correct": 4},
+        {"reader": "two", "hints": 1, "passages": 6, "no_answer": 6, "correct": 0},
+        {"reader": "two", "hints": 2, "passages": 6, "no_answer": 6, "correct": 0},
+    ]
+    assert facts["counts"] == {"questions": 3, "passages": 12, "fully": 7, "parametric": 1, "valid_answers": 3}
+
+
+def test_people_among_themselves_and_against_the_judge(facts) -> None:
+    # The judge had to decide "wrong" of q2 and q3 (it said no twice); people accept the first and reject the second.
+    assert facts["people"] == {
+        "answers": 2,
+        "both_yes": 0,
+        "only_judge": 0,
+        "only_people": 1,
+        "both_no": 1,
+        "unread": 0,
+        "agreement": 0.5,
+        "kappa": 0.0,
+    }
+    told = facts["review"]
+    # Values yy yy yn nn: 5 yes and 3 no, observed disagreement 2, expected 2*5*3/7; alpha = 1 - 2 / (30/7).
+    assert told["alpha"] == pytest.approx(1 - 14 / 30)
+    assert (told["items"], told["decided"], told["open"], told["questions"]) == (4, 3, 1, 2)
+    assert told["splits"] == [
+        {"split": "dev", "asked": 1, "reviewed": 1},
+        {"split": "test", "asked": 1, "reviewed": 1},
+    ]
+    [pair] = told["pairs"]
+    assert (pair["items"], pair["agreement"]) == (4, 0.75)
+    assert pair["kappa"] == pytest.approx((0.75 - 0.5) / 0.5)  # ada 3 of 4 yes, bob 2 of 4: chance 0.5
+    assert "x.org" not in json.dumps(facts)  # nobody is named
+
+
+def test_costs_follow_from_the_prices(facts) -> None:
+    # A million fresh tokens at 2, one from the prefix cache at 0.5, a million written at 4; 10 of 40 replies from the cache.
+    assert facts["usage"]["costs"] == [
+        {"model": "one", "replies": 40, "asked": 30, "kept": 10, "kept_share": 0.25, "cost": 6.5}
+    ]
+
+
+def test_examples_follow_their_rules(facts) -> None:
+    kinds = {kind["kind"]: [one["question_id"] for one in kind["questions"]] for kind in facts["examples"]}
+    # q1 is answered without hints, so it is no example of what hints do; q2 and q3 tie, and none is shown twice.
+    assert kinds == {"answered": ["q2", "q3"], "left_out": ["q4"]}
+    left = facts["examples"][-1]["questions"][0]
+    assert left["reasons"] == ["filter: answer_leak (1 of 1 hints leak)"]
+    assert left["hints"][0]["leaks"] == ["Rome"]
+
+
+def test_an_example_counts_its_labels_and_cuts_its_answers(tmp_path) -> None:
+    told = story(tiny.workspace(tmp_path / "W"), "q1")
+    shown = example(told, most=1)
+    assert (shown["passages"], shown["fully"], len(shown["answers"]), shown["more_answers"]) == (4, 3, 1, 1)
+    assert shown["answers"][0]["readers"] == ["one"]
+
+
+def test_no_reviews_no_models_nothing_collected(tmp_path) -> None:
+    workspace = tiny.workspace(tmp_path / "W", people=False)
+    (workspace.path / "usage.jsonl").unlink()
+    facts = gather(workspace, tiny.settings())
+    assert (facts["review"], facts["people"], facts["judges"], facts["usage"]["costs"]) == (None, None, None, [])
+    with pytest.raises(InputError, match="holds no question yet"):
+        gather(Workspace.create(tmp_path / "E"), tiny.settings())
+
+
+def test_a_difference_needs_two_releases_and_tells_what_changed(tmp_path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    before, after = tmp_path / "v1", tmp_path / "v2"
+    small.freeze(before, small.rows(), "v1")
+    small.freeze(after, small.without(small.rows(), "q3"), "v2")
+    with pytest.raises(InputError, match="two releases"):
+        gather(workspace, tiny.settings(), [before])
+    facts = gather(workspace, tiny.settings(), [before, after])
+    assert [row["question_id"] for row in facts["difference"]["removed"]] == ["q3"]
+    assert facts["funnel"][-2:] == [("in release v1", 3), ("in release v2", 2)]
+
+
+def test_a_question_is_told_the_same_from_one_part_and_from_several(tmp_path) -> None:
+    whole, parts = tiny.workspace(tmp_path / "A"), tiny.workspace(tmp_path / "B", shards=3)
+    for question in ("q1", "q2", "q3", "q4"):
+        assert story(whole, question) == story(parts, question)
+    assert story(parts, "q4")["rejects"][0]["reason"] == "answer_leak"

@@ -1,0 +1,64 @@
+"""Searching a workspace's questions."""
+
+from __future__ import annotations
+
+import pytest
+
+from quit.report.lookup import Lookup
+from quit.review.store import ReviewStore
+from tests.report import tiny
+
+
+@pytest.fixture
+def lookup(tmp_path) -> Lookup:
+    return Lookup(tiny.workspace(tmp_path / "W", shards=2))
+
+
+def _ids(found) -> list[str]:
+    return [row["question_id"] for row in found.rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        ("", ["q1", "q2", "q3", "q4"]),
+        ("WHICH river", ["q1"]),  # every word, any case
+        ("picasso", ["q2"]),  # an answer
+        ("Málaga", ["q2"]),  # a hint, accents do not matter
+        ("q3", ["q3"]),
+        ("% _ '", []),  # no pattern
+        ("<script>", ["q1"]),
+        ("river painted", []),
+    ],
+)
+def test_every_word_has_to_occur(lookup, text, ids) -> None:
+    assert _ids(lookup.search(text)) == ids
+
+
+def test_filters_orders_and_pages(lookup) -> None:
+    assert _ids(lookup.search(filters={"state": "filter: answer_leak"})) == ["q4"]
+    assert _ids(lookup.search(filters={"state": "dev", "difficulty": "easy"})) == ["q2"]
+    assert _ids(lookup.search(filters={"type": "none such"})) == []
+    assert _ids(lookup.search(order="most")) == ["q1", "q2", "q3", "q4"]  # 3 of 4, 2 of 4, 2 of 4, none
+    assert _ids(lookup.search(order="fewest")) == ["q2", "q3", "q1", "q4"]
+    assert _ids(lookup.search(order="hardest"))[0] == "q3"
+    assert _ids(lookup.search(order="drop table overview")) == ["q1", "q2", "q3", "q4"]
+    second = lookup.search(page=2, size=3)
+    assert (_ids(second), second.total) == (["q4"], 4)
+    assert _ids(lookup.search(page=99, size=3)) == ["q4"]
+
+
+def test_rows_and_choices_say_what_there_is(lookup) -> None:
+    found = lookup.search()
+    first = found.rows[0]
+    assert (first["passages"], first["fully"], first["share"], first["people"]) == (4, 3, 0.75, 0)
+    assert [row["people"] for row in found.rows] == [0, 2, 2, 0]
+    assert found.choices["state"] == [("dev", 1), ("filter: answer_leak", 1), ("test", 1), ("train", 1)]
+    assert found.choices["difficulty"] == [("easy", 2), ("hard", 1)]
+
+
+def test_what_is_pulled_later_is_found(lookup) -> None:
+    assert lookup.search().rows[0]["people"] == 0
+    row = next(row for row in tiny.reviews() if row["kind"] == "annotation")
+    ReviewStore(lookup.workspace).append([{**row, "question_id": "q1", "review_id": "late", "annotation": 99}])
+    assert lookup.search().rows[0]["people"] == 1

@@ -1,0 +1,162 @@
+"""The report's page: complete in itself, everything from data escaped, the same bytes twice."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quit.cli import app
+from quit.report import plots
+from quit.report.data import gather
+from quit.report.page import render, spans
+from tests.conftest import ROOT
+from tests.release import small
+from tests.report import tiny
+
+
+class Parsed(HTMLParser):
+    """Tags, attributes, ids and text of a page; style sheets apart."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.style = ""
+        self._open: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.tags.append(tag)
+        self._open.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag) -> None:
+        self._open.append("/" + tag)
+
+    def handle_data(self, data) -> None:
+        if self._open and self._open[-1] == "style":
+            self.style += data
+        else:
+            self.text += data
+
+    @property
+    def ids(self) -> list[str]:
+        return [value for name, value in self.attributes if name == "id"]
+
+
+@pytest.fixture(scope="module")
+def html(tmp_path_factory) -> str:
+    folder = tmp_path_factory.mktemp("page")
+    small.freeze(folder / "v1", small.rows(), "v1")
+    small.freeze(folder / "v2", small.without(small.rows(), "q3"), "v2")
+    return render(gather(tiny.workspace(folder / "W"), tiny.settings(), [folder / "v1", folder / "v2"]), rows=50)
+
+
+def test_nothing_is_asked_of_any_network(html) -> None:
+    page = Parsed(html)
+    assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & set(page.tags)
+    places = [
+        value for name, value in page.attributes if name in ("src", "href", "xlink:href", "action", "srcset", "data")
+    ]
+    assert places and all(place.startswith("#") for place in places)
+    styles = page.style + "".join(value for name, value in page.attributes if name == "style")
+    assert "@import" not in styles and not re.search(r"url\((?!#)", styles)
+    policy = [value for name, value in page.attributes if name == "content"]
+    assert any(value.startswith("default-src 'none'") for value in policy)
+
+
+def test_text_from_data_is_text(html) -> None:
+    page = Parsed(html)
+    assert "b" not in page.tags and not [name for name, _ in page.attributes if name.startswith("on")]
+    assert html.count("<script") == 0 and "evil.example" not in "".join(value for _, value in page.attributes)
+    # The type is drawn as it is written: no mathematics, no other colour. It stands in two plots and in the table behind each.
+    assert page.text.count(tiny.TYPE) >= 4
+
+
+def test_a_hint_with_markup_is_shown_as_written(tmp_path) -> None:
+    made = tiny.rows()
+    for row in made["splits"]:
+        row["parametric"] = False  # so that q1 is an example
+    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", made), tiny.settings()), rows=50))
+    assert tiny.MARKUP in page.text
+    assert "script" not in page.tags and "img" not in page.tags
+
+
+def test_every_plot_has_a_name_and_a_table_and_no_two_share_an_id(html) -> None:
+    page = Parsed(html)
+    assert len(page.ids) == len(set(page.ids))
+    labelled = [value for name, value in page.attributes if name == "aria-labelledby"]
+    assert len(labelled) == page.tags.count("svg") >= 10 and set(labelled) <= set(page.ids)
+    for figure in re.findall(r"<figure>.*?</figure>", html, flags=re.S):
+        assert Parsed(figure).tags.count("table") == 1
+    used = {value[1:] for name, value in page.attributes if name == "href"}
+    used |= set(re.findall(r"url\(#([^)]*)\)", html.replace(tiny.TYPE, "")))
+    assert used - {"a"} <= set(page.ids)
+
+
+def test_the_figures_are_on_the_page(html) -> None:
+    text = " ".join(Parsed(html).text.split())
+    assert "agree on 50.0% of the 2 answers" in text
+    assert "Krippendorff's alpha 0.53" in text
+    assert "Cost at the profile's prices: 6.50." in text
+    assert "From v1 to v2" in text and "0 added, 1 removed" in text
+    assert "66.7%" in text  # fully relevant at two hints, of all splits
+
+
+def test_plots_take_the_pages_colours_and_say_values() -> None:
+    drawn = plots.bars("p", ["a", "b"], {"one": [1, 2000], "two": [2, 0]}, "questions")
+    assert not re.search(r"#[0-9a-fA-F]{6}", drawn)
+    assert {"var(--s1)", "var(--s2)", "var(--ink)"} <= set(re.findall(r"var\(--\w+\)", drawn))
+    assert ">2,000<" in drawn and ">3<" in drawn  # the end of each stack
+    assert "date" not in drawn.lower()
+
+
+def test_long_names_are_cut_in_a_plot_and_whole_in_its_table() -> None:
+    assert f">{'n' * 29}…<" in plots.bars("p", ["n" * 40], {"one": [1]})
+
+
+def test_plots_of_nothing_are_drawn() -> None:
+    assert "<svg" in plots.bars("p", ["a"], {"one": [0]})
+    assert "<svg" in plots.histogram("p", [{"low": 0.0, "high": 1.0, "a": 0}], ["a"], "x", "y")
+
+
+def test_leaking_words_are_cut_out_longest_first() -> None:
+    assert spans("New York, York", ["York", "New York"]) == [("New York", True), (", ", False), ("York", True)]
+    assert spans("a.b axb", ["a.b"]) == [("a.b", True), (" axb", False)]
+    assert spans("as it is", []) == [("as it is", False)]
+
+
+def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    done = CliRunner().invoke(app, ["report", "-w", str(workspace.path), "--set", "pages.examples=1"])
+    assert done.exit_code == 0, done.output
+    assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    refused = CliRunner().invoke(app, ["report", "-w", str(workspace.path), "--set", "split.seed=x"])
+    assert "only settings of pages" in str(refused.exception)
+
+
+@pytest.mark.slow
+def test_another_process_makes_the_same_bytes(tmp_path: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W", shards=2)
+    made = []
+    for seed in ("1", "2"):
+        out = tmp_path / f"{seed}.html"
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "TZ": f"UTC+{seed}"}
+        subprocess.run(
+            [sys.executable, "-m", "quit.cli", "report", "-w", str(workspace.path), "-o", str(out)],
+            check=True,
+            env=environment,
+            cwd=ROOT,
+            capture_output=True,
+            timeout=300,
+        )
+        made.append(out.read_bytes())
+    assert made[0] == made[1]

@@ -1,0 +1,163 @@
+"""A workspace by hand: the three questions of tests/release/small.py, one more that leaks, and two people's reviews."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import schemas
+from quit.review.store import ReviewStore
+from quit.settings import Settings, parse
+from quit.workspace import Workspace, ranges
+from tests.release import small
+
+MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror=alert(1)>'
+"""A hint that would run, or ask for a picture, where it is not escaped."""
+TYPE = "LOC:<b>$x$</b> #0072B2 url(#a)"
+"""A type that plots would draw in bold, as mathematics, or in another colour, where text were not text."""
+CONVERGENCE = {"q1": (1.0, 0.25), "q2": (0.5, 0.49), "q3": (0.0, 1.0)}
+NUMBERS = {"collect": 1, "filter": 2, "rank": 3, "describe": 4, "probe": 5, "split": 6, "enumerate": 7, "read": 8, "judge": 9,
+           "label": 10, "update": 11}  # fmt: skip
+
+
+def rows() -> small.Rows:
+    """Return the rows of every table. Beside small.py's: q1's passage 10 is right too; q4 was left out; hint q1-h00 is markup."""
+    made = copy.deepcopy(small.rows())
+    for row in made["labels"]:
+        if (row["question_id"], row["permutation"]) == ("q1", "10"):
+            row |= {"label": 2, "labelers": ["one"]}
+    for row in made["answers/one"]:
+        if (row["question_id"], row["permutation"]) == ("q1", "10"):
+            row |= {"answer": "Nile", "raw": "Nile"}
+    for row in [*made["hints"], *made["ranked_hints"]]:
+        if row["hint_id"] == "q1-h00":
+            row["hint"] = MARKUP
+    for row in made["ranked_hints"]:
+        row["convergence"] = CONVERGENCE[row["question_id"]][row["rank"]]
+    for row in made["descriptions"]:
+        row |= {"coarse": TYPE, "difficulty": {"q1": 0.1, "q2": 0.2, "q3": 0.9}[row["question_id"]]}
+        row["difficulty_bin"] = "hard" if row["question_id"] == "q3" else "easy"
+    made["questions"].append(
+        {
+            "question_id": "q4",
+            "question": "Which city?",
+            "answers": ["Rome"],
+            "source": "wikihint",
+            "content_key": "q4",
+        }
+    )
+    made["origins"] = [
+        {"question_id": row["question_id"], "source": row["source"], "file": "f", "position": place, "record_id": str(place)}
+        for place, row in enumerate(made["questions"])
+    ]  # fmt: skip
+    made["hints"].append(
+        {
+            "hint_id": "q4-h00",
+            "question_id": "q4",
+            "position": 0,
+            "hint": "It is Rome.",
+            "source": "wikihint",
+            "file": "f",
+        }
+    )
+    made["leak_findings"] = [
+        {
+            "hint_id": "q4-h00",
+            "question_id": "q4",
+            "span": "Rome",
+            "answer": "Rome",
+            "probability": 1.0,
+            "method": "exact",
+            "producer": "rules",
+            "overridden": False,
+        }
+    ]
+    made["usable_hints"] = [{"hint_id": row["hint_id"], "question_id": row["question_id"]} for row in made["hints"][:6]]
+    made["rejects"] = [
+        {
+            "stage": "filter",
+            "kind": "question",
+            "reason": "answer_leak",
+            "detail": "1 of 1 hints leak",
+            "question_id": "q4",
+        }
+    ]
+    return made
+
+
+def reviews() -> list[dict]:
+    """Two people on q2 and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither accepts q3's wrong one."""
+    said = {
+        ("ada@x.org", "q2"): {"picasso": True, "wrong": True},
+        ("bob@x.org", "q2"): {"picasso": True, "wrong": True},
+        ("ada@x.org", "q3"): {"lima": True, "wrong": False},
+        ("bob@x.org", "q3"): {"lima": False, "wrong": False},
+    }
+    made = []
+    for number, ((annotator, question), answers) in enumerate(said.items(), start=1):
+        common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": annotator, "created": "2026-01-01",
+                  "updated": "2026-01-01", "lead_seconds": 60.0, "project": "p", "task": number, "annotation": number, "version": 1,
+                  "digest": str(number), "sync": 1}  # fmt: skip
+        made.append({**common, "kind": "annotation"})
+        made += [
+            {**common, "kind": "answer", "answer_key": key, "answer": key.title(), "correct": correct}
+            for key, correct in answers.items()
+        ]
+    return made
+
+
+def workspace(folder: Path, made: small.Rows | None = None, shards: int = 1, people: bool = True) -> Workspace:
+    """Write the tables as a finished build without ``build.json``, in so many parts a table."""
+    made = rows() if made is None else made
+    opened = Workspace.create(folder)
+    runs: dict[str, dict[str, list[dict]]] = {}
+    for name, some in made.items():
+        table, _, reader = name.partition("/")
+        stage = schemas.table(table).stage
+        run = "filter" if table == "rejects" else f"{stage}:{reader}" if reader else stage
+        runs.setdefault(run, {})[table] = some
+    state = {}
+    ids = sorted(row["question_id"] for row in made["questions"])
+    for run in sorted(runs, key=lambda one: NUMBERS[one.partition(":")[0]]):
+        target = opened.folder(run, NUMBERS[run.partition(":")[0]], "f0")
+        parts = ranges(ids, shards)
+        for shard in parts:
+            mine = {
+                table: [
+                    row
+                    for row in some
+                    if (shard.first is None or row["question_id"] >= shard.first)
+                    and (shard.end is None or row["question_id"] < shard.end)
+                ]
+                for table, some in runs[run].items()
+            }
+            opened.write_part(
+                target, shard, {table: schemas.table(table).from_rows(some) for table, some in mine.items()}
+            )
+        opened.finish(target, list(runs[run]), len(parts), {"stage": run})
+        state[run] = "f0"
+    opened.set_current(state)
+    if people:
+        ReviewStore(opened).append(reviews())
+    usage = {"run": "read:one", "model": "one", "requests": 30, "cached": 10, "retries": 1, "empty": 0, "prompt_tokens": 2_000_000,
+             "completion_tokens": 1_000_000, "cached_tokens": 1_000_000, "seconds": 10.0}  # fmt: skip
+    (folder / "usage.jsonl").write_text(json.dumps(usage) + "\n", encoding="utf-8")
+    return opened
+
+
+def settings(**pages: int) -> Settings:
+    """Return settings with the two readers of the tables, the labeler priced, and four bars a histogram."""
+    server = {"kind": "server", "server": "s", "model": "m"}
+    priced = {"price_prompt": 2.0, "price_cached": 0.5, "price_completion": 4.0}
+    return parse(
+        {
+            "convergence": {"hints": 2},
+            "servers": [{"name": "s", "base_urls": ["http://localhost:1"]}],
+            "readers": [
+                {"name": "one", "role": "labeler", **server, **priced},
+                {"name": "two", "role": "reader", **server},
+            ],
+            "pages": {"bins": 4, **pages},
+        }
+    )
