@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -139,6 +140,8 @@ def test_the_command_writes_the_page_and_names_what_is_wrong(tmp_path) -> None:
     done = CliRunner().invoke(app, ["report", "-w", str(workspace.path), "--set", "pages.examples=1"])
     assert done.exit_code == 0, done.output
     assert (workspace.path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    printed = CliRunner().invoke(app, ["report", "-w", str(workspace.path), "--json"])
+    assert dict(json.loads(printed.stdout)["funnel"])["questions collected"] == 4
     refused = CliRunner().invoke(app, ["report", "-w", str(workspace.path), "--set", "split.seed=x"])
     assert "only settings of pages" in str(refused.exception)
 
