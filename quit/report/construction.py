@@ -17,10 +17,12 @@ def funnel(facts: Facts) -> Section:
         "plot-funnel", [name for name, _ in steps], {"questions": [count for _, count in steps]}, "questions"
     )
     made = Section("funnel", "From collected to released")
+    pooled = f"{facts['counts']['records']:,} source records were pooled into {dict(steps)['questions collected']:,} questions."
+    made.said.append(pooled)
     made.plots.append(
         Plot(
             "What is left after each stage",
-            ("step", "questions", "of the records"),
+            ("step", "questions", "of the first"),
             rows,
             name="plot-funnel",
             svg=drawn,

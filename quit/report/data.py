@@ -61,7 +61,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "difficulty": _difficulty(connection, settings.pages.bins),
         }  # fmt: skip
         facts["examples"] = examples(workspace, connection, settings)
-    facts["funnel"] = [*funnel(workspace), *((f"in release {one.name}", _size(one)) for one in releases)]
+    facts["funnel"] = _funnel(workspace, facts["rejects"], releases)
     facts["statistics"] = _statistics(workspace)
     facts["readers_by_hints"] = [
         dict(zip(("reader", "hints", "passages", "no_answer", "correct"), row, strict=True))
@@ -77,6 +77,14 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     return facts
 
 
+def _funnel(workspace: Workspace, rejects: list[dict[str, Any]], releases: Sequence[Release]) -> list[tuple[str, int]]:
+    """Questions from the sources to the releases; those that collecting left out (too few hints, ...) count at the start."""
+    (_, _), (name, collected), *later = funnel(workspace)
+    short = sum(row["count"] for row in rejects if (row["stage"], row["kind"]) == ("collect", "question"))
+    released = [(f"in release {one.name}", _size(one)) for one in releases]
+    return [("questions in the sources", collected + short), (name, collected), *later, *released]
+
+
 def _rows(connection: duckdb.DuckDBPyConnection, sql: str, **values: Any) -> list[dict[str, Any]]:
     return connection.sql(sql, params=values or None).to_arrow_table().to_pylist()
 
@@ -87,7 +95,8 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
         """
         SELECT (SELECT count(*) FROM splits) AS questions, (SELECT count(*) FROM labels) AS passages,
             (SELECT count(*) FROM labels WHERE label = 2) AS fully, (SELECT count(*) FROM splits WHERE parametric) AS parametric,
-            (SELECT count(*) FROM valid_answers SEMI JOIN splits USING (question_id)) AS valid_answers
+            (SELECT count(*) FROM valid_answers SEMI JOIN splits USING (question_id)) AS valid_answers,
+            (SELECT count(*) FROM origins) AS records
         """,
     )[0]
 

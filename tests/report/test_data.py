@@ -23,7 +23,7 @@ def facts(tmp_path_factory) -> dict:
 
 def test_the_funnel_and_what_was_left_out(facts) -> None:
     assert dict(facts["funnel"]) == {
-        "source records": 4,
+        "questions in the sources": 5,  # one had too few hints to be collected
         "questions collected": 4,
         "without answer leakage": 3,
         "with five ranked hints": 3,
@@ -31,14 +31,17 @@ def test_the_funnel_and_what_was_left_out(facts) -> None:
         "in dev": 1,
         "in test": 1,
     }
+    assert facts["counts"]["records"] == 4
     assert facts["rejects"] == [
+        {"stage": "collect", "kind": "question", "reason": "too_few_hints", "count": 1, "example": "1 hint"},
+        {"stage": "collect", "kind": "record", "reason": "no_answer", "count": 1, "example": "no answer"},
         {
             "stage": "filter",
             "kind": "question",
             "reason": "answer_leak",
             "count": 1,
             "example": "1 of 1 hints leak",
-        }
+        },
     ]
     assert facts["sources"] == [{"source": "jsonl", "questions": 3}, {"source": "wikihint", "questions": 1}]
 
@@ -80,7 +83,14 @@ def test_labels_by_hints_and_readers(facts) -> None:
         {"reader": "two", "hints": 1, "passages": 6, "no_answer": 6, "correct": 0},
         {"reader": "two", "hints": 2, "passages": 6, "no_answer": 6, "correct": 0},
     ]
-    assert facts["counts"] == {"questions": 3, "passages": 12, "fully": 7, "parametric": 1, "valid_answers": 3}
+    assert facts["counts"] == {
+        "questions": 3,
+        "passages": 12,
+        "fully": 7,
+        "parametric": 1,
+        "valid_answers": 3,
+        "records": 4,
+    }
 
 
 def test_people_among_themselves_and_against_the_judge(facts) -> None:

@@ -75,13 +75,15 @@ def rows() -> small.Rows:
     ]
     made["usable_hints"] = [{"hint_id": row["hint_id"], "question_id": row["question_id"]} for row in made["hints"][:6]]
     made["rejects"] = [
+        {"stage": "collect", "kind": "record", "reason": "no_answer", "detail": "no answer", "question_id": "q0"},
+        {"stage": "collect", "kind": "question", "reason": "too_few_hints", "detail": "1 hint", "question_id": "q0"},
         {
             "stage": "filter",
             "kind": "question",
             "reason": "answer_leak",
             "detail": "1 of 1 hints leak",
             "question_id": "q4",
-        }
+        },
     ]
     return made
 
