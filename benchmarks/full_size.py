@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,13 +26,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+import quit
 import schemas
 from quit.evaluate.normalize import normalize_answer
 from quit.export import FORMATS
 from quit.pipeline import Pipeline, last_build, plan_build
 from quit.review.store import ReviewStore
 
-COLLECTION, PLACES = 1_200, 4_000
+STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"  # its words make the hints
+PLACES = 4_000
 CANDIDATES, REVIEWED, OVERRULED = 25, 0.38, 0.25
 TRAIN, DEV = 0.65, 0.77
 """Splits as in the paper, by place: train up to 65%, dev up to 77%."""
@@ -40,7 +43,7 @@ TRAIN, DEV = 0.65, 0.77
 def make(folder: Path, count: int, seed: int = 7) -> None:
     """Write the collection and a workspace with everything up to the readers' answers and the judge's verdicts."""
     random = np.random.default_rng(seed)
-    words = np.array([f"w{number:x}" + "aeiou"[number % 5] * (number % 6) for number in range(20_000)])
+    words = np.array(sorted(set(re.findall(r"[a-z]{2,}", STARTER.read_text(encoding="utf-8")))))
     drawn = words[(len(words) * random.random((count, 6, 16)) ** 3).astype(int)]  # few words are common
     names = np.array([f"Qz{'bcdfg'[i % 5]}{i:x} Yv{i * 7919 % PLACES:x}" for i in range(PLACES)])
     choices = names[
