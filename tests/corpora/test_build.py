@@ -238,6 +238,7 @@ def test_the_real_files(data: Path, tmp_path: Path) -> None:
     assert not [text for text in corpus.queries["text"].to_pylist() if "#1" in text]
 
 
+@pytest.mark.slow
 def test_a_release_as_a_corpus(built: Path, prefect_home: Path, tmp_path: Path) -> None:
     from tests.conftest import run_quit
 

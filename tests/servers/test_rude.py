@@ -3,6 +3,7 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
+from threading import Barrier
 
 import httpx
 import pytest
@@ -17,7 +18,6 @@ from tests.servers.rude import (
     RudeServer,
     failure,
     says,
-    slow,
     too_many,
 )
 
@@ -70,7 +70,14 @@ def test_a_hanging_request_times_out_and_the_server_still_stops() -> None:
 
 
 def test_requests_in_flight_are_counted() -> None:
-    with RudeServer(lambda number, payload: slow(0.3)) as server, ThreadPoolExecutor(4) as threads:
+    together = Barrier(4)
+
+    def reply(payload: object) -> str:
+        if len(server.requests) <= 4:
+            together.wait(30)  # nobody is answered before all four are there
+        return "x"
+
+    with RudeServer([], reply=reply) as server, ThreadPoolExecutor(4) as threads:
         list(threads.map(lambda _: post(server), range(4)))
         assert server.most_at_once == 4
         post(server)
