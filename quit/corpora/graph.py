@@ -30,6 +30,7 @@ from filelock import FileLock, Timeout
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.neighbours import Neighbours, make_neighbours
 from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.estimate import Estimate
 from quit.files import replacing, write_json, writing
 from quit.ids import content_hash, draw
 from quit.settings import FirstStages, Graph
@@ -180,6 +181,7 @@ def _search(
         (partial / WEIGHTS_FILE).touch()
     elif done < len(corpus):
         say(f"neighbours: going on after {done:,} documents")
+    estimate = Estimate(len(corpus), done)
     with (partial / EDGES_FILE).open("r+b") as edges, (partial / WEIGHTS_FILE).open("r+b") as weights:
         for file, size in ((edges, 4), (weights, 2)):
             file.truncate(done * k * size)
@@ -194,7 +196,7 @@ def _search(
                 file.flush()
                 os.fsync(file.fileno())
             write_json(partial / "progress.json", {"plan": plan, "rows": stop})
-            say(f"neighbours: {stop:,} of {len(corpus):,} documents")
+            say(f"neighbours: documents {estimate.at(stop)}")
 
 
 def _finish(made: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any]) -> None:

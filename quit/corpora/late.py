@@ -19,6 +19,7 @@ from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import LateEncoder, device_of
 from quit.corpora.search import ExactSearch, Exclusions
 from quit.corpora.vectors import check_finite
+from quit.estimate import Estimate
 from quit.files import replacing, write_json
 from quit.settings import FirstStages, Graph
 
@@ -127,7 +128,7 @@ def _encode(
     if not known.is_file() or json.loads(known.read_text()) != plan:
         shutil.rmtree(folder, ignore_errors=True)
         write_json(known, plan)
-    starts = list(range(0, len(corpus), block))
+    starts, estimate = list(range(0, len(corpus), block)), Estimate(len(corpus))
     for start in starts:
         stop = min(start + block, len(corpus))
         lengths = folder / f"{start:010d}.lengths.npy"
@@ -141,5 +142,5 @@ def _encode(
                 np.save(file, np.concatenate(made).astype(np.float16))
             with replacing(lengths) as temporary, temporary.open("wb") as file:  # last: what has it is whole
                 np.save(file, np.array([len(one) for one in made], dtype=np.int64))
-        say(f"token vectors: {stop:,} of {len(corpus):,} documents")
+        say(f"token vectors: documents {estimate.at(stop)}")
     return starts

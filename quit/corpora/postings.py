@@ -12,6 +12,7 @@ import numpy as np
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import SparseEncoder
 from quit.corpora.vectors import check_finite
+from quit.estimate import Estimate
 from quit.files import replacing, write_json
 
 
@@ -53,7 +54,7 @@ def build_postings(
         for path in steps.glob("*.npz"):
             path.unlink()
         write_json(plan, encoder.identity)
-    files = []
+    files, estimate = [], Estimate(len(corpus))
     for start in range(0, len(corpus), block):
         file = steps / f"{start:010d}.npz"
         files.append((start, file))
@@ -68,7 +69,7 @@ def build_postings(
                     entries=np.concatenate([entries for entries, _ in made]),
                     weights=np.concatenate([weights for _, weights in made]),
                 )
-        say(f"sparse vectors: {min(start + block, len(corpus)):,} of {len(corpus):,} documents")
+        say(f"sparse vectors: documents {estimate.at(min(start + block, len(corpus)))}")
     _turn(files, folder, encoder.dimension, len(corpus))
     shutil.rmtree(folder / "partial")
 

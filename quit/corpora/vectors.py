@@ -25,6 +25,7 @@ import numpy as np
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import DenseEncoder
 from quit.errors import InputError
+from quit.estimate import Estimate
 from quit.files import write_json, writing
 
 DATA, IDS, MANIFEST, PROGRESS = "vectors.f32", "doc_ids.s20", "manifest.json", "progress.json"
@@ -88,7 +89,7 @@ def _encode(
     ids = np.array(corpus.all_ids(), dtype="S20")
     if not done:
         ids.tofile(partial / IDS)
-    encoded = 0
+    encoded, estimate = 0, Estimate(len(corpus), done)
     with (partial / DATA).open("r+b") as file:
         file.seek(done * encoder.dimension * 4)
         for start in range(done, len(corpus), block):
@@ -99,7 +100,7 @@ def _encode(
             file.flush()
             os.fsync(file.fileno())
             write_json(partial / PROGRESS, {**facts, "rows": stop, "encoded": encoded})
-            say(f"vectors: {stop:,} of {len(corpus):,} documents")
+            say(f"vectors: documents {estimate.at(stop)}")
     (folder / MANIFEST).unlink(missing_ok=True)
     for name in (IDS, DATA):
         os.replace(partial / name, folder / name)

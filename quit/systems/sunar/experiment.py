@@ -12,6 +12,7 @@ from typing import Any
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.protocols import FirstStage, NeighbourGraph
 from quit.errors import InputError, SettingsError
+from quit.estimate import Estimate
 from quit.models.factory import Models
 from quit.settings import Settings
 from quit.systems.opening import open_collection
@@ -101,7 +102,7 @@ def run_variants(
 
 
 def _progress(name: str, total: int, say: Callable[[str], None]) -> Callable[[Query], None]:
-    state = {"done": 0, "told": time.monotonic()}
+    state, estimate = {"done": 0, "told": time.monotonic()}, Estimate(total)
     lock = Lock()
 
     def done(query: Query) -> None:
@@ -109,6 +110,6 @@ def _progress(name: str, total: int, say: Callable[[str], None]) -> Callable[[Qu
             state["done"] += 1
             if time.monotonic() - state["told"] >= _EVERY:
                 state["told"] = time.monotonic()
-                say(f"{name}: {state['done']:.0f} of {total}")
+                say(f"{name}: {estimate.at(int(state['done']))}")
 
     return done
