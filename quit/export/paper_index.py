@@ -13,13 +13,11 @@ import json
 import mmap
 import random
 from collections.abc import Iterator
-from contextlib import ExitStack
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from quit.export.dataset import SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
@@ -28,8 +26,8 @@ from quit.export.release_json import nested_order, reader_keys
 SHUFFLED = ("train", "test", "dev")
 """The order in which the scripts put the splits together before they shuffle."""
 SEED = 42
-GATHERED = 100_000
-"""Lines of the corpus gathered at a time: some 50 MB."""
+SCATTERED = 50_000
+"""Lines put to their places in the corpus before its pages are let go: each brings one into memory, some 200 MB in all."""
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
@@ -40,8 +38,12 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     keys = reader_keys(dataset, options.paper_keys)
     shown = {key: info for key, info in keys.items() if info.role != "labeler"}
     pieces = _Pieces(dataset, list(shown), len(keys) - len(shown))
-    lengths = {split: _write_split(dataset, split, pieces, folder) for split in SPLITS}
-    _write_corpus(folder, lengths)
+    sizes = {split: pieces.sizes(dataset, dataset.positions(split)) for split in SPLITS}
+    offsets, total = _places(sizes)
+    with _Scattered(folder.path("corpus.jsonl"), total) as corpus:
+        for split in SPLITS:
+            _write_split(dataset, split, pieces, folder, corpus, offsets[split])
+    folder.done("corpus.jsonl", sum(map(len, sizes.values())))
     return {
         "paper_keys": options.paper_keys,
         "shuffle": {"order": list(SHUFFLED), "seed": SEED},
@@ -58,14 +60,14 @@ class _Pieces:
         one = dataset.permutations
         self.n, self.labelers, self.readers = one.n, labelers, len(readers)
         self.order = nested_order(one)
-        tails = [f"_{one.subset[row]}_{one.permutation[row]}" for row in self.order.tolist()]
+        tails = [f"_{one.subset[row]}_{one.permutation[row]}".encode() for row in self.order.tolist()]
         # Own: id, question id as title, hints as first and as later ones, then label and answers of each passage.
         hints, own = 2, 2 + 2 * one.n
         width = 1 + len(readers)
         shared = own + len(self.order) * width
-        names = [f"{', ' if place else ''}{_dump(name)}: " for place, name in enumerate(readers)]
-        fixed = ['{"id": "', ', {"id": "', '", "text": "', '", "rag_answers": {', '}, "label": ', "}", *names]
-        fixed += ['", "contents": "', '", "title": "', '"}\n', *tails]
+        names = [(b", " if place else b"") + _dump(name) + b": " for place, name in enumerate(readers)]
+        fixed = [b'{"id": "', b', {"id": "', b'", "text": "', b'", "rag_answers": {', b'}, "label": ', b"}", *names]
+        fixed += [b'", "contents": "', b'", "title": "', b'"}\n', *tails]
         first, later, text, answers, label, end, name = range(shared, shared + 7)
         contents, title, stop, tail = range(name + len(names), name + len(names) + 4)
         record, line = [], []
@@ -78,83 +80,98 @@ class _Pieces:
             record += [opening, 0, tail + place, text, *written, answers, *given, label, values, end]
             line.append(itemgetter(first, 0, tail + place, contents, *written, title, 1, stop))
         self._fixed, self._record, self._lines = fixed, itemgetter(*record), line
+        self._members = np.zeros((len(self.order), one.n), dtype=np.int64)
+        for place, row in enumerate(self.order.tolist()):
+            self._members[place, one.indices[one.offsets[row] : one.offsets[row + 1]]] = 1
+        always = sum(len(fixed[place - shared]) for place in (first, contents, title, stop))
+        self._around = always + np.array([len(one) for one in tails], dtype=np.int64)
 
-    def lines(self, dataset: Dataset, block: Block) -> Iterator[tuple[str, list[str]]]:
+    def lines(self, dataset: Dataset, block: Block) -> Iterator[tuple[bytes, list[bytes]]]:
         """Yield a question's line of ``retriever.jsonl`` and its lines of ``index.jsonl``."""
         escaped = np.array([_dump(value) for value in block.values], dtype=object)
-        labels = np.array(["0", "1", "2"], dtype=object)[block.labels[:, self.order]]
+        labels = np.array([b"0", b"1", b"2"], dtype=object)[block.labels[:, self.order]]
         answers = escaped[block.codes[:, self.order][:, :, self.labelers :]]
         own = np.concatenate([labels[:, :, None], answers], axis=2)
         for position, values in zip(block.positions.tolist(), own, strict=True):
-            name = _dump(dataset.ids[position])[1:-1]
-            texts = [_dump(row["hint"])[1:-1] for row in dataset.selected_hints[position]]
-            pieces = [name, name, *texts, *(f" {text}" for text in texts), *values.ravel().tolist(), *self._fixed]
+            name, texts = self._texts(dataset, position)
+            pieces = [name, name, *texts, *(b" " + text for text in texts), *values.ravel().tolist(), *self._fixed]
             head = {"question": dataset.questions[position], "answers": dataset.valid_answers[position]}
-            contexts = "".join(self._record(pieces))
-            lines = ["".join(line(pieces)) for line in self._lines]
-            yield f'{_dump(head)[:-1]}, "contexts": [{contexts}]}}\n', lines
+            contexts = b"".join(self._record(pieces))
+            lines = [b"".join(line(pieces)) for line in self._lines]
+            yield _dump(head)[:-1] + b', "contexts": [' + contexts + b"]}\n", lines
+
+    def sizes(self, dataset: Dataset, positions: np.ndarray) -> np.ndarray:
+        """Return the length in bytes of every line of ``index.jsonl``, int64, without making them."""
+        made = np.empty((len(positions), len(self.order)), dtype=np.int64)
+        for place, position in enumerate(positions.tolist()):
+            name, texts = self._texts(dataset, position)
+            hints = np.array([len(text) + 1 for text in texts])  # with the space before it, which the first has not
+            made[place] = self._around + 2 * len(name) + self._members @ hints - 1
+        return made.ravel()
+
+    @staticmethod
+    def _texts(dataset: Dataset, position: int) -> tuple[bytes, list[bytes]]:
+        texts = [_dump(row["hint"])[1:-1] for row in dataset.selected_hints[position]]
+        return _dump(dataset.ids[position])[1:-1], texts
 
 
-def _write_split(dataset: Dataset, split: str, pieces: _Pieces, folder: ExportFolder) -> np.ndarray:
-    """Write a split's two files; return the length in bytes of each line of its index, int64."""
+def _places(sizes: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], int]:
+    """Return where each line of each split begins in the shuffled corpus, and the corpus's length in bytes."""
+    whole = np.concatenate([sizes[split] for split in SHUFFLED])
+    shuffled = list(range(len(whole)))
+    random.Random(SEED).shuffle(shuffled)
+    order = np.array(shuffled, dtype=np.int64)
+    ends = np.cumsum(whole[order])
+    begins = np.empty_like(ends)
+    begins[order] = ends - whole[order]
+    borders = np.cumsum([len(sizes[split]) for split in SHUFFLED])[:-1]
+    return dict(zip(SHUFFLED, np.split(begins, borders), strict=True)), int(ends[-1])
+
+
+def _write_split(
+    dataset: Dataset, split: str, pieces: _Pieces, folder: ExportFolder, corpus: _Scattered, offsets: np.ndarray
+) -> None:
+    """Write a split's two files, and its lines to their places in the corpus."""
     positions = dataset.positions(split)
     index, retriever = f"{split}/index.jsonl", f"{split}/retriever.jsonl"
-    lengths: list[np.ndarray] = [np.zeros(0, dtype=np.int64)]
+    done = 0
     with folder.path(index).open("wb") as lines, folder.path(retriever).open("wb") as records:
         for block in dataset.blocks(positions):
             for record, made in pieces.lines(dataset, block):
-                records.write(record.encode("ascii"))
-                lines.write("".join(made).encode("ascii"))
-                lengths.append(np.fromiter(map(len, made), dtype=np.int64, count=len(made)))
+                records.write(record)
+                lines.writelines(made)
+                corpus.put(made, offsets[done : done + len(made)].tolist())
+                done += len(made)
     folder.done(retriever, len(positions))
-    folder.done(index, len(positions) * len(dataset.permutations))
-    return np.concatenate(lengths)
+    folder.done(index, done)
 
 
-def _write_corpus(folder: ExportFolder, lengths: dict[str, np.ndarray]) -> None:
-    counts = [len(lengths[split]) for split in SHUFFLED]
-    shuffled = list(range(sum(counts)))
-    random.Random(SEED).shuffle(shuffled)
-    order = np.array(shuffled, dtype=np.int64)
-    del shuffled
-    starts = np.cumsum([0, *counts])
-    with ExitStack() as stack:
-        sources = [
-            _LineFile(folder.path(f"{split}/index.jsonl"), lengths[split], stack) if lengths[split].size else None
-            for split in SHUFFLED
-        ]
-        with folder.path("corpus.jsonl").open("wb") as file:
-            for begin in range(0, len(order), GATHERED):
-                some = order[begin : begin + GATHERED]
-                which = np.searchsorted(starts, some, side="right") - 1
-                taken, places = [], []
-                for number, source in enumerate(sources):
-                    if source is not None:
-                        places.append(np.flatnonzero(which == number))
-                        taken.append(source.take(some[places[-1]] - starts[number]))
-                back = np.argsort(np.concatenate(places))
-                made = pa.concat_arrays(taken).take(pa.array(back))
-                file.write(made.buffers()[2])
-    folder.done("corpus.jsonl", len(order))
+class _Scattered:
+    """A file of known length, written line by line at places far apart; a context manager."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._file = path.open("w+b")
+        self._file.truncate(size)
+        self._map = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_WRITE)
+        self._touched = 0
+
+    def put(self, lines: list[bytes], offsets: list[int]) -> None:
+        """Write each line at its offset."""
+        view = self._map
+        for line, offset in zip(lines, offsets, strict=True):
+            view[offset : offset + len(line)] = line
+        self._touched += len(lines)
+        if self._touched >= SCATTERED and hasattr(mmap, "MADV_DONTNEED"):
+            view.madvise(mmap.MADV_DONTNEED)  # they stay in the file, and leave this process
+            self._touched = 0
+
+    def __enter__(self) -> _Scattered:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._map.close()
+        self._file.close()
 
 
-class _LineFile:
-    """Lines of a file by number, without holding the file: what was read leaves memory after each gathering."""
-
-    def __init__(self, path: Path, lengths: np.ndarray, stack: ExitStack) -> None:
-        file = stack.enter_context(path.open("rb"))
-        self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._map)]
-        self._lines = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(lengths), buffers)
-
-    def take(self, numbers: np.ndarray) -> pa.Array:
-        """Return some lines."""
-        made = self._lines.take(pa.array(numbers))
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
-        return made
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value)
+def _dump(value: Any) -> bytes:
+    return json.dumps(value).encode("ascii")
