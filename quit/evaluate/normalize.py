@@ -29,6 +29,18 @@ STOP_WORDS = frozenset(
 )
 
 
+class _WithoutPunctuation(dict[int, int | None]):
+    """A table for ``str.translate`` that deletes punctuation, filled as characters turn up."""
+
+    def __missing__(self, code: int) -> int | None:
+        self[code] = None if _is_punctuation(chr(code)) else code
+        return self[code]
+
+
+_WITHOUT_PUNCTUATION = _WithoutPunctuation()
+
+
+@lru_cache(maxsize=65536)
 def normalize_answer(text: str) -> str:
     """Return the form in which two answers are compared: SQuAD's.
 
@@ -37,7 +49,7 @@ def normalize_answer(text: str) -> str:
     itself is returned, so that only a blank answer normalises to the empty string.
     """
     folded = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    kept = "".join(char for char in folded if not _is_punctuation(char))
+    kept = folded.translate(_WITHOUT_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", kept).split()) or folded
 
 
