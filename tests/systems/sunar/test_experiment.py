@@ -78,6 +78,7 @@ def test_every_variant_that_needs_no_language_model_answers_every_question(place
     )
 
 
+@pytest.mark.slow
 def test_the_same_settings_give_the_same_bytes_elsewhere(place: Place, tmp_path: Path) -> None:
     for folder in ("one", "two"):
         _run(_settings(), place, ["sunar"], tmp_path / folder, lambda text: None)
@@ -116,6 +117,7 @@ def test_a_graph_of_another_corpus_and_none_at_all_are_refused(place: Place, tmp
     assert _run(_settings(), none, ["rerank-read"], tmp_path, lambda text: None)["rerank-read"]["questions"] == 2
 
 
+@pytest.mark.slow
 def test_no_budget_and_no_documents_read_are_no_error(place: Place, tmp_path: Path) -> None:
     for name, given in (
         ("c", {"c": 0}),
