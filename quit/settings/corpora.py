@@ -55,11 +55,11 @@ class Graph(Section):
         "bf16", description="Arithmetic of the exact search; candidates of bf16 are scored again in fp32."
     )
     rescored: int = Field(
-        50,
+        30,
         ge=0,
         description="Candidates beyond k that a bf16 search keeps and fp32 scores again; more is nearer to exact.",
     )
-    score_mb: int = Field(96, ge=1, description="Memory of one block of similarities on a CPU, in MB.")
+    score_mb: int = Field(512, ge=1, description="Memory of one block of similarities on a CPU, in MB.")
     score_mb_gpu: int = Field(4096, ge=1, description="Memory of one block of similarities on a GPU, in MB.")
     checkpoint: int = Field(8192, ge=1, description="Documents between two points from which a killed search goes on.")
     cross_question_only: bool = Field(
