@@ -67,7 +67,10 @@ class Account:
 
 
 def stored_account(workspace: Path) -> Account | None:
-    """Return the account of the workspace's local server, or None where there never was one."""
+    """Return the account of the workspace's local server, or None where there never was one.
+
+    Raises :class:`WorkspaceError` for a file that cannot be read.
+    """
     path = _account_file(workspace)
     try:
         return Account(**json.loads(path.read_text(encoding="utf-8")))

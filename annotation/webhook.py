@@ -27,7 +27,10 @@ SECRET = "QUIT_REVIEW_SECRET"
 
 
 def webhook_secret(store: ReviewStore) -> str:
-    """Return the secret that events must carry: from ``QUIT_REVIEW_SECRET``, else made once and kept beside the reviews (mode 0600)."""
+    """Return the secret that events must carry: from ``QUIT_REVIEW_SECRET``, else made once and kept beside the reviews (mode 0600).
+
+    Raises :class:`WorkspaceError` where it can neither be read nor made.
+    """
     if given := os.environ.get(SECRET):
         return given
     path = store.folder / "server" / "secret"

@@ -19,7 +19,7 @@ _TEMPORARY = re.compile(r"\..+\.\d+-\d+\.tmp")
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn the system's refusals to write into one clear line: full disk, no permission, no such folder."""
+    """Turn the system's refusals to write into one clear line: full disk, no permission, no such folder (:class:`WorkspaceError`)."""
     try:
         yield
     except OSError as error:

@@ -96,7 +96,7 @@ class Workspace:
 
     @classmethod
     def create(cls, path: str | Path) -> Workspace:
-        """Open a workspace, making it where there is none. A folder with other things in it is refused."""
+        """Open a workspace, making it where there is none. A folder with other things in it is refused (:class:`WorkspaceError`)."""
         path = Path(path)
         if (path / "workspace.json").is_file():
             return cls.open(path)

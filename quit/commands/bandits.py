@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quit.commands.options import JsonOption, NamedProfileOption, print_json
 from quit.errors import MissingDependency, SettingsError
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
@@ -60,9 +61,7 @@ RelevanceOption = Annotated[
 ]
 SourceOption = Annotated[str | None, typer.Option("--source", "-s", help="Only questions of this source: musique.")]
 LimitOption = Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")]
-ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: bandits.documents=20.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
@@ -80,7 +79,7 @@ def run(
     runs: Annotated[int | None, typer.Option("--runs", min=1, help="Runs a request and policy.")] = None,
     source: SourceOption = None,
     limit: LimitOption = None,
-    profile: ProfileOption = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -109,7 +108,7 @@ def run(
     except MissingDependency as error:
         typer.echo(str(error), err=True)
     if as_json:
-        typer.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+        print_json(whole)
         return
     typer.echo("\n".join(_lines(grid, whole)))
     typer.echo(
@@ -132,7 +131,7 @@ def report(
     budget: Annotated[float, typer.Option("--budget", "-b", min=0, max=100, help="Percent of all documents.")] = 20,
     source: SourceOption = None,
     limit: LimitOption = None,
-    profile: ProfileOption = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -160,7 +159,7 @@ def report(
     about |= {"budget": budget / 100, "language_model": generator.identity}
     summary = bandits.write_reports(scored, out, about)
     if as_json:
-        typer.echo(json.dumps({**about, "policies": summary}, indent=2, ensure_ascii=False))
+        print_json({**about, "policies": summary})
         return
     typer.echo(f"{'policy':24} documents  citation support  nugget coverage  sentence support")
     for row in summary:

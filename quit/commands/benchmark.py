@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from quit.commands.options import JsonOption, NamedProfileOption, print_json
 
 app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
 
@@ -19,7 +20,6 @@ OutOption = Annotated[
 SplitOption = Annotated[
     str, typer.Option("--split", help="Questions: train, dev, test or all. The corpus is always whole.")
 ]
-ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: benchmark.granularity=subset.")]
 RetrieverOption = Annotated[
     list[str] | None,
@@ -34,7 +34,6 @@ RerankerOption = Annotated[
 ReaderOption = Annotated[
     list[str] | None, typer.Option("--reader", help="A reader of the profile, or a plugin. Repeat for several.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the table and errors.")]
 
 
@@ -56,7 +55,7 @@ def run(
     bounds: Annotated[
         bool, typer.Option("--bounds/--no-bounds", help="Oracle retriever, oracle reranker and Optimal as rows too.")
     ] = True,
-    profile: ProfileOption = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -102,7 +101,7 @@ def finetune(
             "--retriever", help="Whose passages cross-encoders rerank, beside the oracle's. Repeat for several."
         ),
     ] = None,
-    profile: ProfileOption = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -126,7 +125,7 @@ def finetune(
 
 
 @app.command("list")
-def list_(as_json: JsonOption = False, profile: ProfileOption = "embedded") -> None:
+def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded") -> None:
     """List the retrievers, rerankers and readers that can be named, plugins included, and where they come from."""
     from quit.settings import load
     from quit.systems.benchmark.plugins import GROUPS, available
@@ -136,7 +135,7 @@ def list_(as_json: JsonOption = False, profile: ProfileOption = "embedded") -> N
     }
     found["readers"] |= {reader.name: f"profile {profile}" for reader in load(profile).settings.readers}
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        print_json(found)
         return
     for kind, names in found.items():
         typer.echo(kind)
@@ -153,7 +152,7 @@ def _print(outcome, out: Path, as_json: bool) -> None:
 
     rows = outcome.results.to_pylist()
     if as_json:
-        typer.echo(json.dumps({"results": rows, "seconds": outcome.seconds}, indent=2))
+        print_json({"results": rows, "seconds": outcome.seconds})
         return
     wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "Hit(rel=2)@1", "EM", "F1", "cover-EM")
     systems: dict[tuple, dict[str, float]] = {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from quit.commands.options import print_json
 
 app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
 
@@ -68,7 +69,7 @@ def run(
     about |= {"answer_head": head.identity, "token_head": tokens.identity}
     whole = rrcp.write(rated, out, about, own)
     if as_json:
-        typer.echo(json.dumps(whole, indent=2, ensure_ascii=False))
+        print_json(whole)
     else:
         typer.echo("\n".join(rrcp.lines(whole)))
         typer.echo(f"{out}: complexity.parquet, complexity.json")

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from quit.commands.options import JsonOption, NamedProfileOption
+
 corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
 index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
 graph = typer.Typer(help="Neighbourhood graphs of a corpus.", no_args_is_help=True)
@@ -22,12 +24,10 @@ EncoderOption = Annotated[
         help="`minilm`, `bm25`, a sentence-transformers model or folder, `sparse:NAME`, or (graphs) `late:NAME`.",
     ),
 ]
-ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", help="Override a setting: first_stages.precision=bf16. Repeat for several.")
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 CorpusArgument = Annotated[Path, typer.Argument(help="Folder of a corpus.")]
 GraphArgument = Annotated[Path, typer.Argument(help="Folder of a graph.")]
 
@@ -41,7 +41,7 @@ def corpus_build(
         ),
     ],
     out: OutOption,
-    profile: ProfileOption = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -98,7 +98,7 @@ def index_build(
     corpus: CorpusOption,
     out: OutOption,
     encoder: EncoderOption = "bm25",
-    profile: ProfileOption = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -121,7 +121,7 @@ def index_evaluate(
     corpus: CorpusOption,
     folders: Annotated[list[Path], typer.Argument(help="Folders of indexes; several are also fused.")],
     graph: Annotated[Path | None, typer.Option("--graph", "-g", help="A graph: adds one and two hops.")] = None,
-    profile: ProfileOption = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -151,7 +151,7 @@ def graph_build(
     out: OutOption,
     encoder: EncoderOption = "minilm",
     k: Annotated[int, typer.Option("--k", "-k", min=1, help="Neighbours a document.")] = 100,
-    profile: ProfileOption = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -191,7 +191,7 @@ def graph_report(
     index: Annotated[
         list[Path] | None, typer.Option("--index", "-i", help="Folder of a first stage; repeat for several.")
     ] = None,
-    profile: ProfileOption = "embedded",
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
 ) -> None:
     """Plot degrees, similarities and which gold documents hops make reachable; the numbers beside them as report.json.

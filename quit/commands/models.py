@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, print_json
 from quit.errors import SettingsError, did_you_mean
 
 models = typer.Typer(
@@ -18,13 +17,10 @@ models = typer.Typer(
 )
 cache = typer.Typer(help="The generation cache: every reply of a language model, kept.", no_args_is_help=True)
 
-ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.")]
-
 
 @models.command("serve")
 def serve(
-    profile: ProfileOption = "paper",
+    profile: NamedProfileOption = "paper",
     set_: SetOption = None,
     start: Annotated[
         str | None, typer.Option("--start", help="Start the server of this reader or judge in the foreground.")
@@ -59,7 +55,7 @@ def serve(
 
 
 @models.command("check")
-def check(profile: ProfileOption = "paper", set_: SetOption = None, as_json: JsonOption = False) -> None:
+def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json: JsonOption = False) -> None:
     """Say whether each server of a profile is up and serves its model."""
     from quit.models.serving import check as check_server
     from quit.models.serving import servings
@@ -70,7 +66,7 @@ def check(profile: ProfileOption = "paper", set_: SetOption = None, as_json: Jso
         ok, found = check_server(serving)
         rows.append({"users": list(serving.users), "model": serving.model, "ok": ok, "found": found})
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        print_json(rows)
     else:
         for row in rows:
             typer.echo(f"{'ok   ' if row['ok'] else 'fault'} {', '.join(row['users'])}: {row['found']}")
@@ -89,7 +85,7 @@ def stats(as_json: JsonOption = False) -> None:
         rows = opened.statistics()
         path = opened.path
     if as_json:
-        typer.echo(json.dumps({"path": str(path), "models": rows}, indent=2))
+        print_json({"path": str(path), "models": rows})
         return
     typer.echo(f"{path}")
     for row in rows:

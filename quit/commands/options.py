@@ -13,6 +13,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ProfileOption = Annotated[
     str | None, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
 ]
+NamedProfileOption = Annotated[
+    str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
+]
 SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.")]
 
 

@@ -99,7 +99,10 @@ def corpus_files(path: Path) -> list[Path]:
 
 
 def corpus_checksum(path: Path) -> str:
-    """Return what a corpus holds as 16 hexadecimal digits: the bytes of its files, not their names."""
+    """Return what a corpus holds as 16 hexadecimal digits: the bytes of its files, not their names.
+
+    Raises :class:`InputError` for a file that cannot be read.
+    """
     digest = hashlib.sha256()
     for file in corpus_files(path):
         try:

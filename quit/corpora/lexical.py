@@ -88,13 +88,18 @@ def terms(text: str) -> list[str]:
 
 
 def best(scores: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the highest scores, best first, ties by place."""
+    """Return the places of the ``count`` highest scores, int64, best first, ties by place."""
+    return best_with_ties(scores, count)[:count]
+
+
+def best_with_ties(scores: np.ndarray, count: int) -> np.ndarray:
+    """Return the places of the ``count`` highest scores and of all that tie with the last of them, int64, best first, ties by place."""
     if len(scores) > count:
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
         places = np.flatnonzero(scores >= least)
     else:
         places = np.arange(len(scores))
-    return places[np.argsort(-scores[places], kind="stable")][:count]
+    return places[np.argsort(-scores[places], kind="stable")]
 
 
 def fused(rankings: Iterable[np.ndarray], constant: int, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -127,7 +127,10 @@ def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> f
 
 
 def under(values: Sequence[float | None] | np.ndarray, policy: str) -> np.ndarray:
-    """Return what a policy counts: float64, questions without a relevant passage as 0 (``zero``) or left out (``skip``)."""
+    """Return what a policy counts: float64, questions without a relevant passage as 0 (``zero``) or left out (``skip``).
+
+    Raises ``SettingsError`` for another policy.
+    """
     if policy not in POLICIES:
         raise SettingsError(f"There is no policy {policy!r}.{did_you_mean(policy, POLICIES)}")
     array = np.asarray(values, dtype=np.float64)

@@ -74,7 +74,7 @@ def create(
     """Freeze the current tables as the release ``name`` in the workspace, or as the folder ``out``.
 
     ``settings``: for the gates, if not the build's. ``encoder``: measures the semantic similarity. Raises ``GateError`` when a gate is
-    neither passed nor waived; ``InputError`` when the target is anything but the same release; :class:`WorkspaceError` when a stage is not
+    neither passed nor waived; ``SettingsError`` for a name that cannot be one; ``InputError`` when the target is anything but the same release; :class:`WorkspaceError` when a stage is not
     finished, a part of the workspace is damaged, or the disk refuses. Nothing is left then.
     """
     if not _NAME.fullmatch(name):

@@ -63,7 +63,10 @@ class ReviewStore:
         return int(last[0].removeprefix("part-").removesuffix(".parquet")) + 1 if last else 1
 
     def append(self, rows: Sequence[dict[str, Any]]) -> str | None:
-        """Append rows as one new part and return its name (None for no rows). Nothing that exists is touched."""
+        """Append rows as one new part and return its name (None for no rows). Nothing that exists is touched.
+
+        Raises :class:`WorkspaceError` where another pull wrote the same part meanwhile, or the disk refuses.
+        """
         if not rows:
             return None
         made = schemas.table("reviews").from_rows(list(rows))

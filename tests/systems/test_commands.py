@@ -15,7 +15,6 @@ from quit.settings import Settings
 from tests.servers.builds import write_profile
 from tests.servers.rude import RudeServer
 
-pytest.importorskip("quit.corpora.built", reason="needs quit corpus build")
 pytestmark = pytest.mark.slow
 QUESTIONS = 6
 

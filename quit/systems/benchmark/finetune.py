@@ -112,7 +112,7 @@ def train(
     kind: str, base: str, examples: Sequence[tuple[str, str, str]], settings: FineTune, device: str, folder: Path
 ) -> None:
     """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the same machine
-    give the same weights."""
+    give the same weights. Raises ``MissingDependency`` without accelerate."""
     try:
         import accelerate  # noqa: F401  # what transformers' trainer runs on
     except ImportError as error:

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from quit.corpora.lexical import best_with_ties
 from quit.corpora.protocols import Ranking
 from quit.errors import InputError
 from quit.models.protocols import Encoder
 from quit.systems.benchmark.dense import loaded, model_identity, model_place
 from quit.systems.benchmark.plugins import Context
-from quit.systems.benchmark.task import best, expand
+from quit.systems.benchmark.task import expand
 
 VERSION = 1
 MOST_KNOWN = 500_000
@@ -53,7 +54,7 @@ class LateRetriever:
                 scores[place][start * width : (start + len(groups)) * width] = np.stack(found, axis=1).ravel()
         made = []
         for one in scores:
-            units = best(one, depth)
+            units = best_with_ties(one, depth)
             made.append(expand(passages, units, one[units], depth))
         return made
 

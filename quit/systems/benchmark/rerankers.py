@@ -29,7 +29,7 @@ class CrossEncoderReranker:
         self.identity = f"cross-encoder/{model_identity(self._name)}/{self._max_length} tokens/batch={self._batch}"
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return one logit a text, float64, shape (len(texts),)."""
+        """Return one logit a text, float64, shape (len(texts),). Raises ``InputError`` for a model that is no cross-encoder."""
         import torch
 
         if self._model is None:

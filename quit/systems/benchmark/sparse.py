@@ -13,10 +13,10 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from quit.corpora.lexical import terms
+from quit.corpora.lexical import best_with_ties, terms
 from quit.corpora.protocols import Ranking
 from quit.systems.benchmark.plugins import Context
-from quit.systems.benchmark.task import Passages, best, expand
+from quit.systems.benchmark.task import Passages, expand
 
 VERSION = 1
 
@@ -41,7 +41,7 @@ class Bm25:
             asked = [vocabulary[term] for term in terms(query) if term in vocabulary]
             # A term asked twice counts twice, as in Lucene.
             scores = np.asarray(weights[asked].sum(axis=0)).ravel() if asked else np.zeros(0)
-            units = best(scores, depth)
+            units = best_with_ties(scores, depth)
             units = units[scores[units] > 0]
             made.append(expand(self._passages, units, scores[units], depth))
         return made

@@ -241,16 +241,6 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
     return Task("release", ReleasePassages(dataset, content_id), queries, relevance)
 
 
-def best(scores: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the ``count`` highest scores and of all that tie with the last of them, best first, ties by place."""
-    if len(scores) > count:
-        least = np.partition(scores, len(scores) - count)[len(scores) - count]
-        places = np.flatnonzero(scores >= least)
-    else:
-        places = np.arange(len(scores))
-    return places[np.argsort(-scores[places], kind="stable")]
-
-
 def expand(passages: Passages, units: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:
     """Return the ranking of the passages behind scored subsets: unit = group * len(subsets) + subset. All permutations of a subset
     have its score; ties go to the lower row."""

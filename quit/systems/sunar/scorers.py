@@ -5,24 +5,17 @@ Both give log odds, so that the sigmoid which answer uncertainty divides (:mod:`
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from quit.cache import ContentStore, content_key
 from quit.errors import InputError, MissingDependency
 from quit.models.generation.base import folder_checksum
 from quit.models.protocols import Encoder
-
-_LOG = logging.getLogger(__name__)
-_LOOKUP = 200
-_PATIENCE = 60.0
 
 
 class LateInteraction:
@@ -38,7 +31,7 @@ class LateInteraction:
         self._encoder = encoder
         self._slope = slope
         self._centre = centre
-        self._store = _Store(store, encoder.identity) if store else None
+        self._store = ContentStore(store, "token_vectors", "Token vectors") if store else None
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return log odds, float64, shape (len(texts),). A query or text without tokens has MaxSim 0."""
@@ -51,17 +44,16 @@ class LateInteraction:
         return self._slope * (similar - self._centre)
 
     def _tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
-        known = self._store.read(texts) if self._store else {}
-        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        keys = {text: content_key(self._encoder.identity, text) for text in texts}
+        kept = self._store.read(list(keys.values())) if self._store else {}
+        missing = [text for text, key in keys.items() if key not in kept]
         if missing:
-            made = {
-                text: one.astype(np.float16)
-                for text, one in zip(missing, self._encoder.encode_tokens(missing), strict=True)
-            }
+            made = self._encoder.encode_tokens(missing)
+            fresh = {keys[text]: one.astype("<f2").tobytes() for text, one in zip(missing, made, strict=True)}
             if self._store:
-                self._store.write(made)
-            known |= made
-        return [known[text] for text in texts]
+                self._store.write(fresh)
+            kept |= fresh
+        return [np.frombuffer(kept[keys[text]], dtype="<f2").reshape(-1, self._encoder.dimension) for text in texts]
 
 
 class CrossEncoderScorer:
@@ -119,56 +111,3 @@ class CrossEncoderScorer:
                 )
             self._loaded = model
         return self._loaded
-
-
-class _Store:
-    """Token vectors by the text's hash in one SQLite file; where it cannot be used there is none, and a warning says so once."""
-
-    def __init__(self, path: Path, identity: str) -> None:
-        self._path = path
-        self._identity = identity.encode()
-        self._warned = False
-
-    def read(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
-        keys = {self._key(text): text for text in texts}
-        found: dict[str, np.ndarray] = {}
-        try:
-            with closing(self._open()) as database:
-                wanted = list(keys)
-                for start in range(0, len(wanted), _LOOKUP):
-                    part = wanted[start : start + _LOOKUP]
-                    marks = ",".join("?" * len(part))
-                    rows = database.execute(f"SELECT key, width, data FROM tokens WHERE key IN ({marks})", part)
-                    for key, width, data in rows:
-                        found[keys[key]] = np.frombuffer(data, dtype="<f2").reshape(-1, width)
-        except (OSError, sqlite3.Error) as error:
-            self._warn(error)
-        return found
-
-    def write(self, made: dict[str, np.ndarray]) -> None:
-        rows = [(self._key(text), one.shape[1], one.astype("<f2").tobytes()) for text, one in made.items()]
-        try:
-            with closing(self._open()) as database, database:
-                database.executemany("INSERT OR IGNORE INTO tokens VALUES (?, ?, ?)", rows)
-        except (OSError, sqlite3.Error) as error:
-            self._warn(error)
-
-    def _key(self, text: str) -> bytes:
-        return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20, key=self._identity[:64]).digest()
-
-    def _open(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self._path, timeout=_PATIENCE)
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=NORMAL")
-            database.execute("CREATE TABLE IF NOT EXISTS tokens (key BLOB PRIMARY KEY, width INTEGER, data BLOB)")
-        except BaseException:
-            database.close()
-            raise
-        return database
-
-    def _warn(self, error: Exception) -> None:
-        if not self._warned:
-            self._warned = True
-            _LOG.warning("Token vectors are not kept: %s (%s). Delete the file or set QUIT_CACHE.", error, self._path)

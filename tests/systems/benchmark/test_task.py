@@ -7,6 +7,7 @@ import pytest
 
 from quit.corpora.build import build
 from quit.corpora.built import BuiltCorpus
+from quit.corpora.lexical import best_with_ties
 from quit.corpora.protocols import Documents
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
@@ -14,7 +15,6 @@ from quit.settings import Corpora
 from quit.systems.benchmark.task import (
     DocumentPassages,
     JsonlDocuments,
-    best,
     expand,
     open_documents,
     ranking,
@@ -52,7 +52,7 @@ def test_permutations_of_a_subset_share_its_score_and_ties_go_to_the_lower_row(w
 
 
 def test_best_keeps_what_ties_with_the_last() -> None:
-    assert best(np.array([1.0, 3, 2, 2, 0]), 2).tolist() == [1, 2, 3]
+    assert best_with_ties(np.array([1.0, 3, 2, 2, 0]), 2).tolist() == [1, 2, 3]
     assert ranking(np.array([7, 3]), np.array([1.0, 1.0]), 5).rows.tolist() == [3, 7]
 
 
