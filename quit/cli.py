@@ -10,6 +10,7 @@ import typer
 
 from quit import __version__
 from quit.commands import bandits, benchmark, complexity, corpora, evaluate, release, report, review, sunar
+from quit.commands import workspace as workspace_commands
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
 from quit.commands.options import JsonOption, ProfileOption, SetOption, WorkspaceOption, print_json
@@ -286,6 +287,7 @@ app.add_typer(override, name="override")
 
 app.add_typer(review.app, name="review")
 app.add_typer(release.app, name="release")
+app.add_typer(workspace_commands.app, name="workspace")
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(corpora.corpus, name="corpus")
 app.add_typer(corpora.index, name="index")

@@ -14,7 +14,8 @@ from typing import Any
 
 from quit.errors import WorkspaceError
 
-_TEMPORARY = re.compile(r"\..+\.\d+-\d+\.tmp")
+LEFTOVER = re.compile(r"\..+\.\d+-\d+\.tmp")
+"""Names of the temporary files that :func:`replacing` makes; a killed run leaves some."""
 
 
 @contextmanager
@@ -33,14 +34,16 @@ def writing(target: Path) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(target: Path) -> Iterator[Path]:
+def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
     """Give a temporary path beside ``target`` to write to; on leaving, flush it and move it into place.
 
-    An error removes the temporary file and leaves ``target`` as it was. Raises what writing to disk raises.
+    ``private``: nobody but the owner can ever read it. An error removes the temporary file and leaves ``target`` as it was. Raises what writing to disk raises.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
+        if private:
+            os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
@@ -52,7 +55,7 @@ def replacing(target: Path) -> Iterator[Path]:
 def remove_leftovers(folder: Path) -> None:
     """Remove the temporary files that killed runs left anywhere below ``folder``; nobody may be writing there."""
     for path in folder.rglob(".*.tmp"):
-        if _TEMPORARY.fullmatch(path.name):
+        if LEFTOVER.fullmatch(path.name):
             path.unlink(missing_ok=True)
 
 

@@ -1,7 +1,7 @@
 """Carries stages out over a workspace: what has to run, on which shard, under which fingerprint. Knows no scheduler.
 
-A stage run's fingerprint is a hash of its inputs' fingerprints, its stage's name and version, the settings it reads and the
-identities of its models. All fingerprints follow from sources and settings alone, so they are known before anything runs:
+A stage run's fingerprint is a hash of its inputs' fingerprints, its stage's name and version, its tables' columns, the settings it
+reads and the identities of its models. All fingerprints follow from sources and settings alone, so they are known before anything runs:
 what has a manifest under its fingerprint is done, what has some parts is resumed at the first missing one.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import schemas
 from quit.construct.collect import collect
 from quit.construct.split import read_pins
 from quit.errors import InputError, SettingsError
@@ -140,8 +141,9 @@ class Pipeline:
                 ]
             if stage.overrides:
                 inputs.append(["overrides", decisions(self.overrides_of(stage))])
+            columns = [schemas.table(name).shape for name in stage.outputs]
             made[run.key] = content_hash(
-                inputs, stage.name, stage.version, self._settings_of(stage), self._models_of(run), size=8
+                inputs, stage.name, stage.version, columns, self._settings_of(stage), self._models_of(run), size=8
             )
             for name in stage.outputs:
                 if name != "rejects":

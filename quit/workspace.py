@@ -82,15 +82,11 @@ class Workspace:
     def open(cls, path: str | Path) -> Workspace:
         """Open an existing workspace. Raises :class:`WorkspaceError` when there is none, or one this program cannot read."""
         path = Path(path)
-        marker = path / "workspace.json"
-        if not marker.is_file():
-            raise WorkspaceError(f"{path} is no workspace. Make one with: quit build -w {path} --source triviahg:FILE")
-        found = _read_json(marker).get("format")
-        if not isinstance(found, int):
-            raise WorkspaceError(f"{marker} names no format. It is damaged; restore it, or build into a new folder.")
-        if found > schemas.WORKSPACE_FORMAT:
+        found = format_of(path)
+        if found < schemas.WORKSPACE_FORMAT:
             raise WorkspaceError(
-                f"The workspace {path} has format {found}; this program knows up to {schemas.WORKSPACE_FORMAT}. Use a newer program."
+                f"The workspace {path} has format {found}, this program's is {schemas.WORKSPACE_FORMAT}. Bring it up to date with: quit "
+                f"workspace migrate -w {path}"
             )
         return cls(path)
 
@@ -204,7 +200,7 @@ class Workspace:
 
     def read_log(self, name: str, parts: int | None = None) -> pa.Table:
         """Return the rows of a log, oldest first (empty if there are none)."""
-        return _concat(name, [_read_parquet(path) for path in self.log_files(name, parts)])
+        return _concat(name, [read_log_part(name, path) for path in self.log_files(name, parts)])
 
     def append(self, name: str, make: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Append rows to a log as one part and return them.
@@ -279,7 +275,7 @@ class Workspace:
         """Return the current rows of a table, all of them or one shard's (empty if no stage has made any)."""
         pieces = []
         for path, whole in self.part_files(name, shard, runs):
-            rows = _read_parquet(path)
+            rows = read_log_part(name, path) if schemas.table(name).grows else _read_parquet(path)
             if not whole:
                 ids = rows.column("question_id")
                 keep = pa.array([True] * len(rows)) if shard.first is None else pc.greater_equal(ids, shard.first)
@@ -309,12 +305,39 @@ class Workspace:
         bounds = WHOLE if question_id is None else Range(0, 1, question_id, question_id + "\0")
         for name, contract in schemas.TABLES.items():
             files = [str(path) for path, _ in self.part_files(name, WHOLE if name == "rejects" else bounds)]
-            if files:
+            if files and contract.grows:
+                connection.register(name, self.read(name))  # parts may be of several versions
+            elif files:
                 listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
                 connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet([{listed}])")
             else:
                 connection.register(name, contract.schema.empty_table())
         return connection
+
+
+def format_of(path: Path) -> int:
+    """Return the version of a workspace's layout. Raises :class:`WorkspaceError` for what is no workspace, or a newer program's."""
+    marker = path / "workspace.json"
+    if not marker.is_file():
+        raise WorkspaceError(f"{path} is no workspace. Make one with: quit build -w {path} --source triviahg:FILE")
+    found = _read_json(marker).get("format")
+    if not isinstance(found, int):
+        raise WorkspaceError(f"{marker} names no format. It is damaged; restore it, or build into a new folder.")
+    if found > schemas.WORKSPACE_FORMAT:
+        raise WorkspaceError(
+            f"The workspace {path} has format {found}; this program knows up to {schemas.WORKSPACE_FORMAT}. Use a newer program."
+        )
+    return found
+
+
+def read_log_part(name: str, path: Path) -> pa.Table:
+    """Return one part of a log under today's schema. Raises :class:`WorkspaceError` for a damaged one, or a newer program's."""
+    try:
+        return schemas.table(name).conform(pq.read_table(path, partitioning=None))
+    except (OSError, pa.ArrowException) as error:
+        raise WorkspaceError(
+            f"{path} cannot be read: {error}. What people wrote is never made anew: restore it from a backup."
+        ) from error
 
 
 def _part(shard: Range) -> str:

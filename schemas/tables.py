@@ -33,7 +33,8 @@ class Column:
 class Table:
     """One table: the stage that makes it, its key and its columns.
 
-    ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing.
+    ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing. A later version of
+    a log (and of ``reviews``) may only add columns that can be null: :meth:`conform` reads older parts.
     """
 
     name: str
@@ -48,6 +49,34 @@ class Table:
         """The Arrow schema, with the table's name and doc as metadata."""
         fields = [pa.field(column.name, column.type, nullable=column.nullable) for column in self.columns]
         return pa.schema(fields, metadata={"table": self.name, "stage": self.stage})
+
+    @property
+    def grows(self) -> bool:
+        """Whether people's work appends to it (a log, or ``reviews``), so that its older parts are never made anew."""
+        return self.log or self.name == "reviews"
+
+    @property
+    def shape(self) -> list[list[object]]:
+        """Name, type and nullability of every column, as plain values: part of the fingerprint of the stage that makes it."""
+        return [[column.name, str(column.type), column.nullable] for column in self.columns]
+
+    def conform(self, rows: pa.Table) -> pa.Table:
+        """Return rows that an earlier version of this table wrote under today's schema: columns that came later are null.
+
+        Raises ``pa.ArrowInvalid`` for a column that is not in the schema (a newer program's) and for a required one that is missing.
+        """
+        unknown = [name for name in rows.column_names if name not in self.schema.names]
+        if unknown:
+            raise pa.ArrowInvalid(f"{self.name} has no column {unknown[0]}: a newer program wrote this")
+        columns = []
+        for field in self.schema:
+            if field.name in rows.column_names:
+                columns.append(rows.column(field.name).cast(field.type))
+            elif field.nullable:
+                columns.append(pa.nulls(len(rows), field.type))
+            else:
+                raise pa.ArrowInvalid(f"{self.name}.{field.name} is missing")
+        return pa.table(columns, schema=self.schema)
 
     def from_rows(self, rows: list[dict]) -> pa.Table:
         """Return an Arrow table of ``rows`` (dicts keyed by column); a missing nullable column is null.

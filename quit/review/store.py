@@ -45,17 +45,17 @@ class ReviewStore:
 
     def read(self, parts: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of all parts, or of those named. Raises :class:`WorkspaceError` for a part that is missing or damaged."""
-        schema = schemas.table("reviews").schema
+        contract = schemas.table("reviews")
         pieces = []
         for name in self.parts if parts is None else parts:
             try:
-                pieces.append(pq.read_table(self.folder / name, partitioning=None).cast(schema))
+                pieces.append(contract.conform(pq.read_table(self.folder / name, partitioning=None)))
             except (OSError, pa.ArrowException) as error:
                 raise WorkspaceError(
                     f"{self.folder / name} cannot be read: {error}. Reviews are never made anew: restore it from a copy, or "
                     "delete it and reviews/sync.json and pull again (what the server still has comes back)."
                 ) from error
-        return pa.concat_tables(pieces) if pieces else schema.empty_table()
+        return pa.concat_tables(pieces) if pieces else contract.schema.empty_table()
 
     def next_sync(self) -> int:
         """Return the number of the next pull that brings something, from 1."""

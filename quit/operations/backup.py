@@ -1,0 +1,260 @@
+"""Backups of a workspace: one tar file of what cannot be made again, or not cheaply, each file with its checksum.
+
+::
+
+    reviews/part-00001.parquet       ... every file, in the order of their names
+    tables/01_collect/...
+    backup.json                      last: what lacks it was cut short
+
+Parquet is compressed already, so the tar is not. The same workspace gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from quit import __version__
+from quit.errors import InputError, WorkspaceError
+from quit.files import LEFTOVER, replacing, writing
+from quit.sources import parse_source
+from quit.workspace import Workspace
+
+FORMAT = 1
+"""Version of a backup's layout. A program refuses a backup whose number is higher than its own."""
+DESCRIPTION = "backup.json"
+_CHUNK = 1 << 20
+_NEVER = ("lock", "lock.json")
+_SERVER = PurePosixPath("reviews/server")
+"""Where a local annotation server keeps accounts and secrets: no part of a backup."""
+
+Progress = Callable[[int, int], None]
+"""Told bytes done and bytes in all."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a backup holds: ``files`` and ``bytes`` (without tar's own), ``old`` fingerprints left out, ``sources`` by ``kind:path``."""
+
+    path: Path
+    files: int
+    bytes: int
+    old: int
+    sources: tuple[str, ...]
+
+    @property
+    def missing_sources(self) -> tuple[str, ...]:
+        """The sources of the last build that are not where they were: they are no part of a backup."""
+        return tuple(text for text in self.sources if not parse_source(text).path.exists())
+
+
+def backup(
+    workspace: Workspace,
+    target: Path,
+    *,
+    everything: bool = False,
+    wait: float = 60.0,
+    progress: Progress = lambda done, total: None,
+) -> Backup:
+    """Write a workspace to the tar file ``target``, readable by its owner alone.
+
+    Current tables, logs, reviews, releases and settings go in; with ``everything`` tables of older fingerprints too. Never in it: locks,
+    what killed runs left, and ``reviews/server`` (accounts and secrets of a local annotation server). Waits up to ``wait`` seconds for
+    a running build. Raises :class:`WorkspaceError` where the workspace is held longer, a file is damaged, or the disk refuses, and
+    ``InputError`` where ``target`` exists.
+    """
+    if target.exists():
+        raise InputError(f"{target} exists. A backup replaces nothing: name another file.")
+    with workspace.lock(wait):
+        names, old = _chosen(workspace, everything)
+        wanted = _checksums(workspace)
+        total = sum((workspace.path / name).stat().st_size for name in names)
+        files: dict[str, dict[str, Any]] = {}
+        done = 0
+        with (
+            writing(target),
+            replacing(target, private=True) as temporary,
+            tarfile.open(temporary, mode="w:", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            for name in names:
+                path = workspace.path / name
+                digest, size = _add(tar, name, path)
+                if wanted.get(name, digest) != digest:
+                    raise WorkspaceError(
+                        f"{path} is damaged: it has not the checksum of its manifest. Build again (or restore it), then back up."
+                    )
+                files[name] = {"bytes": size, "sha256": digest}
+                done += size
+                progress(done, total)
+            sources = list((workspace.build or {}).get("sources", ()))
+            facts = {"format": FORMAT, "program": __version__, "sources": sources, "old": old, "files": files}
+            _add_bytes(tar, DESCRIPTION, (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode())
+        return Backup(target, len(files), done, old, tuple(sources))
+
+
+def restore(archive: Path, folder: Path, *, progress: Progress = lambda done, total: None) -> Backup:
+    """Make the workspace ``folder`` from a backup, whole or not at all: every file is compared with its checksum first.
+
+    Raises ``InputError`` for what is no backup, is cut short, damaged, or a newer program's, and :class:`WorkspaceError` where ``folder``
+    exists and is not empty, or the disk refuses.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise WorkspaceError(f"{folder} exists and is not empty. A restore replaces nothing: name a new folder.")
+    staging = folder.with_name(f".{folder.name}.restoring")
+    shutil.rmtree(staging, ignore_errors=True)
+    try:
+        with writing(staging):
+            facts = _unpack(archive, staging, progress)
+            Workspace.open(staging)
+            if folder.is_dir():
+                folder.rmdir()
+            os.replace(staging, folder)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    files = facts["files"]
+    return Backup(
+        folder, len(files), sum(one["bytes"] for one in files.values()), facts["old"], tuple(facts["sources"])
+    )
+
+
+def _chosen(workspace: Workspace, everything: bool) -> tuple[list[str], int]:
+    """Return the names of the files to keep, sorted, and how many older fingerprints are left out."""
+    current = {folder for folder, _ in workspace.current().values()}
+    names, old = [], set()
+    for path in sorted(workspace.path.rglob("*")):
+        place = path.relative_to(workspace.path)
+        name = place.as_posix()
+        if path.is_symlink() or not path.is_file() or name in _NEVER or path.name == "lock":
+            continue
+        if LEFTOVER.fullmatch(path.name) or _SERVER in PurePosixPath(name).parents:
+            continue
+        if place.parts[0] == "tables":
+            folder = workspace.path.joinpath(*place.parts[:3])
+            if folder not in current and not everything:
+                old.add(folder)
+                continue
+        names.append(name)
+    return sorted(names), len(old)
+
+
+def _checksums(workspace: Workspace) -> dict[str, str]:
+    """Return name -> checksum of every part that a current manifest lists; a part that is missing is an error."""
+    found = {}
+    for folder, manifest in workspace.current().values():
+        for table, facts in manifest["tables"].items():
+            for part in facts["parts"]:
+                path = folder / table / part["file"]
+                if not path.is_file():
+                    raise WorkspaceError(f"{path} is missing. Build again (or restore it), then back up.")
+                found[path.relative_to(workspace.path).as_posix()] = part["sha256"]
+    return found
+
+
+def _entry(name: str, size: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)  # no owner, no time: the same workspace gives the same bytes
+    entry.size, entry.mode = size, 0o644
+    return entry
+
+
+def _add(tar: tarfile.TarFile, name: str, path: Path) -> tuple[str, int]:
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        reader = _Hashing(file)
+        tar.addfile(_entry(name, size), reader)
+    return reader.digest.hexdigest(), size
+
+
+def _add_bytes(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    tar.addfile(_entry(name, len(data)), io.BytesIO(data))
+
+
+class _Hashing:
+    """A file that hashes what is read from it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        """Read and hash."""
+        data = self._file.read(size)
+        self.digest.update(data)
+        return data
+
+
+def _unpack(archive: Path, staging: Path, progress: Progress) -> Mapping[str, Any]:
+    found: dict[str, dict[str, Any]] = {}
+    facts: Mapping[str, Any] | None = None
+    try:
+        total = archive.stat().st_size
+        with tarfile.open(archive, "r:") as tar:
+            for entry in tar:
+                if facts is not None:
+                    raise InputError(
+                        f"{archive} has files after {DESCRIPTION}: it is no backup as this program writes them."
+                    )
+                source = tar.extractfile(entry) if entry.isreg() else None
+                if source is None or not _safe(entry.name):
+                    raise InputError(f"{archive} holds {entry.name!r}, which no backup holds. Nothing was restored.")
+                if entry.name == DESCRIPTION:
+                    facts = _described(archive, source.read())
+                    continue
+                target = staging.joinpath(*PurePosixPath(entry.name).parts)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                reader = _Hashing(source)
+                with target.open("wb") as file:
+                    for chunk in _chunks(reader):
+                        file.write(chunk)
+                found[entry.name] = {"bytes": entry.size, "sha256": reader.digest.hexdigest()}
+                progress(min(entry.offset_data + entry.size, total), total)
+    except FileNotFoundError:
+        raise InputError(f"{archive} does not exist.") from None
+    except tarfile.TarError as error:
+        raise InputError(f"{archive} is no backup, or was cut short: {error}. Nothing was restored.") from error
+    if facts is None:
+        raise InputError(f"{archive} has no {DESCRIPTION}: it is no backup, or was cut short. Nothing was restored.")
+    wrong = sorted(name for name in {*found, *facts["files"]} if found.get(name) != facts["files"].get(name))
+    if wrong:
+        raise InputError(
+            f"{archive} is damaged: {len(wrong)} files are not what was backed up, first {wrong[0]}. Nothing was restored."
+        )
+    return facts
+
+
+def _described(archive: Path, raw: bytes) -> Mapping[str, Any]:
+    try:
+        facts = json.loads(raw)
+        number = facts["format"]
+        _ = facts["files"], facts["sources"], facts["old"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{archive}: {DESCRIPTION} cannot be read: {error!r}. Nothing was restored.") from error
+    if number > FORMAT:
+        raise InputError(
+            f"{archive} has format {number}; this program knows up to {FORMAT}. Use version {facts.get('program', '?')} or newer."
+        )
+    return facts
+
+
+def _chunks(reader: _Hashing) -> Iterator[bytes]:
+    while chunk := reader.read(_CHUNK):
+        yield chunk
+
+
+def _safe(name: str) -> bool:
+    """Whether a name stays below the folder it is unpacked into."""
+    place = PurePosixPath(name)
+    return (
+        bool(place.parts)
+        and not place.is_absolute()
+        and ".." not in place.parts
+        and "\\" not in name
+        and ":" not in name
+    )

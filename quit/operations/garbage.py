@@ -1,0 +1,87 @@
+"""Tables that nothing uses any more: what other settings, sources or versions of the program once made."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from quit.errors import QuitError, WorkspaceError
+from quit.files import writing
+from quit.pipeline import last_build
+from quit.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class Unused:
+    """The tables of one stage run under one fingerprint: ``changed`` in seconds since 1970, by the clock of the disk."""
+
+    run: str
+    fingerprint: str
+    folder: Path
+    files: int
+    bytes: int
+    complete: bool
+    changed: float
+
+
+def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Unused]:
+    """Return the stage runs that neither the current tables nor the last build need, by stage and age.
+
+    ``keep``: leave so many of each stage, the newest. ``days``: leave what is younger. Releases hold copies of their own, so nothing here
+    is theirs. While the last build cannot be planned (a source is gone), unfinished runs stay: they may be its.
+    """
+    needed = {(run.partition(":")[0], fingerprint) for run, fingerprint in workspace.state.items()}
+    try:
+        needed |= {(run.partition(":")[0], mark) for run, mark in last_build(workspace).fingerprints.items()}
+        planned = True
+    except QuitError:
+        planned = False
+    found: list[Unused] = []
+    for stage in sorted(path for path in (workspace.path / "tables").glob("*_*") if path.is_dir()):
+        run = stage.name.partition("_")[2]
+        name = run.partition("_")[0]
+        mine = [
+            _measure(run, folder) for folder in stage.iterdir() if folder.is_dir() and (name, folder.name) not in needed
+        ]
+        mine = [one for one in mine if one.complete or planned]
+        mine.sort(key=lambda one: (-one.changed, one.fingerprint))
+        newest = time.time() - days * 86400 if days else float("inf")
+        found += [one for one in mine[keep:] if one.changed <= newest]
+    return found
+
+
+def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 60.0) -> int:
+    """Remove these stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where another run holds the workspace.
+
+    A manifest goes first: whatever a kill leaves is an unfinished run, never a complete one that lacks parts.
+    """
+    freed = 0
+    with workspace.lock(wait):
+        current = {folder for folder, _ in workspace.current().values()}
+        for one in found:
+            if one.folder in current:
+                raise WorkspaceError(f"{one.folder} is in use again. Look again, then remove.")
+            with writing(one.folder):
+                (one.folder / "manifest.json").unlink(missing_ok=True)
+                shutil.rmtree(one.folder)
+                if not any(one.folder.parent.iterdir()):
+                    one.folder.parent.rmdir()
+            freed += one.bytes
+    return freed
+
+
+def _measure(run: str, folder: Path) -> Unused:
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    stats = [path.stat() for path in files]
+    return Unused(
+        run,
+        folder.name,
+        folder,
+        len(files),
+        sum(stat.st_size for stat in stats),
+        (folder / "manifest.json").is_file(),
+        max((stat.st_mtime for stat in stats), default=0.0),
+    )

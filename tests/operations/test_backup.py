@@ -1,0 +1,165 @@
+"""Backups: what is in them, that they come back whole or not at all, and that another tool reads them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import stat
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError, WorkspaceError
+from quit.operations.backup import backup, restore
+from quit.workspace import Workspace
+from tests.report import tiny
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return tiny.workspace(tmp_path / "W")
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_restored_workspace_has_the_same_files(workspace, tmp_path) -> None:
+    (workspace.path / "releases" / "v1").mkdir(parents=True)
+    (workspace.path / "releases" / "v1" / "release.json").write_text("{}")
+    made = backup(workspace, tmp_path / "b.tar")
+    back = restore(tmp_path / "b.tar", tmp_path / "W2")
+    before = {name: data for name, data in _files(workspace.path).items() if name not in ("lock", "lock.json")}
+    assert _files(tmp_path / "W2") == before
+    assert "releases/v1/release.json" in before
+    assert any(name.startswith("reviews/part-") for name in before)
+    assert back.files == made.files == len(before)
+    assert Workspace.open(tmp_path / "W2").read("labels").equals(workspace.read("labels"))
+
+
+def test_the_same_workspace_gives_the_same_bytes_and_only_the_owner_reads_them(workspace, tmp_path) -> None:
+    backup(workspace, tmp_path / "a.tar")
+    backup(workspace, tmp_path / "b.tar")
+    assert (tmp_path / "a.tar").read_bytes() == (tmp_path / "b.tar").read_bytes()
+    assert stat.S_IMODE((tmp_path / "a.tar").stat().st_mode) == 0o600
+
+
+def test_tar_itself_reads_a_backup(workspace, tmp_path) -> None:
+    backup(workspace, tmp_path / "b.tar")
+    listed = subprocess.run(
+        ["tar", "-tf", tmp_path / "b.tar"], capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    assert listed[-2] == "backup.json"
+    (tmp_path / "plain").mkdir()
+    subprocess.run(["tar", "-xf", tmp_path / "b.tar", "-C", tmp_path / "plain"], check=True)
+    facts = json.loads((tmp_path / "plain" / "backup.json").read_text())
+    for name, told in facts["files"].items():
+        assert hashlib.sha256((tmp_path / "plain" / name).read_bytes()).hexdigest() == told["sha256"]
+
+
+def test_accounts_secrets_locks_and_leftovers_stay_out(workspace, tmp_path) -> None:
+    server = workspace.path / "reviews" / "server"
+    server.mkdir(parents=True)
+    (server / "account.json").write_text('{"token": "very-secret-token"}')
+    (workspace.path / "reviews" / ".x.parquet.12-34.tmp").write_text("half")
+    (workspace.path / "outside").symlink_to("/etc/hostname")
+    backup(workspace, tmp_path / "b.tar")
+    assert b"very-secret-token" not in (tmp_path / "b.tar").read_bytes()
+    with tarfile.open(tmp_path / "b.tar") as tar:
+        names = tar.getnames()
+    assert not {
+        name for name in names if name.endswith(".tmp") or "server" in name or name in ("lock", "lock.json", "outside")
+    }
+
+
+def test_older_fingerprints_are_kept_only_on_request(workspace, tmp_path) -> None:
+    old = next((workspace.path / "tables").glob("*_filter")) / "0000000000000000" / "rejects"
+    old.mkdir(parents=True)
+    (old / "part-00000-of-00001.parquet").write_bytes(b"x")
+    assert backup(workspace, tmp_path / "a.tar").old == 1
+    assert (
+        backup(workspace, tmp_path / "b.tar", everything=True).files == backup(workspace, tmp_path / "c.tar").files + 1
+    )
+
+
+def test_a_damaged_workspace_is_not_backed_up(workspace, tmp_path) -> None:
+    part = next((workspace.path / "tables").rglob("labels/*.parquet"))
+    part.write_bytes(part.read_bytes()[:-1] + b"x")
+    with pytest.raises(WorkspaceError, match=r"part-.*is damaged"):
+        backup(workspace, tmp_path / "b.tar")
+    assert list(tmp_path.glob("*b.tar*")) == []
+    part.unlink()
+    with pytest.raises(WorkspaceError, match="is missing"):
+        backup(workspace, tmp_path / "b.tar")
+
+
+def test_nothing_is_replaced(workspace, tmp_path) -> None:
+    backup(workspace, tmp_path / "b.tar")
+    with pytest.raises(InputError, match="exists"):
+        backup(workspace, tmp_path / "b.tar")
+    with pytest.raises(WorkspaceError, match="not empty"):
+        restore(tmp_path / "b.tar", workspace.path)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.97])
+def test_a_backup_cut_short_restores_nothing(workspace, tmp_path, share) -> None:
+    backup(workspace, tmp_path / "b.tar")
+    whole = (tmp_path / "b.tar").read_bytes()
+    last = whole.index(b"backup.json")
+    (tmp_path / "cut.tar").write_bytes(whole[: int(last * share)])
+    with pytest.raises(InputError, match="cut short|no backup"):
+        restore(tmp_path / "cut.tar", tmp_path / "W2")
+    assert not (tmp_path / "W2").exists()
+    assert not list(tmp_path.glob(".W2*"))
+
+
+def test_one_changed_byte_is_found(workspace, tmp_path) -> None:
+    backup(workspace, tmp_path / "b.tar")
+    whole = bytearray((tmp_path / "b.tar").read_bytes())
+    with tarfile.open(tmp_path / "b.tar") as tar:
+        entry = next(one for one in tar if "labels" in one.name)
+    whole[entry.offset_data + 20] ^= 1
+    (tmp_path / "bad.tar").write_bytes(whole)
+    with pytest.raises(InputError, match=f"1 files are not what was backed up, first {entry.name}"):
+        restore(tmp_path / "bad.tar", tmp_path / "W2")
+    assert not (tmp_path / "W2").exists()
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/evil", "a/../../evil", "c:evil", "a\\..\\evil"])
+def test_a_name_that_leads_outside_is_refused(tmp_path, name) -> None:
+    with tarfile.open(tmp_path / "b.tar", "w") as tar:
+        entry = tarfile.TarInfo(name)
+        entry.size = 1
+        tar.addfile(entry, io.BytesIO(b"x"))
+    with pytest.raises(InputError, match="which no backup holds"):
+        restore(tmp_path / "b.tar", tmp_path / "deep" / "W2")
+    assert not list(tmp_path.rglob("*evil*"))
+
+
+def test_links_newer_formats_and_other_files_are_refused(workspace, tmp_path) -> None:
+    with tarfile.open(tmp_path / "link.tar", "w") as tar:
+        entry = tarfile.TarInfo("link")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(entry)
+    with pytest.raises(InputError, match="which no backup holds"):
+        restore(tmp_path / "link.tar", tmp_path / "W2")
+    data = json.dumps({"format": 99, "program": "9.0", "files": {}, "sources": [], "old": 0}).encode()
+    with tarfile.open(tmp_path / "new.tar", "w") as tar:
+        entry = tarfile.TarInfo("backup.json")
+        entry.size = len(data)
+        tar.addfile(entry, io.BytesIO(data))
+    with pytest.raises(InputError, match=r"knows up to 1. Use version 9.0"):
+        restore(tmp_path / "new.tar", tmp_path / "W2")
+    (tmp_path / "text.tar").write_text("no tar")
+    with pytest.raises(InputError, match="no backup"):
+        restore(tmp_path / "text.tar", tmp_path / "W2")
+    with pytest.raises(InputError, match="does not exist"):
+        restore(tmp_path / "nothing.tar", tmp_path / "W2")
+
+
+def test_a_backup_waits_for_a_running_build(workspace, tmp_path) -> None:
+    with workspace.lock(0), pytest.raises(WorkspaceError, match="still holds"):
+        backup(Workspace.open(workspace.path), tmp_path / "b.tar", wait=0.1)

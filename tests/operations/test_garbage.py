@@ -1,0 +1,92 @@
+"""Garbage collection over a real build: what is needed stays to the byte, the rest goes, and a kill leaves nothing half."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from quit.errors import WorkspaceError
+from quit.operations.garbage import collect, unused
+from quit.pipeline import last_build
+from quit.workspace import Workspace
+
+pytestmark = pytest.mark.slow  # the build it works on
+
+
+@pytest.fixture
+def workspace(built: Path, tmp_path: Path) -> Workspace:
+    shutil.copytree(built, tmp_path / "W")
+    return Workspace.open(tmp_path / "W")
+
+
+def _old(workspace: Workspace, run: str, fingerprint: str, days: float, complete: bool = True) -> Path:
+    """Copy a stage run under another fingerprint, as it was so many days ago."""
+    folder = next(path for name, (path, _) in workspace.current().items() if name == run)
+    target = folder.with_name(fingerprint)
+    shutil.copytree(folder, target)
+    if not complete:
+        (target / "manifest.json").unlink()
+    for path in target.rglob("*"):
+        os.utime(path, (time.time() - days * 86400,) * 2)
+    return target
+
+
+def _tables(workspace: Workspace) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(workspace.path)): p.read_bytes()
+        for p in (workspace.path / "tables").rglob("*")
+        if p.is_file()
+    }
+
+
+def test_a_fresh_build_leaves_nothing_over(workspace) -> None:
+    assert unused(workspace) == []
+
+
+def test_what_is_old_goes_and_everything_else_stays(workspace) -> None:
+    before = _tables(workspace)
+    old = _old(workspace, "rank", "00aa", 3)
+    reader = _old(workspace, "read:minilm-late", "00bb", 2)
+    half = _old(workspace, "judge", "00cc", 1, complete=False)
+    found = unused(workspace)
+    assert {(one.run, one.fingerprint, one.complete) for one in found} == {
+        ("rank", "00aa", True), ("read_minilm-late", "00bb", True), ("judge", "00cc", False)
+    }  # fmt: skip
+    size = sum(path.stat().st_size for folder in (old, reader, half) for path in folder.rglob("*") if path.is_file())
+    assert sum(one.bytes for one in found) == size
+    assert collect(workspace, found) == size
+    assert _tables(workspace) == before
+    assert last_build(workspace).up_to_date
+
+
+def test_the_newest_and_the_young_can_be_left(workspace) -> None:
+    for number in range(3):
+        _old(workspace, "rank", f"00a{number}", 10 * number + 1)
+    assert [one.fingerprint for one in unused(workspace, keep=1)] == ["00a1", "00a2"]
+    assert [one.fingerprint for one in unused(workspace, days=15)] == ["00a2"]
+
+
+def test_an_unfinished_build_keeps_what_it_has(workspace) -> None:
+    folder = next(path for name, (path, _) in workspace.current().items() if name == "label")
+    (folder / "manifest.json").unlink()
+    state = workspace.state
+    del state["label"]
+    workspace.set_current(state)
+    assert unused(workspace) == []
+    build = workspace.build
+    (workspace.path / "build.json").write_text(json.dumps({**build, "sources": ["jsonl:/nowhere/gone.jsonl"]}))
+    assert unused(workspace) == []  # it cannot be planned: unfinished runs may be its
+
+
+def test_a_run_that_became_current_meanwhile_is_not_removed(workspace) -> None:
+    _old(workspace, "rank", "00aa", 3)
+    found = unused(workspace)
+    workspace.set_current({**workspace.state, "rank": "00aa"})
+    with pytest.raises(WorkspaceError, match="in use again"):
+        collect(workspace, found)
+    assert found[0].folder.is_dir()
