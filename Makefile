@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKSPACE ?= workspace
+JOBS ?= 2
+PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadgroup
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
@@ -23,13 +25,13 @@ run: setup  ## Build the starter collection on the embedded profile
 	$(BIN)/quit build --profile embedded --workspace $(WORKSPACE) --source starter
 
 test: setup lint servers  ## Run all the tests that this machine can
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 servers: setup  ## Make the environments of the servers that tests start (once; minutes)
 	$(BIN)/python -m tests.servers.prepare
 
 test-fast: setup  ## Run the tests that start no server and build no workspace
-	$(BIN)/python -m pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 lint: setup
 	$(BIN)/ruff check .

@@ -18,11 +18,24 @@ from tests.label_studio import live, people, quit_review, review_settings, revie
 if TYPE_CHECKING:
     from tests.servers.vllm import VllmServer
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: workers share the cores
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test needs a hub; a missing model would be looked for at length
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"
+
+
+SHARED = {"vllm": "vllm", "live": "review", "reviewed_build": "review", "built": "built"}
+"""Costly things of the session, and the group of the tests that use them."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests together that share something costly, the others file by file, where several workers run them."""
+    for item in items:
+        groups = [group for name, group in SHARED.items() if name in getattr(item, "fixturenames", ())]
+        item.add_marker(pytest.mark.xdist_group(groups[0] if groups else item.path.relative_to(ROOT).as_posix()))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -356,7 +356,8 @@ def fit_join(
     fitted = LogisticRegression(C=10.0, max_iter=2000).fit(
         z, [example.label for example in examples], sample_weight=weights
     )
-    return {"join": fitted.coef_[0], "join_bias": np.float64(fitted.intercept_[0])}
+    # Rounded: the solver's last bits differ from one processor to the next.
+    return {"join": np.round(fitted.coef_[0], 12), "join_bias": np.float64(np.round(fitted.intercept_[0], 12))}
 
 
 def calibration_error(probability: np.ndarray, label: np.ndarray, bins: int = 10) -> float:
