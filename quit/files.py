@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import re
+import socket
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 from quit.errors import WorkspaceError
 
-_TEMPORARY = re.compile(r"\..+\.\d+-\d+\.tmp")
+_TEMPORARY = re.compile(r"\..+\.\d+-\d+(-[0-9a-f]{8})?\.tmp")
 
 
 @contextmanager
@@ -32,6 +34,12 @@ def writing(target: Path) -> Iterator[None]:
         ) from error
 
 
+def temporary_of(target: Path) -> Path:
+    """Return where this thread writes what is to become ``target``: nobody else does, not even another machine's process of equal id."""
+    machine = zlib.crc32(socket.gethostname().encode())
+    return target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}-{machine:08x}.tmp")
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """Give a temporary path beside ``target`` to write to; on leaving, flush it and move it into place.
@@ -39,7 +47,7 @@ def replacing(target: Path) -> Iterator[Path]:
     An error removes the temporary file and leaves ``target`` as it was. Raises what writing to disk raises.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
+    temporary = temporary_of(target)
     try:
         yield temporary
         with temporary.open("rb") as file:
