@@ -33,6 +33,9 @@ class Listener:
     def waiting(self, message: str) -> None:
         """Told when another run holds the workspace."""
 
+    def lost(self, message: str) -> None:
+        """Told when a shard has lost its worker and goes to another one."""
+
 
 LISTENER: ContextVar[Listener] = ContextVar("quit_build_listener", default=Listener())  # noqa: B039 (it has no state)
 """Who watches the build that is started in this context (not a flow parameter: those are JSON, for schedules and forms)."""
@@ -81,7 +84,7 @@ class Work:
     def __init__(self, pipeline: Pipeline, listener: Listener) -> None:
         self.pipeline = pipeline
         self._spec = pipeline.spec()
-        self._progress = listener.progress
+        self._progress, self._say_lost = listener.progress, listener.lost
         self._logger = get_run_logger()
         self._artifact = create_progress_artifact(0.0, key="quit-build", description="Stages of the build")
         settings = pipeline.settings.run
@@ -197,7 +200,9 @@ class Work:
                 f"Part {shard.index} of {run.key} has lost its worker {most + 1} times; the last time: {error}. What is done stays done. "
                 "If memory is short, use fewer run.workers or more shards (--shards), then run the same command again."
             ) from error
-        self._logger.warning("%s: part %d has lost its worker (%s); another one takes it", run.key, shard.index, error)
+        message = f"{run.key}: part {shard.index} has lost its worker ({error}); another one takes it."
+        self._logger.warning(message)
+        self._say_lost(message)
 
 
 @flow(name="build")  # its shards go to the runner that `run.runner` names
