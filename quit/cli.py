@@ -58,6 +58,12 @@ def build(
     shards: Annotated[
         int | None, typer.Option("--shards", min=1, help="Parts a table; changes nothing in the result.")
     ] = None,
+    runner: Annotated[
+        str | None,
+        typer.Option(
+            "--runner", help="Where: threads, processes, ray, ray://HOST:10001, dask://HOST:8786; same result."
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
@@ -75,8 +81,9 @@ def build(
     sources = [f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", [])]
     profile = profile or known.get("profile", "embedded")
     overrides = list(set_ if set_ is not None else known.get("overrides", []))
-    if shards is not None:
-        overrides = [text for text in overrides if not text.startswith("run.shards=")] + [f"run.shards={shards}"]
+    for key, value in (("run.shards", shards), ("run.runner", runner)):
+        if value is not None:
+            overrides = [text for text in overrides if not text.startswith(f"{key}=")] + [f"{key}={value}"]
     pipeline = plan_build(workspace, sources, profile, overrides)
     console = BuildConsole(pipeline, quiet=quiet)
     if pipeline.up_to_date:

@@ -106,6 +106,10 @@ class BuildConsole:
         """Say that another run has to finish first."""
         self.say(message)
 
+    def lost(self, message: str) -> None:
+        """Say that a worker is gone; its shard goes to another one."""
+        self.say(message)
+
     def say(self, message: str) -> None:
         """Print one line to stderr."""
         if not self._quiet:

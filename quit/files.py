@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import re
+import socket
 import threading
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 from quit.errors import WorkspaceError
 
-LEFTOVER = re.compile(r"\..+\.\d+-\d+\.tmp")
+LEFTOVER = re.compile(r"\..+\.\d+-\d+(-[0-9a-f]{8})?\.tmp")
 """Names of the temporary files that :func:`replacing` makes; a killed run leaves some."""
 
 
@@ -33,14 +35,21 @@ def writing(target: Path) -> Iterator[None]:
         ) from error
 
 
+def temporary_of(target: Path) -> Path:
+    """Return where this thread writes what is to become ``target``: nobody else does, not even another machine's process of equal id."""
+    machine = zlib.crc32(socket.gethostname().encode())
+    return target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}-{machine:08x}.tmp")
+
+
 @contextmanager
 def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
     """Give a temporary path beside ``target`` to write to; on leaving, flush it and move it into place.
 
-    ``private``: nobody but the owner can ever read it. An error removes the temporary file and leaves ``target`` as it was. Raises what writing to disk raises.
+    ``private``: nobody but the owner can ever read it. An error removes the temporary file and leaves ``target`` as it was. Raises what
+    writing to disk raises.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
+    temporary = temporary_of(target)
     try:
         if private:
             os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))

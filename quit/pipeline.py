@@ -59,6 +59,11 @@ class BuildSpec:
     sources: tuple[str, ...]
     decided: int
 
+    @property
+    def visible_seconds(self) -> float:
+        """How long a worker waits for files that another machine writes (``run.visible_seconds``)."""
+        return json.loads(self.settings)["run"]["visible_seconds"]
+
 
 class Pipeline:
     """One build of one workspace."""
@@ -101,6 +106,16 @@ class Pipeline:
         """The readers' names in the groups that read side by side: one by one, or all (``run.readers_together``)."""
         names = [reader.name for reader in self.settings.readers]
         return [names] if self.settings.run.readers_together else [[name] for name in names]
+
+    @property
+    def workers(self) -> int:
+        """Shards of a run that are worked on at a time: not more than a server may have requests in flight, where processes share it."""
+        run = self.settings.run
+        return (
+            run.workers
+            if run.runner == "threads"
+            else min([run.workers, *(one.concurrency for one in self.settings.servers)])
+        )
 
     @property
     def reviews_applied(self) -> bool:
@@ -186,6 +201,17 @@ class Pipeline:
         folder = self.folder(run)
         return [shard for shard in self.shards(run) if not self.workspace.part_done(folder, run.stage.outputs, shard)]
 
+    def missing_inputs(self, run: StageRun) -> list[str]:
+        """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried out."""
+        earlier = self.runs[: self.runs.index(run)]
+        current = {key: folder.name for key, (folder, _) in self.workspace.current().items()}
+        wanted = {*run.stage.inputs, *run.stage.whole}
+        return [
+            one.key
+            for one in earlier
+            if wanted & set(one.stage.outputs) and current.get(one.key) != self.fingerprints[one.key]
+        ]
+
     def work(self, run: StageRun, shard: Range) -> int:
         """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
         stage = run.stage
@@ -222,7 +248,7 @@ class Pipeline:
 
     def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> None:
         """Write down what a stage (or one reader's run) asked of language models since ``before``, a snapshot of their meter."""
-        record(self.workspace.path, name, before, self.models.meter.snapshot(), self.settings.run.workers)
+        record(self.workspace.path, name, before, self.models.meter.snapshot(), self.workers)
 
     def begin(self, profile: str, overrides: Sequence[str]) -> None:
         """Remember how the workspace is built, and keep as current only what this build would make again."""
@@ -347,6 +373,7 @@ def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, over
 
 
 _PIPELINES: dict[BuildSpec, Pipeline] = {}
+_REMEMBERING = Lock()
 
 
 def _remember(pipeline: Pipeline) -> Pipeline:
@@ -361,11 +388,16 @@ def _remember(pipeline: Pipeline) -> Pipeline:
     return _PIPELINES[spec]
 
 
-def pipeline_of(spec: BuildSpec) -> Pipeline:
-    """Return the pipeline of a spec; a worker process makes it once, so that its models are loaded once."""
-    if spec in _PIPELINES:
-        return _PIPELINES[spec]
-    sources = [parse_source(text) for text in spec.sources]
-    return _remember(
-        Pipeline(Workspace.open(spec.workspace), parse(json.loads(spec.settings)), sources, decided=spec.decided)
-    )
+def pipeline_of(spec: BuildSpec, processes: int = 1, fresh: bool = False) -> Pipeline:
+    """Return the pipeline of a spec; a worker process makes it once, so that its models are loaded once.
+
+    ``processes``: how many ask the same servers at a time (:class:`quit.models.factory.Models`). ``fresh``: read sources and reviews anew.
+    """
+    with _REMEMBERING:
+        if spec in _PIPELINES and not fresh:
+            return _PIPELINES[spec]
+        settings = parse(json.loads(spec.settings))
+        sources = [parse_source(text) for text in spec.sources]
+        models = Models(settings, processes)
+        workspace = Workspace.open(spec.workspace)
+        return _remember(Pipeline(workspace, settings, sources, decided=spec.decided, models=models))

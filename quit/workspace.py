@@ -135,6 +135,12 @@ class Workspace:
             holder.unlink(missing_ok=True)
             lock.release()
 
+    @property
+    def holder(self) -> str:
+        """Who holds the workspace: process, host and time; empty where nobody does."""
+        path = self.path / "lock.json"
+        return _holder(path) if path.is_file() else ""
+
     # State
 
     @property

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.files import writing
+from quit.files import temporary_of, writing
 from quit.workspace import Range, Workspace, ranges
 
 HINTS = schemas.table("usable_hints")
@@ -119,8 +119,7 @@ def test_a_real_full_disk_leaves_no_half_part(tmp_path) -> None:
     folder = workspace.folder("filter", 2, "f0")
     (folder / "usable_hints").mkdir(parents=True)
     shard = Range(0, 1)
-    temporary = f".part-00000-of-00001.parquet.{os.getpid()}-{threading.get_native_id()}.tmp"
-    os.symlink("/dev/full", folder / "usable_hints" / temporary)
+    os.symlink("/dev/full", temporary_of(folder / "usable_hints" / "part-00000-of-00001.parquet"))
     with pytest.raises(WorkspaceError, match="disk is full"):
         workspace.write_part(folder, shard, {"usable_hints": _rows(*range(1000))})
     assert not workspace.part_done(folder, ["usable_hints"], shard)

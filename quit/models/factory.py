@@ -32,10 +32,15 @@ WEIGHTS = Path(__file__).parent / "weights"
 
 
 class Models:
-    """The models of one run, each loaded when first asked for and then shared by all shards (thread-safe)."""
+    """The models of one run, each loaded when first asked for and then shared by all shards of a process (thread-safe).
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    ``processes``: how many processes at a time ask the same servers; this one keeps to its share of their limits.
+    """
+
+    def __init__(self, settings: Settings, processes: int = 1) -> None:
+        self._settings = settings.model_copy(
+            update={"servers": tuple(server.divided(processes) for server in settings.servers)}
+        )
         self._made: dict[Any, Any] = {}
         self._lock = RLock()
         self.meter = Meter()

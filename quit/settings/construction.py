@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
+from quit.settings.runner import parse_runner
 from quit.settings.section import Section
 
 
@@ -152,11 +153,29 @@ class Run(Section):
 
     shards: int | None = Field(None, ge=1, description="Parts a table; chosen by `shard_questions` if not given.")
     shard_questions: int = Field(64, ge=1, description="Questions a part, where `shards` is not given.")
-    workers: int = Field(2, ge=1, description="Shards worked on at a time.")
+    workers: int = Field(2, ge=1, description="Shards worked on at a time, of each reader.")
     readers_together: bool = Field(
         False, description="Let all readers read side by side: where each has a server of its own, all of them work."
+    )
+    runner: str = Field(
+        "threads",
+        description="Where shards are worked on: `threads` or `processes` of this machine, `ray` (started here), `ray:auto` or "
+        "`ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not), `dask` (started here), "
+        "`dask://HOST:8786`. With all but `threads`, limits of `servers` are divided by `workers`.",
+    )
+    gpus: float = Field(0, ge=0, description="GPUs that a shard of `read` or `judge` reserves on Ray.")
+    lost_workers: int = Field(3, ge=0, description="How often a shard goes to another worker when its own is lost.")
+    cluster_seconds: float = Field(20.0, gt=0, description="How long to wait for an answer of a cluster.")
+    visible_seconds: float = Field(
+        90.0, ge=0, description="How long to wait until a file written by one machine is seen by another."
     )
     retries: int = Field(2, ge=0, description="How often a failed shard is tried again.")
     retry_seconds: float = Field(2.0, ge=0, description="Pause before the first new try; doubles each time.")
     lock_seconds: float = Field(3600.0, ge=0, description="How long to wait for another run on the same workspace.")
     generation_cache: bool = Field(True, description="Keep every LLM reply, for this and all later runs.")
+
+    @field_validator("runner")
+    @classmethod
+    def _names_a_place(cls, text: str) -> str:
+        parse_runner(text)
+        return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -114,6 +115,8 @@ def _explain(problem: Mapping[str, Any]) -> str:
     if problem["type"] == "extra_forbidden":
         return f"There is no setting {key!r}.{did_you_mean(path[-1], _known_keys(path[:-1]))}"
     shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
+    if isinstance(shown, str):
+        shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a password in an address is for nobody's log
     return f"Setting {key!r} is {shown!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}."
 
 

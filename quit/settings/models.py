@@ -113,6 +113,17 @@ class ServerSettings(Section):
     circuit_failures: int = Field(5, ge=1, description="Failed connections in a row after which the server is gone.")
     patience_seconds: float = Field(60, ge=0, description="How long to wait for a server that is gone to come back.")
 
+    def divided(self, processes: int) -> ServerSettings:
+        """Return the share of each of ``processes`` processes: together they keep the limits a replica."""
+        if processes == 1:
+            return self
+        share = {
+            "concurrency": max(1, self.concurrency // processes),
+            "requests_per_minute": self.requests_per_minute / processes,
+            "tokens_per_minute": self.tokens_per_minute / processes,
+        }
+        return self.model_copy(update=share)
+
     def urls(self) -> list[str]:
         """Return the replicas' base URLs. Raises :class:`SettingsError` where there is none."""
         urls = list(self.base_urls)

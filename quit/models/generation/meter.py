@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -35,10 +35,11 @@ class Meter:
 
     def __init__(self) -> None:
         self._counts: dict[str, Count] = {}
+        self._taken: dict[str, dict[str, Any]] = {}
         self._busy: dict[str, tuple[int, float]] = {}
         self._lock = threading.Lock()
 
-    def add(self, name: str, **amounts: int) -> None:
+    def add(self, name: str, **amounts: float) -> None:
         """Add to a model's counts."""
         with self._lock:
             count = self._counts.setdefault(name, Count())
@@ -69,6 +70,21 @@ class Meter:
                 if users:
                     found.setdefault(name, asdict(Count()))["seconds"] += now - since
             return found
+
+    def take(self) -> dict[str, dict[str, Any]]:
+        """Return what was counted since the last call (everything, the first time): what a worker reports, each count once."""
+        now = self.snapshot()
+        with self._lock:
+            before, self._taken = self._taken, now
+        return {
+            name: {field: amount - before.get(name, {}).get(field, 0) for field, amount in count.items()}
+            for name, count in now.items()
+        }
+
+    def merge(self, taken: Mapping[str, Mapping[str, Any]], processes: int) -> None:
+        """Add what a worker took. Of ``processes`` that work at a time, each stands for its share of the wall time."""
+        for name, count in taken.items():
+            self.add(name, **{**count, "seconds": count["seconds"] / processes})
 
     def line(self) -> str:
         """Return one line for a progress bar: rate, share from the cache, time left of what was handed in."""

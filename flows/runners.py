@@ -1,0 +1,213 @@
+"""Where shards are worked on: threads or processes of this machine, Ray, Dask. One text names the place (setting ``run.runner``).
+
+The build enters the runner itself, when it has the first shard to give away, so the same flow runs in every place, scheduled or not.
+Workers in other processes report to the build's Prefect server; the parts they write are seen through the workspace's folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from prefect import Task
+from prefect.client.orchestration import get_client
+from prefect.futures import PrefectFuture
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
+
+from quit.errors import MissingDependency, QuitError, ServerError, SettingsError
+from quit.settings import Run
+from quit.settings.runner import parse_runner
+
+# By name, for neither Ray nor Dask is imported where it is not used.
+_LOST = frozenset(
+    "BrokenProcessPool WorkerCrashedError NodeDiedError LocalRayletDiedError ObjectLostError OwnerDiedError "
+    "OutOfMemoryError KilledWorker".split()
+)
+_GONE = frozenset("ConnectionError CommClosedError FutureCancelledError CancelledError RaySystemError".split())
+
+
+class LostWorker(Exception):
+    """The worker of a shard is gone: killed, out of memory, its machine down. Another one can take the shard."""
+
+
+class Runner:
+    """Carries tasks out in the place that ``text`` names. Use as a context manager; nothing starts before the first task.
+
+    ``text``: as in :func:`quit.settings.runner.parse_runner`. ``workers``: tasks at a time, for what is started here.
+    """
+
+    def __init__(self, text: str, settings: Run, workers: int) -> None:
+        self.kind, self.address = parse_runner(text)
+        self._text = text
+        self._seconds = settings.cluster_seconds
+        self._workers = workers
+        self._runner: Any = None
+        self._stack = ExitStack()
+
+    @property
+    def apart(self) -> bool:
+        """Whether workers are processes of their own, which share nothing with this one but files."""
+        return self.kind != "threads"
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._runner = None
+        self._stack.__exit__(*error)
+
+    def submit(
+        self, task: Task[..., Any], parameters: dict[str, Any], done: Callable[[Any], None], gpus: float = 0
+    ) -> PrefectFuture[Any]:
+        """Give a task away; ``done`` is called with its future, from some thread, when it has ended one way or another.
+
+        Raises :class:`ServerError` where the cluster cannot be reached, :class:`MissingDependency` without its client.
+        """
+        if self._runner is None:
+            self._runner = self._start()
+        with ExitStack() as stack:
+            if self.apart:  # the address of a server that this process has started is in no settings
+                url = str(get_client(sync_client=True).api_url)
+                stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
+            if self.kind == "ray":
+                from prefect_ray.context import remote_options
+
+                # Ray would repeat a lost task unseen, and end a process after each task that has a GPU.
+                options = {"max_retries": 0} | ({"num_gpus": gpus, "max_calls": 0} if gpus else {})
+                stack.enter_context(remote_options(**options))
+            try:
+                future = self._runner.submit(task, parameters)
+            except Exception as error:
+                raise self._fault(error) from error
+        future.add_done_callback(done)
+        return future
+
+    def result(self, future: PrefectFuture[Any]) -> Any:
+        """Return what a finished task returned. Raises :class:`LostWorker`, or what the task raised."""
+        try:
+            return future.result()
+        except QuitError:
+            raise
+        except Exception as error:
+            raise self._fault(error) from error
+
+    def check(self) -> None:
+        """Raise :class:`ServerError` where the cluster has gone away and nobody would tell."""
+        if self._runner is None:
+            return
+        if self.kind == "ray":
+            import ray
+
+            if not ray.is_initialized():
+                raise self._gone("it does not answer any more")
+        elif self.kind == "dask" and self._runner.client.status == "closed":
+            raise self._gone("it does not answer any more")
+
+    def _start(self) -> Any:
+        if self.kind == "threads":
+            made: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=self._workers)
+        elif self.kind == "processes":
+            made = ProcessPoolTaskRunner(max_workers=self._workers)
+        else:
+            try:
+                made = self._ray() if self.kind == "ray" else self._dask()
+            except ImportError as error:
+                raise MissingDependency(
+                    f"run.runner = {self._text!r} needs prefect-{self.kind} ({error}). Run: pip install 'quit-builder[{self.kind}]'"
+                ) from error
+            self._knock()
+        try:
+            self._stack.enter_context(made)
+            if self.kind == "dask":
+                _ = made.client  # connects, which it would leave to the first task
+        except Exception as error:
+            raise self._gone(f"{type(error).__name__}: {_line(error)}") from error
+        return made
+
+    def _ray(self) -> TaskRunner[Any]:
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        from prefect_ray.task_runners import RayTaskRunner
+
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if self.address == "local":
+            here = {"num_cpus": self._workers, "include_dashboard": False}
+            return RayTaskRunner("local", init_kwargs=quiet | here)
+        if self.address == "auto":  # given as its address, it would start a cluster where there is none
+            return RayTaskRunner(init_kwargs=quiet | {"address": "auto"})
+        return RayTaskRunner(self.address, init_kwargs=quiet)
+
+    def _dask(self) -> TaskRunner[Any]:
+        from prefect_dask import DaskTaskRunner
+
+        if self.address == "local":
+            here = {"n_workers": self._workers, "threads_per_worker": 1, "dashboard_address": None}
+            return DaskTaskRunner(cluster_kwargs=here)
+        return DaskTaskRunner(address=self.address, client_kwargs={"timeout": self._seconds})
+
+    def _knock(self) -> None:
+        """Raise :class:`ServerError` where nothing answers at the address: the clients themselves try for minutes."""
+        where = self.address.rpartition("//")[2]
+        if ":" not in where:
+            return
+        host, _, port = where.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=self._seconds).close()
+        except (OSError, OverflowError) as error:
+            raise self._gone(f"no connection within {self._seconds:g} s: {error}") from error
+        if self.kind == "ray" and os.environ.get("RAY_USE_TLS", "0") in ("", "0"):
+            import grpc
+
+            channel = grpc.insecure_channel(where)
+            try:
+                grpc.channel_ready_future(channel).result(timeout=self._seconds)
+            except grpc.FutureTimeoutError:
+                raise self._gone(
+                    f"something listens there, but it is not Ray (asked for {self._seconds:g} s)"
+                ) from None
+            finally:
+                channel.close()
+
+    def _gone(self, why: str) -> ServerError:
+        return ServerError(
+            f"The cluster of run.runner = {self._text!r} cannot be used: {why}. What is done stays done; start it and run the same "
+            "command again, or use --runner threads."
+        )
+
+    def _fault(self, error: Exception) -> Exception:
+        """Return what an error of a runner means: a lost worker, a lost cluster, a worker without the program, or a bug as it is."""
+        names = {each.__name__ for each in type(error).__mro__}
+        text = str(error)
+        if names & _LOST:
+            self._broken()
+            return LostWorker(f"{type(error).__name__}: {_line(error)}")
+        if "Failed to reach API" in text:
+            return ServerError(
+                f"A worker cannot reach the Prefect server ({_line(error)}). Start one that all machines reach "
+                "(prefect server start --host 0.0.0.0) and set PREFECT_API_URL to its address before the build."
+            )
+        if (
+            names & {"ModuleNotFoundError", "ImportError"}
+            or "ModuleNotFoundError" in text
+            or "failed to import" in text
+        ):
+            return SettingsError(
+                f"A worker has no quit-builder, or another one: {_line(error)}. Install the same on every machine."
+            )
+        return self._gone(_line(error)) if names & _GONE else error
+
+    def _broken(self) -> None:
+        """A pool of processes that has lost one is of no use any more: let the next task start another."""
+        if self.kind == "processes" and self._runner is not None:
+            self._runner = None
+            self._stack.close()
+
+
+def _line(error: Exception) -> str:
+    """Return the last line of a message, which is the cause where a traceback is in it, cut to a readable length."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines and "Traceback" in str(error) else (lines or [type(error).__name__])[0])[:300]

@@ -1,0 +1,31 @@
+"""The text that names where shards are worked on, read in one place."""
+
+from __future__ import annotations
+
+import re
+
+KNOWN = "threads, processes, ray, ray:auto, ray:HOST:PORT, ray://HOST:10001, dask, dask://HOST:8786"
+_HOST = r"(?P<address>(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):\d{1,5})"
+
+
+def parse_runner(text: str) -> tuple[str, str]:
+    """Return kind and address of a runner: ``("ray", "ray://head:10001")``, ``("ray", "local")``, ``("threads", "")``.
+
+    Raises ``ValueError``, whose message does not repeat what may be a password.
+    """
+    if text in ("threads", "processes"):
+        return text, ""
+    if text in ("ray", "dask"):
+        return text, "local"
+    if text == "ray:auto":
+        return "ray", "auto"
+    for pattern, kind, scheme in (
+        (rf"ray:{_HOST}", "ray", ""),
+        (rf"ray://{_HOST}", "ray", "ray://"),
+        (rf"dask(\+tcp)?://{_HOST}", "dask", "tcp://"),
+        (rf"dask\+tls://{_HOST}", "dask", "tls://"),
+    ):
+        if found := re.fullmatch(pattern, text):
+            return kind, scheme + found["address"]
+    shown = re.sub(r"//.*@", "//***@", text)
+    raise ValueError(f"{shown!r} is no runner. Known: {KNOWN}; an address has no user and no password")

@@ -1,0 +1,150 @@
+"""Shards worked on by other processes, here or on other machines: what a worker is told, what it checks, what it reports.
+
+A worker shares nothing with the build but files: the sources and the workspace, under the same paths. So it checks, before it works,
+that it is the same program, that it sees the workspace the build holds and not another folder of that name, that it would make the
+same tables, and that the tables it reads from have arrived.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import schemas
+from quit import __version__
+from quit.cache import VARIABLE
+from quit.errors import QuitError, WorkspaceError
+from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of
+from quit.workspace import Range
+
+_TICK = 0.5  # seconds between looks at a folder that another machine writes to
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a worker is told beside the build and the shard.
+
+    ``program``: the build's :func:`program`; ``holder``: who holds the workspace; ``fingerprint``: that of the stage run as the build
+    knows it; ``processes``: how many work at a time and share the servers' limits; ``cache``: the build's ``QUIT_CACHE``, if set.
+    """
+
+    program: str
+    holder: str
+    fingerprint: str
+    processes: int
+    cache: str | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a worker did: rows of the first table (None where the parts were there already), what language models were asked."""
+
+    rows: int | None
+    usage: dict[str, dict[str, Any]]
+    host: str
+
+
+@cache
+def program() -> str:
+    """Return what decides results beside settings and models: version, layout of workspaces, a hash of the code."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for package in ("quit", "schemas"):
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return f"{__version__}, workspaces {schemas.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
+
+
+def told(pipeline: Pipeline, run: StageRun, processes: int) -> Told:
+    """Return what a worker of this build is told about a stage run. The caller holds the workspace."""
+    return Told(
+        program(),
+        pipeline.workspace.holder,
+        pipeline.fingerprints[run.key],
+        processes,
+        os.environ.get(VARIABLE),
+    )
+
+
+def carry_out(spec: BuildSpec, stage: str, reader: str | None, shard: Range, told: Told) -> Report:
+    """Carry out one shard in a worker of another process. Every refusal names the worker's machine.
+
+    Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or tables that have
+    not arrived; and whatever the stage raises.
+    """
+    host = socket.gethostname()
+    try:
+        return _carry_out(spec, stage, reader, shard, told, host)
+    except QuitError as error:
+        raise type(error)(f"{error} (Worker on {host}.)") from error
+
+
+def _carry_out(spec: BuildSpec, stage: str, reader: str | None, shard: Range, told: Told, host: str) -> Report:
+    if told.program != program():
+        raise WorkspaceError(
+            f"A worker has another program than the build: {program()} there, {told.program} here. Install the same on both."
+        )
+    if told.cache:
+        os.environ.setdefault(VARIABLE, told.cache)
+    patience = spec.visible_seconds
+    folder = Path(spec.workspace)
+    if not _wait(lambda: (folder / "workspace.json").is_file(), patience):
+        raise WorkspaceError(
+            f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path, or use a runner of this machine."
+        )
+    pipeline = _same_pipeline(spec, stage, reader, told)
+    if not _wait(lambda: pipeline.workspace.holder == told.holder, patience):
+        raise WorkspaceError(
+            f"A worker sees another folder at {folder}: it is held by {pipeline.workspace.holder or 'nobody'} there, by {told.holder} here. "
+            "Mount the shared folder there under the same path."
+        )
+    run = pipeline.run(stage, reader)
+    if not _wait(lambda: not pipeline.missing_inputs(run), patience):
+        raise WorkspaceError(
+            f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {patience:g} s. Check the shared folder {folder}."
+        )
+    if pipeline.workspace.part_done(pipeline.folder(run), run.stage.outputs, shard):
+        return Report(None, pipeline.models.meter.take(), host)
+    rows = pipeline.work(run, shard)
+    return Report(rows, pipeline.models.meter.take(), host)
+
+
+def _same_pipeline(spec: BuildSpec, stage: str, reader: str | None, told: Told) -> Pipeline:
+    """Return this worker's pipeline, made anew where sources or reviews have changed since it was made; refuse another one."""
+    for fresh in (False, True):
+        pipeline = pipeline_of(spec, processes=told.processes, fresh=fresh)
+        found = pipeline.fingerprints[pipeline.run(stage, reader).key]
+        if found == told.fingerprint:
+            return pipeline
+    raise WorkspaceError(
+        f"A worker would make other tables in {stage} ({found}) than the build ({told.fingerprint}): its sources, prompts, models or "
+        f"reviews differ. Give it the same files; it runs Python {platform.python_version()}."
+    )
+
+
+def seen(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -> None:
+    """Wait until the parts that a worker has written are seen here. Raises :class:`WorkspaceError` when they do not come."""
+    folder, patience = pipeline.folder(run), pipeline.settings.run.visible_seconds
+    if not _wait(lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard), patience):
+        raise WorkspaceError(
+            f"{host} says that it has written part {shard.index} of {run.key}, but {folder} does not show it after {patience:g} s. "
+            f"Is {pipeline.workspace.path} the same shared folder on both machines?"
+        )
+
+
+def _wait(ready: Callable[[], bool], seconds: float) -> bool:
+    """Whether something is so, now or within ``seconds``: network file systems remember for a while what was not there."""
+    until = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_TICK)
+    return True

@@ -1,0 +1,160 @@
+"""A real Ray cluster of several nodes on this machine, started by Ray's own command line; nodes can be killed one by one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+_PATIENCE = 120.0
+
+
+def free_ports(count: int) -> list[int]:
+    """Return different ports that nobody uses now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def hiding(folder: Path) -> list[str] | None:
+    """Return the start of a command that sees an empty folder there, as a machine without a mount does; None where that cannot be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    prefix = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(folder)]
+    try:
+        tried = subprocess.run([*prefix, "true"], capture_output=True, check=False)
+    except OSError:
+        return None
+    return prefix if tried.returncode == 0 else None
+
+
+class RayCluster:
+    """Nodes of one CPU each; use as a context manager.
+
+    ``environment``: more variables of all nodes. ``prefix``: a command that starts each node's, such as :func:`hiding`'s.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> None:
+        self._prefix = prefix
+        self.folder = Path(tempfile.mkdtemp(prefix="qr", dir="/tmp"))  # short: Ray puts sockets below it
+        token = secrets.token_hex(32)
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "RAY_TMPDIR": str(self.folder),
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": token,
+            "RAY_USAGE_STATS_ENABLED": "0",
+            **(environment or {}),
+        }
+        self.client_environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
+        self._port, self._client_port = free_ports(2)
+        self._nodes: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def address(self) -> str:
+        """The address for Ray's client: ``ray://127.0.0.1:PORT``."""
+        return f"ray://127.0.0.1:{self._client_port}"
+
+    def start_node(self, environment: Mapping[str, str] | None = None) -> int:
+        """Start the head, or one more node; returns its number."""
+        ports = free_ports(1)
+        where = (
+            [f"--address=127.0.0.1:{self._port}"]
+            if self._nodes
+            else [
+                "--head",
+                f"--port={self._port}",
+                f"--ray-client-server-port={self._client_port}",
+                "--include-dashboard=false",
+            ]
+        )
+        command = [
+            *self._prefix,
+            str(Path(sys.executable).with_name("ray")),
+            "start",
+            *where,
+            "--num-cpus=1",
+            "--node-ip-address=127.0.0.1",
+            f"--dashboard-agent-listen-port={ports[0]}",
+            "--object-store-memory=100000000",
+            "--disable-usage-stats",
+            "--block",
+        ]
+        with (self.folder / f"node-{len(self._nodes)}.log").open("ab") as log:
+            self._nodes.append(
+                subprocess.Popen(
+                    command,
+                    stdout=log,
+                    stderr=log,
+                    env={**self.environment, **(environment or {})},
+                    cwd=self.folder,
+                    start_new_session=True,
+                )
+            )
+        return len(self._nodes) - 1
+
+    def kill_node(self, number: int) -> None:
+        """Kill a node's processes (SIGKILL), its workers too, as a power cut would."""
+        _kill(self._processes(number))
+        self._nodes[number].wait()
+
+    def workers(self, number: int) -> list[psutil.Process]:
+        """Return a node's processes that are carrying out a task."""
+        return [one for one in self._processes(number) if " ".join(_command(one)).startswith("ray::shard")]
+
+    def __enter__(self) -> RayCluster:
+        self.start_node()
+        self._wait_for(self._client_port)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in range(len(self._nodes)):
+            _kill(self._processes(number))
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _processes(self, number: int) -> list[psutil.Process]:
+        try:
+            parent = psutil.Process(self._nodes[number].pid)
+            return [parent, *parent.children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def _wait_for(self, port: int) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while time.monotonic() < deadline:
+            with socket.socket() as one:
+                if one.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            assert self._nodes[0].poll() is None, (self.folder / "node-0.log").read_text()
+            time.sleep(0.2)
+        raise TimeoutError((self.folder / "node-0.log").read_text())
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(signal.SIGKILL)
+    psutil.wait_procs(processes, timeout=20)
