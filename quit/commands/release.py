@@ -50,6 +50,7 @@ def create(
     from quit.pipeline import last_build
     from quit.release.create import create as freeze
     from quit.release.gates import parse_waivers
+    from quit.release.release import FOLDER
     from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
@@ -64,13 +65,14 @@ def create(
         encoder=Models(pipeline.settings).encoder,
     )
     release = made.release
+    place = release.path if out else f"{opened}/{FOLDER}/{release.name}"
     if as_json:
-        print_json({"path": str(release.path), "content_id": release.content_id, "new": made.new})
+        print_json({"path": str(place), "content_id": release.content_id, "new": made.new})
         return
     if made.new:
-        typer.echo(f"{release.path}: release {release.name}, content id {release.content_id}")
+        typer.echo(f"{place}: release {release.name}, content id {release.content_id}")
     else:
-        typer.echo(f"{release.path} already holds this release (content id {release.content_id}): nothing to do.")
+        typer.echo(f"{place} already holds this release (content id {release.content_id}): nothing to do.")
 
 
 @app.command()

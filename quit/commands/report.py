@@ -52,7 +52,7 @@ def report(
     target = out or opened.path / "report.html"
     with opened.changing("report.html") if out is None else nullcontext():
         write(render(facts, settings.pages.rows), target)
-    typer.echo(f"{target}: {target.stat().st_size / 1024:,.0f} KiB")
+    typer.echo(f"{out or f'{opened}/report.html'}: {target.stat().st_size / 1024:,.0f} KiB")
 
 
 def browse(
