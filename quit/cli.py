@@ -13,7 +13,16 @@ from quit.commands import bandits, benchmark, complexity, corpora, evaluate, rel
 from quit.commands import workspace as workspace_commands
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
-from quit.commands.options import JsonOption, ProfileOption, SetOption, WorkspaceOption, print_json
+from quit.commands.options import (
+    JsonOption,
+    ProfileOption,
+    SetOption,
+    WorkspaceOption,
+    local_folder,
+    place,
+    print_json,
+    release_place,
+)
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
@@ -140,14 +149,17 @@ def show(
 def export(
     workspace: WorkspaceOption = Path("workspace"),
     release_: Annotated[
-        Path | None, typer.Option("--release", help="Folder of a release to export, instead of the workspace's tables.")
+        Path | None,
+        typer.Option(
+            "--release", **release_place, help="Folder or URL of a release, instead of the workspace's tables."
+        ),
     ] = None,
     format_: Annotated[
         str, typer.Option("--format", "-f", help="Formats, separated by commas.")
     ] = "huggingface,release-json",
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write into; one subfolder a format.")] = Path(
-        "exports"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", **local_folder, help="Folder to write into; one subfolder a format.")
+    ] = Path("exports"),
     paper_keys: Annotated[
         bool, typer.Option("--paper-keys", help="release-json, paper-index: put answers under the paper's six names.")
     ] = False,
@@ -226,7 +238,9 @@ def settings(
 
 @app.command()
 def doctor(
-    workspace: Annotated[Path | None, typer.Option("--workspace", "-w", help="Also check this workspace.")] = None,
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", **place, help="Also check this workspace.")
+    ] = None,
     profile: Annotated[str, typer.Option("--profile", "-p", help="Profile to check.")] = "embedded",
     as_json: JsonOption = False,
 ) -> None:
@@ -281,7 +295,7 @@ def plan(
     chosen = profile or known.get("profile", "embedded")
     overrides = set_ if set_ is not None else known.get("overrides", []) if profile is None else []
     pipeline = Pipeline(
-        Workspace(workspace), load(chosen, overrides).settings, [parse_source(text) for text in sources]
+        Workspace.at(workspace), load(chosen, overrides).settings, [parse_source(text) for text in sources]
     )
     made = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
     if as_json:
@@ -309,7 +323,11 @@ report.register(app)
 def _last_build(path: Path) -> dict[str, Any]:
     from quit.workspace import Workspace
 
-    return (Workspace.open(path).build or {}) if (path / "workspace.json").is_file() else {}
+    found = Workspace.at(path)
+    if not found.exists:
+        return {}
+    found.check_format()
+    return found.build or {}
 
 
 def _pipeline_of(workspace: Any, needed: bool = False) -> Any:
@@ -322,9 +340,7 @@ def _pipeline_of(workspace: Any, needed: bool = False) -> Any:
     known = workspace.build
     if known is None:
         if needed:
-            raise InputError(
-                f"{workspace.path} has not been built yet. Run: quit build -w {workspace.path} --source KIND:PATH"
-            )
+            raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
         return None
     try:
         pipeline = Pipeline(

@@ -165,7 +165,7 @@ def print_summary(workspace: Workspace) -> None:
             f"\nQuestion types: of {typed:,} that a source names, the classifier agrees on {coarse / typed:.1%} (coarse) "
             f"and {fine / typed:.1%} (fine)."
         )
-    path = escape(str(workspace.path))
+    path = escape(str(workspace))
     _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:")
     with workspace.connect() as connection:
         first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()

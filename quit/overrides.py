@@ -153,14 +153,14 @@ def _hints(workspace: Workspace, wanted: Iterable[str]) -> dict[str, dict[str, A
     wanted = list(dict.fromkeys(wanted))
     table = workspace.read("hints")
     if not len(table):
-        raise InputError(f"{workspace.path} has no hints yet. Run: quit build -w {workspace.path} --source KIND:PATH")
+        raise InputError(f"{workspace} has no hints yet. Run: quit build -w {workspace} --source KIND:PATH")
     rows = table.filter(pc.is_in(table.column("hint_id"), pa.array(wanted, pa.string()))).to_pylist()
     found = {row["hint_id"]: row for row in rows}
     for hint in wanted:
         if hint not in found:
             near = get_close_matches(hint, table.column("hint_id").to_pylist(), n=3, cutoff=0.5)
             said = f" The nearest: {', '.join(near)}." if near else ""
-            raise InputError(f"There is no hint {hint!r} in {workspace.path}.{said} quit show QUESTION lists hints.")
+            raise InputError(f"There is no hint {hint!r} in {workspace}.{said} quit show QUESTION lists hints.")
     return found
 
 

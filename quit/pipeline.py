@@ -83,6 +83,8 @@ class Pipeline:
         self.settings = settings
         self.sources = tuple(sources)
         self.models = models or Models(settings)
+        self.models.on_cache = workspace.keep_replies
+        workspace.heed(settings)
         self.decided = len(workspace.log_files("overrides")) if decided is None else decided
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
@@ -215,6 +217,7 @@ class Pipeline:
     def work(self, run: StageRun, shard: Range) -> int:
         """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
         stage = run.stage
+        self.workspace.refresh()  # of a worker elsewhere: the stages before this one are finished by now
         if stage.name == "collect":
             made = self._collect()
         else:
@@ -248,7 +251,8 @@ class Pipeline:
 
     def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> None:
         """Write down what a stage (or one reader's run) asked of language models since ``before``, a snapshot of their meter."""
-        record(self.workspace.path, name, before, self.models.meter.snapshot(), self.workers)
+        with self.workspace.changing("usage.jsonl"):
+            record(self.workspace.path, name, before, self.models.meter.snapshot(), self.workers)
 
     def begin(self, profile: str, overrides: Sequence[str]) -> None:
         """Remember how the workspace is built, and keep as current only what this build would make again."""
@@ -265,7 +269,7 @@ class Pipeline:
     def spec(self) -> BuildSpec:
         """Return this build as something that can be sent to a worker."""
         return BuildSpec(
-            str(self.workspace.path.resolve()),
+            self.workspace.address,
             self.settings.model_dump_json(),
             tuple(f"{source.kind}:{source.path.resolve()}" for source in self.sources),
             self.decided,
@@ -336,9 +340,7 @@ def last_build(workspace: Workspace, review: Sequence[str] = ()) -> Pipeline:
     """
     known = workspace.build
     if known is None:
-        raise InputError(
-            f"{workspace.path} has not been built yet. Run: quit build -w {workspace.path} --source KIND:PATH"
-        )
+        raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
     overrides = list(known["overrides"])
     for text in review:
         key = text.partition("=")[0].strip()
@@ -366,7 +368,7 @@ def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, over
         raise InputError(
             "A build needs at least one source, such as --source triviahg:FILE. Kinds: " + ", ".join(SOURCES) + "."
         )
-    pipeline = Pipeline(Workspace(Path(workspace)), settings, refs)
+    pipeline = Pipeline(Workspace.at(workspace), settings, refs)
     _ = pipeline.fingerprints  # reads every source: a fault in one shows before a folder is made
     Workspace.create(workspace)
     return _remember(pipeline)

@@ -70,7 +70,7 @@ def _keys(workspace: Workspace) -> list[tuple[Any, str]]:
 
 def rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
     """Return stage -> ``kind: reason`` -> count."""
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["rejects"]) as connection:
         rows = connection.execute(
             "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
         ).fetchall()
@@ -82,7 +82,7 @@ def rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
 
 def funnel(workspace: Workspace) -> list[tuple[str, int]]:
     """Return (what, number of questions) from collected to labelled."""
-    with workspace.connect() as connection:
+    with workspace.connect(tables=["origins", "questions", "usable_hints", "ranked_hints", "splits"]) as connection:
         count = lambda sql: connection.execute(sql).fetchone()[0]  # noqa: E731
         steps = [
             ("source records", count("SELECT count(*) FROM origins")),
@@ -230,7 +230,7 @@ def usage_rows(workspace: Workspace) -> list[tuple[str, ...]]:
 def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
     """Return the whole summary as JSON-like values."""
     return {
-        "workspace": str(workspace.path),
+        "workspace": str(workspace),
         "stages": [asdict(row) for row in status(workspace, pipeline)],
         "funnel": dict(funnel(workspace)),
         "question_types": dict(
@@ -251,7 +251,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
 
 def markdown_summary(workspace: Workspace) -> str:
     """Return the summary of a build as Markdown."""
-    lines = [f"# Build of `{workspace.path.name}`", "", "| stage | rows | left out |", "|---|---|---|"]
+    lines = [f"# Build of `{workspace.name}`", "", "| stage | rows | left out |", "|---|---|---|"]
     for row in status(workspace):
         rows = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in row.rows.items())
         left = ", ".join(f"{count:,} {reason}" for reason, count in row.rejects.items())

@@ -73,35 +73,147 @@ def ranges(question_ids: Sequence[str], count: int) -> list[Range]:
 
 
 class Workspace:
-    """One folder of tables. Open it with :meth:`open` or :meth:`create`."""
+    """One folder of tables. Open it with :meth:`open` or :meth:`create`.
+
+    What is at a URL is a :class:`quit.remote.workspace.RemoteWorkspace`: the same on a local mirror, with the store behind the few
+    methods that write (``put_json``, ``publish...``) and fetch (``bring...``); for a folder these have little or nothing to do.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    @classmethod
-    def open(cls, path: str | Path) -> Workspace:
-        """Open an existing workspace. Raises :class:`WorkspaceError` when there is none, or one this program cannot read."""
-        path = Path(path)
-        found = format_of(path)
-        if found < schemas.WORKSPACE_FORMAT:
-            raise WorkspaceError(
-                f"The workspace {path} has format {found}, this program's is {schemas.WORKSPACE_FORMAT}. Bring it up to date with: quit "
-                f"workspace migrate -w {path}"
-            )
-        return cls(path)
+    def __str__(self) -> str:
+        return str(self.path)
 
     @classmethod
-    def create(cls, path: str | Path) -> Workspace:
-        """Open a workspace, making it where there is none. A folder with other things in it is refused (:class:`WorkspaceError`)."""
-        path = Path(path)
-        if (path / "workspace.json").is_file():
-            return cls.open(path)
-        if path.is_dir() and any(path.iterdir()):
-            raise WorkspaceError(f"{path} holds other files and is no workspace. Name a new or an empty folder.")
-        with writing(path):
-            path.mkdir(parents=True, exist_ok=True)
-            write_json(path / "workspace.json", {"format": schemas.WORKSPACE_FORMAT})
-        return cls(path)
+    def at(cls, place: str | Path) -> Workspace:
+        """Return what is or will be a workspace at a path or URL, unchecked. Raises what a store refuses."""
+        if "://" in str(place):
+            from quit.remote.workspace import RemoteWorkspace  # a folder needs none of it
+
+            return RemoteWorkspace(str(place))
+        return Workspace(Path(place))
+
+    @classmethod
+    def open(cls, place: str | Path) -> Workspace:
+        """Open an existing workspace, a folder or a URL.
+
+        Raises :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
+        """
+        opened = cls.at(place)
+        opened.check_format()
+        return opened
+
+    def check_format(self) -> None:
+        """Raise :class:`WorkspaceError` where there is no workspace, or one of another version of the layout."""
+        if self.format < schemas.WORKSPACE_FORMAT:
+            raise WorkspaceError(
+                f"The workspace {self} has format {self.format}, this program's is {schemas.WORKSPACE_FORMAT}. Bring it up to date with: "
+                f"quit workspace migrate -w {self}"
+            )
+
+    @property
+    def format(self) -> int:
+        """The version of the layout. Raises :class:`WorkspaceError` where there is no workspace, or a newer program's."""
+        if not self.exists:
+            raise WorkspaceError(f"{self} is no workspace. Make one with: quit build -w {self} --source triviahg:FILE")
+        marker = self.path / "workspace.json"
+        found = _read_json(marker).get("format")
+        if not isinstance(found, int):
+            raise WorkspaceError(f"{marker} names no format. It is damaged; restore it, or build into a new folder.")
+        if found > schemas.WORKSPACE_FORMAT:
+            raise WorkspaceError(
+                f"The workspace {self} has format {found}; this program knows up to {schemas.WORKSPACE_FORMAT}. Use a newer program."
+            )
+        return found
+
+    @classmethod
+    def create(cls, place: str | Path) -> Workspace:
+        """Open a workspace, making it where there is none. A place with other things in it is refused (:class:`WorkspaceError`)."""
+        made = cls.at(place)
+        if made.exists:
+            made.check_format()
+            return made
+        if not made.empty:
+            raise WorkspaceError(f"{made} holds other files and is no workspace. Name a new or an empty folder.")
+        made.make()
+        return made
+
+    @property
+    def address(self) -> str:
+        """The whole path, or the URL: what another process opens it by."""
+        return str(self.path.resolve())
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        return self.path.resolve().name
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a workspace."""
+        return (self.path / "workspace.json").is_file()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing at all."""
+        return not self.path.is_dir() or not any(self.path.iterdir())
+
+    def make(self) -> None:
+        """Write what makes the place a workspace."""
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            write_json(self.path / "workspace.json", {"format": schemas.WORKSPACE_FORMAT})
+
+    # What a store behind a URL needs, and a folder does not
+
+    def heed(self, settings: Any) -> None:
+        """Go by the settings of a run."""
+
+    def refresh(self) -> None:
+        """Take notice of what others have written."""
+
+    def bring(self, paths: Sequence[Path]) -> None:
+        """Make sure that these files are here. Raises :class:`WorkspaceError` where the store lacks one."""
+
+    def bring_folder(self, folder: Path) -> None:
+        """Make sure that every file below a folder is here."""
+
+    def has(self, path: Path) -> bool:
+        """Whether a file is part of the workspace, not only of its mirror."""
+        return path.is_file()
+
+    @contextmanager
+    def changing(self, name: str) -> Iterator[None]:
+        """Change a small file, which others see afterwards."""
+        yield
+
+    def publish_once(self, path: Path) -> None:
+        """Let others see a file that never changes."""
+
+    def publish_folder(self, folder: Path, last: str) -> None:
+        """Let others see a folder; ``last``: the file that marks it as complete."""
+
+    def keep_replies(self, cache: Any) -> None:
+        """Bring and keep the replies of language models that this workspace rests on (``cache``: a ``GenerationCache``)."""
+
+    def put_json(self, name: str, value: Any) -> None:
+        """Write one of the small files that change."""
+        write_json(self.path / name, value)
+
+    def place_new(self, temporary: Path, target: Path) -> bool:
+        """Give a finished file its name; False where the name is taken, which a move would not notice."""
+        try:
+            os.link(temporary, target)
+        except FileExistsError:
+            return False
+        return True
+
+    def drop_other_parts(self, folder: Path, wanted: Sequence[str]) -> None:
+        """Remove what is no part of a table (left by an interrupted run with other shards)."""
+        for path in folder.iterdir():
+            if path.name not in wanted:
+                path.unlink()
 
     # Locking
 
@@ -151,7 +263,7 @@ class Workspace:
     def set_current(self, state: Mapping[str, str]) -> None:
         """Make these fingerprints the current ones."""
         if dict(state) != self.state:
-            write_json(self.path / "state.json", dict(state))
+            self.put_json("state.json", dict(state))
 
     @property
     def build(self) -> dict[str, Any] | None:
@@ -161,7 +273,7 @@ class Workspace:
     def set_build(self, values: Mapping[str, Any]) -> None:
         """Remember how this workspace is built."""
         if dict(values) != self.build:
-            write_json(self.path / "build.json", dict(values))
+            self.put_json("build.json", dict(values))
 
     # Stage runs
 
@@ -175,27 +287,28 @@ class Workspace:
 
     def part_done(self, folder: Path, outputs: Sequence[str], shard: Range) -> bool:
         """Whether every table of a stage run has this shard's part."""
-        return all((folder / name / _part(shard)).is_file() for name in outputs)
+        return all((folder / name / part_name(shard)).is_file() for name in outputs)
 
     def write_part(self, folder: Path, shard: Range, tables: Mapping[str, pa.Table]) -> None:
         """Write one shard's part of every table of a stage run."""
         for name, rows in tables.items():
-            target = folder / name / _part(shard)
+            target = folder / name / part_name(shard)
             rows = rows.cast(schemas.table(name).schema)
             with writing(target), replacing(target) as temporary:
                 pq.write_table(rows, temporary, compression="zstd", row_group_size=1 << 20)
+            self.publish_once(target)
 
     def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, Any]) -> None:
         """Write a stage run's manifest and remove what no part of it is (left by an interrupted run with other shards)."""
         tables: dict[str, Any] = {}
         for name in outputs:
-            wanted = [_part(Range(index, count)) for index in range(count)]
+            wanted = [part_name(Range(index, count)) for index in range(count)]
+            self.bring([folder / name / part for part in wanted])
             parts = [_describe(folder / name / part, name) for part in wanted]
-            for path in (folder / name).iterdir():
-                if path.name not in wanted:
-                    path.unlink()
+            self.drop_other_parts(folder / name, wanted)
             tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
         write_json(folder / "manifest.json", {**facts, "tables": tables})
+        self.publish_once(folder / "manifest.json")
 
     # Logs: tables that people append to
 
@@ -257,6 +370,7 @@ class Workspace:
                         files.append(
                             (folder / name / part["file"], shard == WHOLE or shard.holds(part["first"], part["last"]))
                         )
+        self.bring([path for path, _ in files])
         return files
 
     def read_questions(
@@ -298,18 +412,20 @@ class Workspace:
             for name, facts in manifest["tables"].items():
                 for part in facts["parts"]:
                     path = folder / name / part["file"]
-                    if not path.is_file() or _checksum(path) != part["sha256"]:
+                    if not path.is_file() or checksum(path) != part["sha256"]:
                         found.append(path)
         return found
 
-    def connect(self, question_id: str | None = None) -> duckdb.DuckDBPyConnection:
+    def connect(self, question_id: str | None = None, tables: Sequence[str] | None = None) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB with one view a table over the current Parquet files.
 
         ``question_id``: open only the parts that may hold this question (all of tables whose parts are not bounded: rejects, logs).
+        ``tables``: only these, where a store would have to be asked for the others in vain.
         """
         connection = duckdb.connect()
         bounds = WHOLE if question_id is None else Range(0, 1, question_id, question_id + "\0")
-        for name, contract in schemas.TABLES.items():
+        for name in schemas.TABLES if tables is None else tables:
+            contract = schemas.table(name)
             files = [str(path) for path, _ in self.part_files(name, WHOLE if name == "rejects" else bounds)]
             if files and contract.grows:
                 connection.register(name, self.read(name))  # parts may be of several versions
@@ -319,21 +435,6 @@ class Workspace:
             else:
                 connection.register(name, contract.schema.empty_table())
         return connection
-
-
-def format_of(path: Path) -> int:
-    """Return the version of a workspace's layout. Raises :class:`WorkspaceError` for what is no workspace, or a newer program's."""
-    marker = path / "workspace.json"
-    if not marker.is_file():
-        raise WorkspaceError(f"{path} is no workspace. Make one with: quit build -w {path} --source triviahg:FILE")
-    found = _read_json(marker).get("format")
-    if not isinstance(found, int):
-        raise WorkspaceError(f"{marker} names no format. It is damaged; restore it, or build into a new folder.")
-    if found > schemas.WORKSPACE_FORMAT:
-        raise WorkspaceError(
-            f"The workspace {path} has format {found}; this program knows up to {schemas.WORKSPACE_FORMAT}. Use a newer program."
-        )
-    return found
 
 
 def read_log_part(name: str, path: Path) -> pa.Table:
@@ -346,7 +447,8 @@ def read_log_part(name: str, path: Path) -> pa.Table:
         ) from error
 
 
-def _part(shard: Range) -> str:
+def part_name(shard: Range) -> str:
+    """Return the name of a shard's part of a table."""
     return f"part-{shard.index:05d}-of-{shard.count:05d}.parquet"
 
 
@@ -357,10 +459,11 @@ def _describe(path: Path, table: str) -> dict[str, Any]:
         # No order is assumed: whatever a stage's row order, these bound the part's questions.
         bounds = pc.min_max(parquet.read(["question_id"]).column(0))
         described |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
-    return {**described, "sha256": _checksum(path)}
+    return {**described, "sha256": checksum(path)}
 
 
-def _checksum(path: Path) -> str:
+def checksum(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

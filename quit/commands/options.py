@@ -8,7 +8,43 @@ from typing import Annotated, Any
 
 import typer
 
-WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", help="Folder of the workspace.")]
+from quit.errors import SettingsError
+
+
+def _place(text: str | Path) -> Any:
+    """A folder as a path; a URL as it is, since a path would lose one of its slashes."""
+    return str(text) if "://" in str(text) else Path(text)
+
+
+def _release(text: str | Path) -> Path:
+    """The folder of a release; what is at a URL is fetched."""
+    if "://" not in str(text):
+        return Path(text)
+    from quit.remote.release import fetched_release
+
+    return fetched_release(str(text))
+
+
+def _local(text: str | Path) -> Path:
+    if "://" in str(text):
+        raise SettingsError(
+            f"{text}: this is written to a folder of this machine. Name one, and copy it where it belongs."
+        )
+    return Path(text)
+
+
+place: dict[str, Any] = {"parser": _place, "metavar": "PLACE"}
+"""What an option needs that names a workspace."""
+release_place: dict[str, Any] = {"parser": _release, "metavar": "PLACE"}
+"""What an option or argument needs that names a release."""
+local_folder: dict[str, Any] = {"parser": _local, "metavar": "PATH"}
+"""What an option needs that names something to write."""
+_WORKSPACE = "Folder of the workspace, or the URL of one: s3://bucket/prefix."
+WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", **place, help=_WORKSPACE)]
+ReleaseArgument = Annotated[
+    Path,
+    typer.Argument(**release_place, help="Folder or URL of a release, such as workspace/releases/v1."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ProfileOption = Annotated[
     str | None, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.commands.options import JsonOption, ReleaseArgument, WorkspaceOption, local_folder, print_json, release_place
 from quit.errors import GateError, SettingsError
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
@@ -23,7 +23,6 @@ SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Override a release setting for this command: release.human_coverage=0.9."),
 ]
-PathArgument = Annotated[Path, typer.Argument(help="Folder of a release, such as workspace/releases/v1.")]
 
 
 @app.command()
@@ -31,7 +30,10 @@ def create(
     workspace: WorkspaceOption = Path("workspace"),
     name: Annotated[str, typer.Option("--name", "-n", help="Name of the version, such as v1.")] = ...,  # type: ignore[assignment]
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder of the release; WORKSPACE/releases/NAME if not given.")
+        Path | None,
+        typer.Option(
+            "--out", "-o", **local_folder, help="Folder of the release; WORKSPACE/releases/NAME if not given."
+        ),
     ] = None,
     waive: WaiveOption = None,
     set_: SetOption = None,
@@ -48,6 +50,7 @@ def create(
     from quit.pipeline import last_build
     from quit.release.create import create as freeze
     from quit.release.gates import parse_waivers
+    from quit.release.release import FOLDER
     from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
@@ -62,17 +65,18 @@ def create(
         encoder=Models(pipeline.settings).encoder,
     )
     release = made.release
+    place = release.path if out else f"{opened}/{FOLDER}/{release.name}"
     if as_json:
-        print_json({"path": str(release.path), "content_id": release.content_id, "new": made.new})
+        print_json({"path": str(place), "content_id": release.content_id, "new": made.new})
         return
     if made.new:
-        typer.echo(f"{release.path}: release {release.name}, content id {release.content_id}")
+        typer.echo(f"{place}: release {release.name}, content id {release.content_id}")
     else:
-        typer.echo(f"{release.path} already holds this release (content id {release.content_id}): nothing to do.")
+        typer.echo(f"{place} already holds this release (content id {release.content_id}): nothing to do.")
 
 
 @app.command()
-def verify(path: PathArgument, as_json: JsonOption = False) -> None:
+def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
     """Recompute every checksum and the content id; name each file that is not what was frozen."""
     from quit.release.release import verify as verify_release
 
@@ -106,7 +110,7 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
 
 
 @app.command()
-def show(path: PathArgument, as_json: JsonOption = False) -> None:
+def show(path: ReleaseArgument, as_json: JsonOption = False) -> None:
     """Show what a release says of itself: counts, statistics, sources, readers, reviews, gates."""
     from quit.release.release import open_release
     from quit.release.show import lines
@@ -120,7 +124,9 @@ def show(path: PathArgument, as_json: JsonOption = False) -> None:
 
 @app.command()
 def check(
-    path: Annotated[Path | None, typer.Argument(help="Folder of a release; the workspace if not given.")] = None,
+    path: Annotated[
+        Path | None, typer.Argument(**release_place, help="Folder or URL of a release; the workspace if not given.")
+    ] = None,
     workspace: WorkspaceOption = Path("workspace"),
     waive: WaiveOption = None,
     set_: SetOption = None,
@@ -162,8 +168,8 @@ def check(
 
 @app.command()
 def diff(
-    before: Annotated[Path, typer.Argument(help="Folder of the earlier release.")],
-    after: Annotated[Path, typer.Argument(help="Folder of the later release.")],
+    before: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the earlier release.")],
+    after: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the later release.")],
     as_json: JsonOption = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a changelog (the default).")] = False,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows a list in Markdown; 0 for all.")] = 50,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.commands.options import JsonOption, WorkspaceOption, local_folder, print_json, release_place
 from quit.errors import SettingsError
 
 SetOption = Annotated[
@@ -18,11 +19,16 @@ SetOption = Annotated[
 def report(
     workspace: WorkspaceOption = Path("workspace"),
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The file to write; WORKSPACE/report.html if not given.")
+        Path | None,
+        typer.Option("--out", "-o", **local_folder, help="The file to write; WORKSPACE/report.html if not given."),
     ] = None,
     release: Annotated[
         list[Path] | None,
-        typer.Option("--release", help="Folder of a release; twice, the earlier one first: tell their difference."),
+        typer.Option(
+            "--release",
+            **release_place,
+            help="Folder of a release; twice, the earlier one first: tell their difference.",
+        ),
     ] = None,
     set_: SetOption = None,
     as_json: JsonOption = False,
@@ -43,9 +49,10 @@ def report(
     if as_json:
         print_json(facts)
         return
-    target = out or workspace / "report.html"
-    write(render(facts, settings.pages.rows), target)
-    typer.echo(f"{target}: {target.stat().st_size / 1024:,.0f} KiB")
+    target = out or opened.path / "report.html"
+    with opened.changing("report.html") if out is None else nullcontext():
+        write(render(facts, settings.pages.rows), target)
+    typer.echo(f"{out or f'{opened}/report.html'}: {target.stat().st_size / 1024:,.0f} KiB")
 
 
 def browse(

@@ -50,6 +50,11 @@ def serve(
 
     opened = Workspace.open(workspace)
     review = _settings(opened).review if opened.build else Settings().review
+    if opened.address != str(opened.path.resolve()):
+        typer.echo(
+            f"Label Studio's own database lies on this machine only ({opened.path}), not in {opened}: pull before you leave it.",
+            err=True,
+        )
     server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this command ends the server too
     try:
@@ -294,8 +299,7 @@ def run(
     from flows.review import review
     from quit.workspace import Workspace
 
-    Workspace.open(workspace)
-    parameters = {"workspace": str(workspace.resolve()), "url": url}
+    parameters = {"workspace": Workspace.open(workspace).address, "url": url}
     if every:
         review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:

@@ -49,7 +49,7 @@ def check_finished(workspace: Workspace, pipeline: Pipeline) -> None:
     for run in pipeline.runs:
         if run.key not in current or workspace.state[run.key] != pipeline.fingerprints[run.key]:
             raise WorkspaceError(
-                f"The stage {run.key!r} of {workspace.path} is not finished. Run: quit build -w {workspace.path}"
+                f"The stage {run.key!r} of {workspace} is not finished. Run: quit build -w {workspace}"
             )
 
 

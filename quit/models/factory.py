@@ -44,6 +44,8 @@ class Models:
         self._made: dict[Any, Any] = {}
         self._lock = RLock()
         self.meter = Meter()
+        self.on_cache: Callable[[GenerationCache], None] = lambda _: None
+        """Given the generation cache when it is opened, before any reply is looked up."""
 
     @property
     def encoder(self) -> Encoder:
@@ -211,7 +213,12 @@ class Models:
 
     @property
     def _cache(self) -> GenerationCache | None:
-        return self._once("generation cache", GenerationCache) if self._settings.run.generation_cache else None
+        return self._once("generation cache", self._open_cache) if self._settings.run.generation_cache else None
+
+    def _open_cache(self) -> GenerationCache:
+        opened = GenerationCache()
+        self.on_cache(opened)
+        return opened
 
     def _language_reader(self, spec: ReaderSettings) -> Reader:
         from quit.models.readers.llm import LLMReader

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quit.errors import QuitError, WorkspaceError
+from quit.errors import InputError, QuitError, WorkspaceError
 from quit.files import writing
 from quit.pipeline import last_build
 from quit.workspace import Workspace
@@ -30,9 +30,14 @@ class Unused:
 def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Unused]:
     """Return the stage runs that neither the current tables nor the last build need, by stage and age.
 
-    ``keep``: leave so many of each stage, the newest. ``days``: leave what is younger. Releases hold copies of their own, so nothing here
+    Raises ``InputError`` for a workspace behind a URL. ``keep``: leave so many of each stage, the newest. ``days``: leave what is younger. Releases hold copies of their own, so nothing here
     is theirs. While the last build cannot be planned (a source is gone), unfinished runs stay: they may be its.
     """
+    if "://" in workspace.address:
+        raise InputError(
+            f"{workspace} is behind a URL: removing tables works on a folder. Copy it, or remove old objects below tables/ by the store's "
+            "own means; current fingerprints are in state.json."
+        )
     needed = {(run.partition(":")[0], fingerprint) for run, fingerprint in workspace.state.items()}
     try:
         needed |= {(run.partition(":")[0], mark) for run, mark in last_build(workspace).fingerprints.items()}

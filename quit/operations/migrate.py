@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.files import write_json
-from quit.workspace import Workspace, format_of
+from quit.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -42,27 +41,33 @@ class Outcome:
     logs: Mapping[str, int]
 
 
-def migrate(path: Path, *, dry_run: bool = False, wait: float = 60.0, steps: Mapping[int, Step] = STEPS) -> Outcome:
+def migrate(
+    place: str | Path, *, dry_run: bool = False, wait: float = 60.0, steps: Mapping[int, Step] = STEPS
+) -> Outcome:
     """Bring a workspace to :data:`schemas.WORKSPACE_FORMAT`; a kill in the middle loses nothing, run it again.
 
     Raises :class:`WorkspaceError` for what is no workspace, a newer program's, or one without a step.
     """
-    found, wanted = format_of(path), schemas.WORKSPACE_FORMAT
+    workspace = Workspace.at(place)
+    found, wanted = workspace.format, schemas.WORKSPACE_FORMAT
     missing = [version for version in range(found, wanted) if version not in steps]
     if missing:
         raise WorkspaceError(
-            f"{path} has format {found}, and this program knows no step from {missing[0]} to {missing[0] + 1}. Use the program that "
+            f"{workspace} has format {found}, and this program knows no step from {missing[0]} to {missing[0] + 1}. Use the program that "
             "made it, or an older one of this line that has the step."
         )
     todo = [(version, steps[version]) for version in range(found, wanted)]
     if todo and not dry_run:
-        with Workspace(path).lock(wait):
+        with workspace.lock(wait):
             for version, step in todo:
-                step.run(path)
-                marker = json.loads((path / "workspace.json").read_text(encoding="utf-8"))
-                write_json(path / "workspace.json", {**marker, "format": version + 1})
+                step.run(workspace.path)
+                marker = json.loads((workspace.path / "workspace.json").read_text(encoding="utf-8"))
+                workspace.put_json("workspace.json", {**marker, "format": version + 1})
     return Outcome(
-        found, wanted, tuple(f"{version} -> {version + 1}: {step.doc}" for version, step in todo), _old_logs(path)
+        found,
+        wanted,
+        tuple(f"{version} -> {version + 1}: {step.doc}" for version, step in todo),
+        _old_logs(workspace.path),
     )
 
 

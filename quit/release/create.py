@@ -84,6 +84,9 @@ def create(
     target = Path(out) if out is not None else workspace.path / FOLDER / name
     _check_target(target)
     with workspace.lock(pipeline.settings.run.lock_seconds):
+        ours = out is None
+        if ours:
+            workspace.bring_folder(target)
         subject = subject_of(workspace, pipeline, settings)
         if damaged := workspace.damaged():
             raise WorkspaceError(f"{damaged[0]} was changed or is missing. Delete its folder and build again.")
@@ -99,6 +102,8 @@ def create(
                 _sync(path)
             os.rename(folder, target)
             _sync(target.parent)
+        if ours:
+            workspace.publish_folder(target, DESCRIPTION)
     return Created(open_release(target), True)
 
 

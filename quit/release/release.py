@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,8 @@ class Release:
 
     path: Path
     facts: Mapping[str, Any]
+    fetch: Callable[[Sequence[Path]], None] = field(default=lambda _: None, compare=False, repr=False)
+    """Makes sure that files of it are here, where it lies in a workspace behind a URL."""
 
     @property
     def name(self) -> str:
@@ -60,7 +62,9 @@ class Release:
     @cached_property
     def files(self) -> TableFiles:
         """The tables."""
-        return TableFiles({name: [self.path / entry["file"]] for name, entry in self.content["tables"].items()})
+        files = {name: [self.path / entry["file"]] for name, entry in self.content["tables"].items()}
+        self.fetch([path for paths in files.values() for path in paths])
+        return TableFiles(files)
 
     @property
     def readers(self) -> tuple[ReaderInfo, ...]:
@@ -159,4 +163,5 @@ def _fault(path: Path, name: str, entry: Mapping[str, Any]) -> str | None:
 def releases_of(workspace: Workspace) -> list[Release]:
     """Return the releases in a workspace's own folder, by name. Folders that are no releases are left out."""
     folder = workspace.path / FOLDER
-    return [open_release(path) for path in sorted(folder.glob("[!.]*")) if is_release(path)]
+    found = [path for path in sorted(folder.glob("[!.]*")) if is_release(path) and workspace.has(path / DESCRIPTION)]
+    return [replace(open_release(path), fetch=workspace.bring) for path in found]

@@ -45,9 +45,9 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     releases = [open_release(path) for path in compared] or releases_of(workspace)
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
-            raise InputError(f"{workspace.path} holds no question yet. Run: quit build -w {workspace.path}")
+            raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
         facts = {
-            "name": workspace.path.resolve().name,
+            "name": workspace.name,
             "program": __version__,
             "profile": (workspace.build or {}).get("profile"),
             "counts": _counts(connection),

@@ -44,8 +44,8 @@ def apply_reviews(pipeline: Pipeline, withdraw: bool = False) -> ApplyReport:
         for run in base:
             if not pipeline.is_done(run) or state.get(run.key) != pipeline.fingerprints[run.key]:
                 raise InputError(
-                    f"The stage {run.key!r} of {workspace.path} is not up to date: there are no labels to update yet. Run: "
-                    f"quit build -w {workspace.path}"
+                    f"The stage {run.key!r} of {workspace} is not up to date: there are no labels to update yet. Run: "
+                    f"quit build -w {workspace}"
                 )
         store.set_applied([] if withdraw else store.parts)
         updated = Pipeline(workspace, pipeline.settings, pipeline.sources, models=pipeline.models)

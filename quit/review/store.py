@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.files import write_json, writing
+from quit.files import writing
 from quit.workspace import Workspace
 
 
@@ -78,11 +78,8 @@ class ReviewStore:
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             try:
-                os.link(
-                    temporary, target
-                )  # unlike a move, this refuses to replace a part that another pull has just written
-            except FileExistsError:
-                raise WorkspaceError(f"{target} was written by another pull meanwhile. Pull again.") from None
+                if not self.workspace.place_new(temporary, target):
+                    raise WorkspaceError(f"{target} was written by another pull meanwhile. Pull again.")
             finally:
                 temporary.unlink(missing_ok=True)
         return target.name
@@ -97,7 +94,7 @@ class ReviewStore:
     def set_applied(self, parts: Sequence[str]) -> None:
         """Let the label update rest on these parts."""
         if list(parts) != self.applied:
-            write_json(self.folder / "applied.json", {"parts": list(parts)})
+            self.workspace.put_json("reviews/applied.json", {"parts": list(parts)})
 
     # What is known of the project and the last pull
 
@@ -109,7 +106,7 @@ class ReviewStore:
     def set_project(self, values: dict[str, Any]) -> None:
         """Remember the project."""
         if values != self.project:
-            write_json(self.folder / "project.json", values)
+            self.workspace.put_json("reviews/project.json", values)
 
     @property
     def sync(self) -> dict[str, Any]:
@@ -118,7 +115,7 @@ class ReviewStore:
 
     def set_sync(self, values: dict[str, Any]) -> None:
         """Remember how far a pull got."""
-        write_json(self.folder / "sync.json", values)
+        self.workspace.put_json("reviews/sync.json", values)
 
     # The webhook's queue
 

@@ -25,6 +25,7 @@ from quit.settings.corpora import Corpora, FirstStages, Graph
 from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
 from quit.settings.pages import Pages
 from quit.settings.release import Release
+from quit.settings.remote import Remote
 from quit.settings.review import Review
 from quit.settings.section import Section
 from quit.settings.sunar import Sunar
@@ -58,6 +59,7 @@ class Settings(Section):
     sunar: Sunar = Sunar()
     pages: Pages = Pages()
     run: Run = Run()
+    remote: Remote = Remote()
 
     @model_validator(mode="after")
     def _names_fit_together(self) -> Settings:

@@ -6,6 +6,7 @@ import pytest
 
 from annotation.server import label_studio_programs
 from quit.errors import MissingDependency
+from tests.servers.moto import moto_environment
 from tests.servers.vllm import vllm_environment
 
 
@@ -15,6 +16,10 @@ def main() -> None:
         print(f"vLLM: {vllm_environment()}")
     except pytest.skip.Exception as reason:
         print(f"vLLM: left out: {reason}")
+    try:
+        print(f"moto: {moto_environment()}")
+    except pytest.skip.Exception as reason:
+        print(f"moto: left out: {reason}")
     try:
         print(f"Label Studio: {label_studio_programs(print)}")
     except MissingDependency as reason:

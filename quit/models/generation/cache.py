@@ -12,7 +12,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS generations (
     created REAL NOT NULL
 ) WITHOUT ROWID
 """
-_COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created"
+COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created"
 _LOOKUP = 500  # keys a query; SQLite allows more, this is where it stops getting faster
 _VERSION = 1
 
@@ -65,6 +65,8 @@ class GenerationCache:
         self._incoming: queue.SimpleQueue[tuple[Entry, Future[None]] | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._lock = threading.Lock()
+        self.heard: Callable[[Sequence[bytes]], None] | None = None
+        """Told the keys of all replies that are given out or added from then on."""
         try:
             connection = self._connect()
             version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -89,6 +91,8 @@ class GenerationCache:
                 some,
             ):
                 found[bytes(key)] = Completion(*rest)
+        if self.heard is not None and found:
+            self.heard(list(found))
         return found
 
     def add(self, entry: Entry) -> Future[None]:
@@ -112,8 +116,8 @@ class GenerationCache:
         partial = out.with_name(out.name + ".partial")
         count = 0
         with partial.open("w", encoding="utf-8") as file:
-            for row in self._connect().execute(f"SELECT {_COLUMNS} FROM generations ORDER BY key"):
-                named = dict(zip(_COLUMNS.split(", "), row, strict=True))
+            for row in self._connect().execute(f"SELECT {COLUMNS} FROM generations ORDER BY key"):
+                named = dict(zip(COLUMNS.split(", "), row, strict=True))
                 named["key"] = bytes(named["key"]).hex()
                 file.write(json.dumps(named, ensure_ascii=False) + "\n")
                 count += 1
@@ -128,7 +132,7 @@ class GenerationCache:
         with connection:  # rolls back on an error: all of the file or nothing
             connection.execute("BEGIN IMMEDIATE")
             for row in _read_export(path):
-                connection.execute(f"INSERT OR IGNORE INTO generations ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+                connection.execute(f"INSERT OR IGNORE INTO generations ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", row)
                 count += 1
         added = connection.execute("SELECT count(*) FROM generations").fetchone()[0] - before
         return added, count - added
@@ -179,7 +183,7 @@ class GenerationCache:
                 rows = [_row(entry) for entry, _ in batch]
                 connection.execute("BEGIN IMMEDIATE")
                 connection.executemany(
-                    f"INSERT OR IGNORE INTO generations ({_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", rows
+                    f"INSERT OR IGNORE INTO generations ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", rows
                 )
                 connection.execute("COMMIT")
             except sqlite3.Error as error:
@@ -191,6 +195,8 @@ class GenerationCache:
                 for _, written in batch:
                     written.set_exception(fault)
             else:
+                if self.heard is not None and batch:
+                    self.heard([entry.key for entry, _ in batch])
                 for _, written in batch:
                     written.set_result(None)
 
@@ -212,7 +218,7 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
-    names = _COLUMNS.split(", ")
+    names = COLUMNS.split(", ")
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):

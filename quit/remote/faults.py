@@ -1,0 +1,97 @@
+"""What a store refuses, as one line that says what to do. Nothing here knows a secret: keys are never part of a message."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from quit.errors import QuitError, ServerError, SettingsError, WorkspaceError
+
+_ENDPOINTS = ("FSSPEC_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError"}
+_UNREACHABLE = {"EndpointConnectionError", "ConnectTimeoutError", "ReadTimeoutError", "ConnectionClosedError"}
+_UNREACHABLE |= {"ConnectionError", "HTTPClientError", "ProxyConnectionError", "SSLError", "ResponseStreamingError"}
+_UNREACHABLE |= {"ClientConnectorError", "ClientError", "ClientPayloadError", "ServerDisconnectedError", "TimeoutError"}
+_BAD_KEYS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "RequestTimeTooSkewed"}
+_BUSY = (errno.EBUSY, errno.EREMOTEIO, errno.EIO, errno.ETIMEDOUT)
+
+
+def endpoint() -> str:
+    """Return the address of the S3 service that the environment names, without user and password; ``""`` for the default one."""
+    for name in _ENDPOINTS:
+        if os.environ.get(name):
+            parts = urlsplit(os.environ[name])
+            return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path.rstrip('/')}"
+    return ""
+
+
+@contextmanager
+def speaking(url: str, doing: str = "use") -> Iterator[None]:
+    """Turn what goes wrong with a store into errors made for people; ``doing``: what was tried, such as ``write to``."""
+    try:
+        yield
+    except QuitError:
+        raise
+    except Exception as error:
+        raise _told(error, url, doing) from error
+
+
+def is_missing_bucket(error: BaseException) -> bool:
+    """Whether a store said that there is no such bucket (not: no such object)."""
+    return _code(error) == "NoSuchBucket" or "bucket does not exist" in str(error)
+
+
+def _told(error: Exception, url: str, doing: str) -> QuitError:
+    names = {type(one).__name__ for one in _chain(error)}
+    there = f" at {endpoint()}" if url.startswith("s3") and endpoint() else ""
+    code = _code(error)
+    if names & _CREDENTIALS:
+        return SettingsError(
+            f"There are no credentials for {url}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE "
+            "(~/.aws/config), or run where a role gives them."
+        )
+    if code in _BAD_KEYS:
+        return WorkspaceError(
+            f"The store{there} does not accept the credentials for {url} ({code}). Check AWS_ACCESS_KEY_ID, "
+            "AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN or AWS_PROFILE, and this machine's clock."
+        )
+    if isinstance(error, PermissionError):
+        return WorkspaceError(
+            f"No permission to {doing} {url}{there}. Reading needs to list and get objects, building to put and delete them "
+            "too (s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject); in a shared folder, the rights to read and write."
+        )
+    if is_missing_bucket(error):
+        return WorkspaceError(
+            f"There is no bucket for {url}{there}. Make it, or check its name and the endpoint (AWS_ENDPOINT_URL)."
+        )
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return WorkspaceError(f"There is no space left to {doing} {url}. Free some and run the same command again.")
+    if names & _UNREACHABLE or isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno in _BUSY):
+        return ServerError(
+            f"{url}{there} did not answer, or answered with an error, however often it was tried ({_kind(error)}). Check the "
+            "network and the endpoint (AWS_ENDPOINT_URL) and run the same command again; what is done stays done."
+        )
+    return WorkspaceError(f"Could not {doing} {url}{there}: {_kind(error)}: {str(error)[:200]}")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _code(error: BaseException) -> str:
+    for one in _chain(error):
+        response = getattr(one, "response", None)
+        if isinstance(response, dict):
+            return str(response.get("Error", {}).get("Code", ""))
+    return ""
+
+
+def _kind(error: BaseException) -> str:
+    return _code(error) or type(list(_chain(error))[-1]).__name__

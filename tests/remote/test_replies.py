@@ -1,0 +1,106 @@
+"""Replies that were paid for: in the store after a while, on every machine that goes on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from quit.errors import WorkspaceError
+from quit.models.factory import Models
+from quit.models.generation import GenerationCache
+from quit.models.generation.base import Completion
+from quit.models.generation.cache import Entry
+from quit.pipeline import Pipeline
+from quit.remote.replies import UNDER, Replies
+from quit.remote.store import open_store
+from quit.settings import load
+from quit.settings.remote import Remote
+from quit.workspace import Workspace
+
+
+def _entry(number: int, reply: str | None = None) -> Entry:
+    answer = Completion(reply or f"reply {number}", "stop", 10 + number, 3)
+    return Entry(number.to_bytes(32, "big"), "model", "prompt", f"q{number}", 0, answer)
+
+
+def _keys(*numbers: int) -> list[bytes]:
+    return [number.to_bytes(32, "big") for number in numbers]
+
+
+def test_what_one_machine_was_given_another_finds(place: str, tmp_path: Path) -> None:
+    store = open_store(place)
+    with GenerationCache(tmp_path / "a.sqlite") as here, GenerationCache(tmp_path / "b.sqlite") as there:
+        here.add(_entry(1)).result()  # before the workspace was: not what it rests on, until it is asked for
+        replies = Replies(store, here)
+        for number in (2, 3):
+            here.add(_entry(number)).result()
+        assert replies.flush() == 2 and replies.flush() == 0 and len(store.listing(UNDER)) == 1
+        here.find(_keys(1, 2, 9))
+        assert replies.flush() == 1 and len(store.listing(UNDER)) == 2
+        there.add(_entry(2, "their own")).result()
+        brought = Replies(store, there)
+        found = there.find(_keys(1, 2, 3, 4))
+        assert {int.from_bytes(key, "big"): one.text for key, one in found.items()} == {
+            1: "reply 1",
+            2: "their own",  # a key that is there already keeps its first reply
+            3: "reply 3",
+        }
+        assert found[_keys(3)[0]] == _entry(3).completion
+        assert brought.flush() == 0  # what came from the store does not go there again
+        assert brought.bring() == 0 and len(store.listing(UNDER)) == 2
+
+
+def test_a_copy_that_fails_is_made_later(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(place)
+    with GenerationCache(tmp_path / "a.sqlite") as here:
+        replies = Replies(store, here)
+        here.add(_entry(1)).result()
+
+        def refuse(key: str, value: bytes) -> None:
+            raise WorkspaceError("no")
+
+        with monkeypatch.context() as broken:
+            broken.setattr(store, "write", refuse)
+            with pytest.raises(WorkspaceError):
+                replies.flush()
+        assert replies.flush() == 1
+
+
+def test_new_replies_are_copied_while_a_run_goes_on(place: str, tmp_path: Path) -> None:
+    store = open_store(place, Remote(replies_seconds=0.1))
+    with GenerationCache(tmp_path / "a.sqlite") as here:
+        Replies(store, here)
+        here.add(_entry(1)).result()
+        deadline = time.monotonic() + 20
+        while not store.listing(UNDER) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(store.listing(UNDER)) == 1
+
+
+def test_a_damaged_copy_is_named(place: str, tmp_path: Path) -> None:
+    store = open_store(place)
+    store.write(f"{UNDER}/1-x.parquet", b"PAR1")
+    with GenerationCache(tmp_path / "a.sqlite") as here, pytest.raises(WorkspaceError, match="1-x.parquet cannot be"):
+        Replies(store, here)
+
+
+def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine
+) -> None:
+    settings = load("embedded", ["remote.lease_seconds=7"]).settings
+    for name in ("first", "second"):
+        machine(name)
+        monkeypatch.setenv("QUIT_CACHE", str(tmp_path / name))
+        workspace = Workspace.create(place)
+        models = Models(settings)
+        Pipeline(workspace, settings, [], models=models)
+        assert workspace.store.how.lease_seconds == 7
+        with workspace.lock(5):
+            cache = models._cache
+            assert cache is not None
+            assert [one.text for one in cache.find(_keys(5)).values()] == ([] if name == "first" else ["reply 5"])
+            cache.add(_entry(5)).result()
+        cache.close()
+    assert len(workspace.store.listing(UNDER)) == 1

@@ -1,0 +1,213 @@
+"""The whole way over a real S3 service: build, kill, go on on another machine, review, release, refusals."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quit.remote.lease import Lease
+from quit.remote.store import Store, open_store
+from quit.settings.remote import Remote
+from quit.workspace import Workspace
+from tests.conftest import ROOT, run_quit
+from tests.remote.conftest import hints, opened, store
+from tests.servers.moto import MotoServer
+
+pytestmark = pytest.mark.slow
+LEASE = ("--set", "remote.lease_seconds=4", "--set", "remote.poll_seconds=0.5")
+
+
+@pytest.fixture(autouse=True)
+def environment(s3: MotoServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine) -> None:
+    for name, value in s3.environment.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, s3: MotoServer) -> str:
+    digest = hashlib.sha256(request.node.name.encode()).hexdigest()[:12]
+    return f"{s3.bucket(f'bucket-{digest}')}/some/W"
+
+
+def _hashes(store: Store) -> dict[str, str]:
+    found = sorted(key for key in store.listing("tables"))
+    return {key: hashlib.sha256(store.read(key) or b"").hexdigest() for key in found}
+
+
+def _hashes_of(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in (folder / "tables").rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    stores = [open_store(place) for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        told = list(pool.map(lambda number: stores[number].create("one", b"%d" % number), range(6)))
+    assert sum(told) == 1 and stores[0].read("one") == b"%d" % told.index(True)
+    assert stores[0]._refuses  # by a condition on the request, not by waiting
+
+
+def test_a_dead_holders_lease_is_taken_over(place: str) -> None:
+    how = Remote(lease_seconds=1, poll_seconds=0.1)
+    code = (
+        "import sys; from quit.remote.lease import Lease; from quit.remote.store import open_store\n"
+        "from quit.settings.remote import Remote\n"
+        f"Lease(open_store({place!r}, Remote(lease_seconds=1))).acquire(0); print('held', flush=True); sys.stdin.read()"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    with pytest.raises(Exception, match="still holds"):
+        Lease(open_store(place, how)).acquire(2.5)  # alive: its signs of life come through
+    process.kill()
+    process.wait()
+    heir = Lease(open_store(place, how))
+    heir.acquire(20)
+    heir.check()
+    heir.release()
+
+
+def test_a_mirror_is_mended_and_the_store_keeps_what_it_has(place: str, machine) -> None:
+    store(Workspace.create(place), [[0, 1], [2, 3]])
+    machine("second")
+    there = opened(place)
+    assert there.read("usable_hints").equals(hints(0, 1, 2, 3))
+    for path in there.path.glob("tables/*/*/*/part-*"):
+        path.write_bytes(b"x" * path.stat().st_size)
+    assert opened(place).read("usable_hints").equals(hints(0, 1, 2, 3))
+
+
+@pytest.fixture
+def guarded(s3: MotoServer) -> Iterator[None]:
+    yield
+    s3.enforce(False)
+
+
+def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(
+    s3: MotoServer, place: str, machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, guarded: None
+) -> None:
+    store(Workspace.create(place), [[0, 1], [2, 3]])
+    before = open_store(place).listing()
+    reader = s3.user("reader", "s3:GetObject", "s3:ListBucket")
+    nobody = s3.user("nobody")
+    s3.enforce()
+    home = tmp_path / "prefect"
+    for user, name in ((reader, "reads"), (nobody, "nobody"), (s3.keys("AKIAUNKNOWN", "x"), "unknown")):
+        machine(name)
+        for key, value in user.items():
+            monkeypatch.setenv(key, value)
+        status = run_quit("status", "-w", place, home=home)
+        build = run_quit("build", "-w", place, "-s", "starter", home=home)
+        told = status.stderr + build.stderr
+        assert "Traceback" not in told and user["AWS_SECRET_ACCESS_KEY"] not in told
+        assert build.returncode == 7, build.stderr
+        if name == "reads":
+            assert status.returncode == 0, status.stderr
+            assert opened(place).read("usable_hints").equals(hints(0, 1, 2, 3))
+            assert f"No permission to write to {place} at {s3.url}" in build.stderr and "s3:PutObject" in build.stderr
+        elif name == "nobody":
+            assert status.returncode == 7 and f"No permission to list {place}" in status.stderr
+        else:
+            assert status.returncode == 7 and "does not accept the credentials" in status.stderr
+    s3.enforce(False)
+    for key, value in s3.environment.items():
+        monkeypatch.setenv(key, value)
+    assert open_store(place).listing() == before
+
+
+def test_a_bucket_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for command in (["status"], ["build", "-s", "starter"]):
+        done = run_quit(*command, "-w", "s3://no-such-bucket-here/W", home=tmp_path / "prefect")
+        assert done.returncode == 7 and "There is no bucket for s3://no-such-bucket-here/W" in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
+    place: str, small_source: Path, tmp_path: Path, prefect_home: Path, machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kill -9, another mirror and cache, the same bytes as a folder's; then status, review, release and two builds at once."""
+    source = ("-s", f"jsonl:{small_source}", "--shards", "3")
+    undisturbed = run_quit("build", "-w", str(tmp_path / "local"), *source, home=prefect_home)
+    assert undisturbed.returncode == 0, undisturbed.stderr
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quit.cli", "build", "-w", place, *source, *LEASE],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PREFECT_HOME": str(prefect_home), "QUIT_CACHE": str(tmp_path / "cache-a")},
+        cwd=ROOT,
+        start_new_session=True,
+    )
+    there = open_store(place)
+    deadline = time.monotonic() + 300
+    while not any("part-" in key for key in there.listing("tables/05_probe")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = _hashes(there)
+    assert not [key for key in finished if key.startswith("tables/10_label")]
+    before = {key: there._files.info(there._path(key))["LastModified"] for key in finished}
+
+    machine("second")
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache-b"))
+    done = run_quit("build", "-w", place, *source, *LEASE, home=prefect_home)
+    assert done.returncode == 0, done.stderr
+    assert "Another run holds" in done.stderr  # the killed one, until its lease had run out
+    assert {key: there._files.info(there._path(key))["LastModified"] for key in finished} == before
+    assert _hashes(there) == _hashes_of(tmp_path / "local")
+    assert Workspace.open(place).state == Workspace.open(tmp_path / "local").state
+
+    machine("third")  # who only looks
+    status = run_quit("status", "-w", place, "--json", home=prefect_home)
+    local = run_quit("status", "-w", str(tmp_path / "local"), "--json", home=prefect_home)
+    assert status.returncode == 0 and status.stdout.replace(place, str(tmp_path / "local")) == local.stdout
+    shown = [
+        run_quit("show", "-w", one, "jsonl-geo-003", home=prefect_home).stdout for one in (place, tmp_path / "local")
+    ]
+    assert shown[0] == shown[1] and "Nepal" in shown[0]
+    made = run_quit("release", "create", "-w", place, "--name", "v1", home=prefect_home)
+    assert made.returncode == 0 and f"{place}/releases/v1: release v1" in made.stdout, made.stderr
+    frozen = run_quit("release", "create", "-w", str(tmp_path / "local"), "--name", "v1", home=prefect_home)
+    assert made.stdout.split()[-1] == frozen.stdout.split()[-1]  # the same content id
+
+    machine("fourth")
+    verified = run_quit("release", "verify", f"{place}/releases/v1", home=prefect_home)
+    assert verified.returncode == 0 and "is what was frozen" in verified.stdout, verified.stderr
+    again = run_quit("release", "create", "-w", place, "--name", "v1", home=prefect_home)
+    assert "already holds this release" in again.stdout, again.stderr
+    there.write("releases/v1/tables/labels.parquet", b"changed")
+    verified = run_quit("release", "verify", f"{place}/releases/v1", home=prefect_home)
+    assert verified.returncode == 3 and "tables/labels.parquet: was changed" in verified.stderr
+    assert run_quit("release", "list", "-w", place, home=prefect_home).stdout.startswith("v1 ")
+    refused = run_quit("export", "-w", place, "--out", "s3://bucket/x", home=prefect_home)
+    assert refused.returncode == 4 and "folder of this machine" in refused.stderr
+
+    both = []
+    for name in ("fifth", "sixth"):
+        machine(name)
+        both.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "quit.cli", "build", "-w", place, "--set", "judge.threshold=0.9", *LEASE],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "PREFECT_HOME": str(prefect_home)},
+                cwd=ROOT,
+            )
+        )
+    ends = [process.communicate(timeout=600) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ends
+    assert sum("Another run holds" in said for _, said in ends) == 1
+    assert opened(place).damaged() == []
+    shutil.rmtree(tmp_path / "local")

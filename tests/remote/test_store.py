@@ -1,0 +1,114 @@
+"""Stores: whole objects or none, created once, and faults told for what they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from quit.cli import main
+from quit.errors import ServerError, SettingsError
+from quit.remote.faults import endpoint
+from quit.remote.store import checked_url, open_store
+from quit.settings.remote import Remote
+from tests.servers.vllm import free_port
+
+
+def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:
+    store = open_store(place + "/")
+    assert store.url == place and store.listing() == {} and store.read("a/b") is None
+    store.write("a/b", b"123")
+    (tmp_path / "file").write_bytes(b"4567")
+    store.write("a/c", tmp_path / "file")
+    assert store.listing() == {"a/b": 3, "a/c": 4} and store.listing("a") == store.listing()
+    assert store.fetch("a/b", tmp_path / "fetched") and (tmp_path / "fetched").read_bytes() == b"123"
+    assert not store.fetch("a/d", tmp_path / "nothing")
+    assert not store.create("a/b", b"other") and store.create("a/b", b"123")  # a repeated request meets its own object
+    assert store.read("a/b") == b"123"
+    store.delete(["a/b", "a/b", "never"])
+    assert store.listing() == {"a/c": 4}
+    assert open_store(place.removesuffix("/W")).listing() == {"W/a/c": 4}
+
+
+def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
+    told: list[tuple[bool, int]] = []
+
+    def work(number: int) -> None:
+        told.append((open_store(place).create("one", str(number).encode()), number))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ((_, winner),) = [one for one in told if one[0]]
+    assert open_store(place).read("one") == str(winner).encode() and len(told) == 8
+
+
+def test_a_shared_folder_never_shows_half_a_file(tmp_path: Path) -> None:
+    store = open_store(f"file://{tmp_path}/shared")
+    store.write("a", b"x" * 10)
+    (tmp_path / "shared" / ".a.1234.tmp").write_bytes(b"half")
+    assert store.listing() == {"a": 10}
+    with pytest.raises(Exception, match="missing"):
+        store.write("b", tmp_path / "missing")
+    assert store.listing() == {"a": 10}
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("s3://", "names no bucket"),
+        ("s4://bucket/x", "'s3'"),
+        ("https://example.org/x", "no store that is known"),
+        ("s3://me:secret@bucket/x", "s3://...@bucket/x: a URL must hold no credentials"),
+        ("file://shared/x", "file:///srv/shared/quit"),
+    ],
+)
+def test_a_url_that_is_none_is_one_clear_line(url: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["status", "-w", url])
+    told = capsys.readouterr().err
+    assert ended.value.code == 4 and said in told and told.count("\n") == 1 and "secret" not in told
+
+
+def test_a_missing_package_is_named() -> None:
+    without = (
+        "import sys; sys.modules['s3fs'] = None; from quit.cli import main; main(['status', '-w', 's3://bucket/x'])"
+    )
+    done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True)
+    assert done.returncode == 5 and done.stderr.count("\n") == 1
+    assert "pip install 'quit-builder[object-store]'" in done.stderr
+
+
+@pytest.mark.parametrize("url", ["s3://bucket", "file:///x", "memory://w"])
+def test_slashes_at_the_end_name_the_same_place(url: str) -> None:
+    assert checked_url(url + "//") == url
+
+
+def test_an_endpoint_is_told_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://me:secret@store.example:9000/s3/")
+    assert endpoint() == "https://store.example:9000/s3"
+
+
+def test_an_unreachable_endpoint_is_a_server_to_try_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "identity")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
+    store = open_store("s3://bucket/x", Remote(attempts=1, connect_seconds=1))
+    with pytest.raises(ServerError, match="AWS_ENDPOINT_URL") as told:
+        store.listing()
+    assert told.value.retryable and "hush" not in str(told.value)
+
+
+def test_missing_credentials_are_told_with_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(SettingsError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"):
+        open_store("s3://bucket/x", Remote(attempts=1)).listing()

@@ -1,0 +1,234 @@
+"""A workspace behind a URL: what one machine writes another reads, and nothing is lost or trusted blindly."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import schemas
+from quit.errors import WorkspaceError
+from quit.remote.lease import Lease
+from quit.review.store import ReviewStore
+from quit.workspace import Range, Workspace, ranges
+from tests.remote.conftest import FOLDER, hints, opened, store
+
+
+def _parts(workspace: Workspace) -> list[str]:
+    return sorted(path.name for path in workspace.path.glob("tables/*/*/*/part-*"))
+
+
+def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_reads(place: str, machine) -> None:
+    store(Workspace.create(place), [[0, 1], [2, 3], [4, 5]])
+    machine("second")
+    there = opened(place)
+    assert there.state == {"filter": "f0"} and list(there.current()) == ["filter"]
+    assert _parts(there) == []
+    some = there.read("usable_hints", Range(1, 3, "q002", "q004"))
+    assert some.equals(hints(2, 3)) and _parts(there) == ["part-00001-of-00003.parquet"]
+    with there.connect(tables=["rejects"]) as connection:
+        assert connection.execute("SELECT count(*) FROM rejects").fetchone() == (0,)
+    assert len(_parts(there)) == 1
+    with there.connect() as connection:
+        assert connection.execute("SELECT count(*), max(question_id) FROM usable_hints").fetchone() == (6, "q005")
+    assert there.damaged() == [] and str(there) == there.address == place and there.name == "W"
+
+
+def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
+    with pytest.raises(WorkspaceError, match=f"{place} is no workspace. Make one with: quit build -w {place}"):
+        Workspace.open(place)
+    Workspace.at(place).store.write("holiday.jpg", b"sea")
+    with pytest.raises(WorkspaceError, match="holds other files"):
+        Workspace.create(place)
+    assert list(Workspace.at(place).store.listing()) == ["holiday.jpg"]
+    Workspace.at(place).store.write("workspace.json", b'{"format": 999}')
+    with pytest.raises(WorkspaceError, match="format 999"):
+        Workspace.open(place)
+
+
+def test_the_mirror_is_mended_when_a_file_was_changed_cut_short_or_removed(place: str, machine) -> None:
+    store(Workspace.create(place), [[0, 1], [2, 3], [4, 5]])
+    machine("second")
+    there = opened(place)
+    whole = there.read("usable_hints")
+    first, second, third = sorted(there.path.glob("tables/*/*/*/part-*"))
+    first.write_bytes(first.read_bytes()[:-1])
+    changed = bytearray(second.read_bytes())
+    changed[40] ^= 255
+    second.write_bytes(changed)
+    third.unlink()
+    assert opened(place).read("usable_hints").equals(whole)
+    assert first.read_bytes()[-4:] == b"PAR1" and second.read_bytes() != bytes(changed)
+    second.write_bytes(changed)
+    assert opened(place).damaged() == [] and second.read_bytes() != bytes(changed)
+
+
+def test_a_part_that_is_damaged_in_the_store_is_named_and_never_used(place: str, machine) -> None:
+    store(Workspace.create(place), [[0, 1], [2, 3]])
+    machine("second")
+    there = opened(place)
+    key = "tables/02_filter/f0/usable_hints/part-00001-of-00002.parquet"
+    there.store.write(key, (there.store.read(key) or b"")[:-9] + b"damaged!!")
+    with pytest.raises(WorkspaceError, match=f"{place}/{key} does not have the checksum of its manifest"):
+        there.read("usable_hints")
+    assert there.damaged() == [there.path / key] and not (there.path / key).exists()
+    there.store.delete([key])
+    with pytest.raises(WorkspaceError, match=f"{place}/{key} is missing"):
+        opened(place).read("usable_hints")
+
+
+def test_an_interrupted_stage_goes_on_on_another_machine(place: str, machine) -> None:
+    first, second = ranges(["q000", "q001"], 2)
+    here = Workspace.create(place)
+    with here.lock(10):
+        here.write_part(here.folder(*FOLDER), first, {"usable_hints": hints(0)})
+        here.write_part(here.folder(*FOLDER), Range(4, 9), {"usable_hints": hints(8)})  # of another number of shards
+    machine("second")
+    there = opened(place)
+    folder = there.folder(*FOLDER)
+    with there.lock(10):
+        assert there.part_done(folder, ["usable_hints"], first) and not there.part_done(
+            folder, ["usable_hints"], second
+        )
+        assert there.manifest(folder) is None
+        there.write_part(folder, second, {"usable_hints": hints(1)})
+        there.finish(folder, ["usable_hints"], 2, {"stage": "filter"})
+        there.set_current({"filter": "f0"})
+    machine("third")
+    assert opened(place).read("usable_hints").equals(hints(0, 1))
+    assert not [key for key in there.store.listing("tables") if "of-00009" in key]
+
+
+def test_a_part_that_never_left_its_machine_is_copied_not_made_again(place: str, machine) -> None:
+    here = Workspace.create(place)
+    folder = here.folder(*FOLDER)
+    here.publish_once = lambda path: None  # killed before this
+    here.write_part(folder, Range(0, 1), {"usable_hints": hints(0)})
+    assert here.store.listing("tables") == {}
+    again = opened(place)
+    assert again.part_done(folder, ["usable_hints"], Range(0, 1))
+    assert list(again.store.listing("tables")) == ["tables/02_filter/f0/usable_hints/part-00000-of-00001.parquet"]
+
+
+def test_of_two_who_make_the_same_part_the_first_counts_for_both(place: str, machine) -> None:
+    here = Workspace.create(place)
+    shard, folder = Range(0, 1), here.folder(*FOLDER)
+    here.write_part(folder, shard, {"usable_hints": hints(0)})
+    machine("second")
+    there = opened(place)
+    there.write_part(there.folder(*FOLDER), shard, {"usable_hints": hints(1)})
+    name = "tables/02_filter/f0/usable_hints/part-00000-of-00001.parquet"
+    assert (there.path / name).read_bytes() == (here.path / name).read_bytes() == there.store.read(name)
+
+
+def test_who_works_without_the_lock_sees_what_was_finished_after_a_refresh(place: str, machine) -> None:
+    here = Workspace.create(place)
+    machine("worker")
+    worker = opened(place)
+    store(here, [[0], [1]])
+    assert len(worker.read("usable_hints")) == 0
+    worker.refresh()
+    assert worker.read("usable_hints").equals(hints(0, 1))
+
+
+def test_a_run_that_lost_the_workspace_stops_before_it_says_anything(place: str, machine) -> None:
+    here = Workspace.create(place)
+    with pytest.raises(WorkspaceError, match="another run has taken the workspace"), here.lock(10):
+        here.set_current({"collect": "ours"})
+        there = opened(place)
+        there.store.create("locks/build/00000002.json", json.dumps({"token": "theirs", "beat": 0}).encode())
+        there.set_current({"collect": "theirs"})
+        here.set_current({"collect": "ours", "filter": "ours"})
+    assert opened(place).state == {"collect": "theirs"}
+
+
+def test_a_removed_workspace_is_gone_from_the_mirror_too(place: str, machine) -> None:
+    here = Workspace.create(place)
+    store(here, [[0]])
+    ReviewStore(here).set_applied(["part-00001.parquet"])
+    here.store.delete(here.store.listing())
+    made = Workspace.create(place)
+    assert made.state == {} and ReviewStore(made).applied == [] and made.current() == {}
+
+
+def _override(number: int, by: str) -> dict:
+    return {
+        "override_id": f"o{number:06d}",
+        "kind": "leak",
+        "question_id": "q000",
+        "hint_id": "q000-h00",
+        "span": None,
+        "answer": None,
+        "decision": "leak",
+        "by": by,
+        "reason": "said",
+        "created_at": "2026-01-01T00:00:00+00:00",
+    }
+
+
+def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine: Callable[[str], None]) -> None:
+    Workspace.create(place)
+    workspaces = []
+    for name in ("a", "b", "c"):
+        machine(name)
+        workspaces.append(opened(place))
+    contract = schemas.table("overrides")
+
+    def work(workspace: Workspace, by: str) -> None:
+        for _ in range(4):
+
+            def make(log):
+                row = _override(len(log) + 1, by)
+                return contract.from_rows([row])
+
+            assert len(workspace.append("overrides", make)) == 1
+
+    threads = [threading.Thread(target=work, args=(one, str(place))) for place, one in enumerate(workspaces)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    machine("d")
+    log = opened(place).read_log("overrides")
+    assert log.column("override_id").to_pylist() == [f"o{number:06d}" for number in range(1, 13)]
+    assert sorted(log.column("by").to_pylist()) == sorted("012" * 4)
+
+
+def test_of_two_pulls_at_once_the_second_is_told_to_pull_again(place: str, machine, tmp_path: Path) -> None:
+    here = Workspace.create(place)
+    machine("second")
+    there = opened(place)
+    first, second = ReviewStore(here), ReviewStore(there)
+    first.append([_review("one")])
+    with pytest.raises(WorkspaceError, match="Pull again"):
+        second.append([_review("two")])
+    assert second.append([_review("two")]) == "part-00002.parquet"
+    machine("third")
+    assert len(ReviewStore(opened(place)).read()) == 2
+
+
+def _review(identity: str) -> dict:
+    values: dict = {}
+    for field in schemas.table("reviews").schema:
+        kind = str(field.type)
+        values[field.name] = (
+            identity if kind == "string" else False if kind == "bool" else 0.0 if kind in ("double", "float") else 1
+        )
+    return values
+
+
+def test_one_run_at_a_time(place: str, machine) -> None:
+    here = Workspace.create(place)
+    machine("second")
+    there = opened(place)
+    said: list[str] = []
+    with here.lock(10):
+        with pytest.raises(WorkspaceError, match="still holds .* after 0.2 s"), there.lock(0.2, said.append):
+            pass
+        assert len(said) == 1 and f"process {os.getpid()} on" in said[0]
+    with there.lock(0):
+        assert Lease(there.store)._highest() == 2

@@ -1,0 +1,115 @@
+"""A real S3 service on this machine for tests: moto's server, in an environment and a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quit.environments import ensure_environment
+from quit.errors import MissingDependency, ServerError
+from tests.servers.vllm import free_port
+
+REQUIREMENTS = Path(__file__).with_name("moto-requirements.txt")
+REGION = "us-east-1"
+
+
+def moto_environment() -> Path:
+    """Return the folder of programs of an environment with moto's server, made at the first call (a minute); else skips the test."""
+    try:
+        return ensure_environment("moto", REQUIREMENTS)
+    except MissingDependency as error:
+        pytest.skip(str(error))
+
+
+class MotoServer:
+    """``moto_server`` on a free port, as a context manager. ``url``: its address; ``environment``: variables for its clients."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = folder / "moto.log"
+        self.environment = self.keys("testing", "testing")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def keys(self, identity: str, secret: str) -> dict[str, str]:
+        """Return the variables that a client with these credentials needs."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": identity,
+            "AWS_SECRET_ACCESS_KEY": secret,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def __enter__(self) -> MotoServer:
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [str(moto_environment() / "moto_server"), "-H", "127.0.0.1", "-p", str(self.port)],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")},
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with suppress(OSError):
+                urllib.request.urlopen(f"{self.url}/moto-api/", timeout=2).close()
+                return self
+            time.sleep(0.1)
+        self.__exit__()
+        raise ServerError(f"moto did not start:\n{self.log.read_text()[-2000:]}")
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def client(self, service: str) -> Any:
+        """Return a botocore client of the service."""
+        import botocore.session
+
+        return botocore.session.get_session().create_client(
+            service,
+            region_name=REGION,
+            endpoint_url=self.url,
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+        )
+
+    def bucket(self, name: str) -> str:
+        """Make a bucket and return its URL."""
+        self.client("s3").create_bucket(Bucket=name)
+        return f"s3://{name}"
+
+    def user(self, name: str, *actions: str) -> dict[str, str]:
+        """Make a user who may do these actions on everything, and return the variables of a client with its keys."""
+        identity = self.client("iam")
+        identity.create_user(UserName=name)
+        allowed = [{"Effect": "Allow", "Action": list(actions), "Resource": "*"}]
+        if actions:
+            policy = json.dumps({"Version": "2012-10-17", "Statement": allowed})
+            identity.put_user_policy(UserName=name, PolicyName="allowed", PolicyDocument=policy)
+        key = identity.create_access_key(UserName=name)["AccessKey"]
+        return self.keys(key["AccessKeyId"], key["SecretAccessKey"])
+
+    def enforce(self, wanted: bool = True) -> None:
+        """From now on check who may do what (``False``: let everyone do everything)."""
+        count = b"0" if wanted else b"inf"
+        request = urllib.request.Request(f"{self.url}/moto-api/reset-auth", data=count, method="POST")
+        urllib.request.urlopen(request, timeout=10).close()
+
+    def requests(self) -> list[str]:
+        """Return the S3 requests so far: ``PUT /bucket/key...``."""
+        lines = (line.split('"')[1] for line in self.log.read_text().splitlines() if line.count('"') >= 2)
+        return [line.rpartition(" ")[0] for line in lines if "/moto-api" not in line]
