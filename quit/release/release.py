@@ -160,3 +160,9 @@ def releases_of(workspace: Workspace) -> list[Release]:
     """Return the releases in a workspace's own folder, by name. Folders that are no releases are left out."""
     folder = workspace.path / FOLDER
     return [open_release(path) for path in sorted(folder.glob("[!.]*")) if is_release(path)]
+
+
+def newest_release(workspace: Workspace) -> Release | None:
+    """Return the release that was made last in a workspace's own folder, or None."""
+    found = releases_of(workspace)
+    return max(found, key=lambda one: ((one.path / DESCRIPTION).stat().st_mtime_ns, one.name), default=None)

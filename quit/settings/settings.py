@@ -26,6 +26,7 @@ from quit.settings.models import Judge, Models, ReaderSettings, ServerSettings
 from quit.settings.pages import Pages
 from quit.settings.release import Release
 from quit.settings.review import Review
+from quit.settings.schedules import Notice, Schedule, Serving
 from quit.settings.section import Section
 from quit.settings.sunar import Sunar
 
@@ -57,6 +58,9 @@ class Settings(Section):
     finetune: FineTune = FineTune()
     sunar: Sunar = Sunar()
     pages: Pages = Pages()
+    schedules: tuple[Schedule, ...] = ()
+    serving: Serving = Serving()
+    failure_hook: Notice = Notice()
     run: Run = Run()
 
     @model_validator(mode="after")
@@ -64,6 +68,7 @@ class Settings(Section):
         for what, names in (
             ("reader", [reader.name for reader in self.readers]),
             ("server", [server.name for server in self.servers]),
+            ("schedule", [schedule.title for schedule in self.schedules]),
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}s: every {what} needs a name of its own, got {', '.join(names)}")
