@@ -11,11 +11,11 @@ from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block
 from prefect.blocks.notifications import AbstractAppriseNotificationBlock
 from prefect.logging.loggers import flow_run_logger
-from prefect.settings import PREFECT_UI_URL
+from prefect.utilities.urls import url_for
 from pydantic import Field, SecretStr, ValidationError
 
 import quit.errors
-from quit.endpoints import without_secrets
+from quit.endpoints import address, without_secrets
 from quit.errors import QuitError
 from quit.settings import Limits
 
@@ -44,7 +44,7 @@ def notice(flow: Any, flow_run: Any, state: Any) -> dict[str, str]:
         "state": state.name or str(state.type),
         "error": without_secrets(error),
         "what_to_do": _advice(state),
-        "url": f"{PREFECT_UI_URL.value()}/runs/flow-run/{flow_run.id}" if PREFECT_UI_URL.value() else "",
+        "url": address(url_for("flow-run", flow_run.id) or ""),
     }
 
 

@@ -86,13 +86,15 @@ def _release(
     workspace: str, name: str, dated: bool, waive: list[str], formats: list[str], out: str, overwrite: bool
 ) -> Work:
     logger = get_run_logger()
-    newest = newest_release(Workspace.open(workspace))
-    if dated and newest is not None and _same_tables(workspace, newest):
-        nothing = f"Nothing new: the release {newest.name} holds these very tables."
-        _told(workspace, newest, f"**{nothing}**\n\n")
-        return Work(str(newest.path), nothing)
-    for result in check(workspace, waive):
-        logger.info("gate %s: %s (%s violations)", result["gate"], result["state"], result["violations"])
+    opened = Workspace.open(workspace)
+    with opened.lock(last_build(opened).settings.run.lock_seconds, logger.warning):  # a build under way is waited for
+        newest = newest_release(opened)
+        if dated and newest is not None and _same_tables(opened, newest):
+            nothing = f"Nothing new: the release {newest.name} holds these very tables."
+            _told(workspace, newest, f"**{nothing}**\n\n")
+            return Work(str(newest.path), nothing)
+        for result in check(workspace, waive):
+            logger.info("gate %s: %s (%s violations)", result["gate"], result["state"], result["violations"])
     path = freeze(workspace, name, waive)  # refuses by the same gates, under the workspace's lock
     if formats:
         logger.info("exported: %s", export(workspace, path, formats, out, overwrite))
@@ -100,9 +102,8 @@ def _release(
     return Work(path)
 
 
-def _same_tables(workspace: str, newest: Release) -> bool:
+def _same_tables(opened: Workspace, newest: Release) -> bool:
     """Whether the release was made of the workspace's current tables, under the build's own settings."""
-    opened = Workspace.open(workspace)
     pipeline = last_build(opened)
     return pipeline.up_to_date and newest.content.get("fingerprints") == opened.state
 

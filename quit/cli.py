@@ -9,7 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
-from quit.commands import bandits, benchmark, complexity, corpora, evaluate, release, report, review, sunar
+from quit.commands import (
+    bandits,
+    benchmark,
+    complexity,
+    corpora,
+    evaluate,
+    release,
+    report,
+    review,
+    serve,
+    status,
+    sunar,
+)
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
 from quit.commands.options import JsonOption, ProfileOption, SetOption, WorkspaceOption, print_json
@@ -93,21 +105,6 @@ def build(
 
 
 @app.command()
-def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Say how far each stage is, what was left out and why."""
-    from quit.console import print_status
-    from quit.summary import as_dict
-    from quit.workspace import Workspace
-
-    opened = Workspace.open(workspace)
-    pipeline = _pipeline_of(opened)
-    if as_json:
-        print_json(as_dict(opened, pipeline))
-    else:
-        print_status(opened, pipeline)
-
-
-@app.command()
 def show(
     question_id: Annotated[
         str, typer.Argument(help="Id of a question; the source's own id will do where it is unique.")
@@ -170,6 +167,7 @@ def export(
     from quit.export.release import export_tables_of_release
     from quit.export.workspace import export_tables_of
     from quit.models.factory import Models
+    from quit.pipeline import last_build
     from quit.settings import Settings
     from quit.workspace import Workspace
 
@@ -178,7 +176,7 @@ def export(
         tables, settings = export_tables_of_release(release_), Settings()
     else:
         opened = Workspace.open(workspace)
-        pipeline = _pipeline_of(opened, needed=True)
+        pipeline = last_build(opened)
         tables, settings = export_tables_of(opened, pipeline), pipeline.settings
     formats = [name.strip() for name in format_.split(",") if name.strip()]
     encoding = "huggingface" in formats or (negative_kind, miner) == ("hard", "encoder")
@@ -295,40 +293,14 @@ app.add_typer(complexity.app, name="complexity")
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(sunar.app, name="sunar")
 report.register(app)
+serve.register(app)
+status.register(app)
 
 
 def _last_build(path: Path) -> dict[str, Any]:
     from quit.workspace import Workspace
 
     return (Workspace.open(path).build or {}) if (path / "workspace.json").is_file() else {}
-
-
-def _pipeline_of(workspace: Any, needed: bool = False) -> Any:
-    """Return the pipeline of a workspace's last build, or None where its sources cannot be read any more."""
-    from quit.errors import InputError
-    from quit.pipeline import Pipeline
-    from quit.settings import load
-    from quit.sources import parse_source
-
-    known = workspace.build
-    if known is None:
-        if needed:
-            raise InputError(
-                f"{workspace.path} has not been built yet. Run: quit build -w {workspace.path} --source KIND:PATH"
-            )
-        return None
-    try:
-        pipeline = Pipeline(
-            workspace,
-            load(known["profile"], known["overrides"]).settings,
-            [parse_source(text) for text in known["sources"]],
-        )
-        _ = pipeline.fingerprints
-        return pipeline
-    except InputError:
-        if needed:
-            raise
-        return None
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -16,8 +16,10 @@ _SHORTEST = 6  # a shorter value would take ordinary words out of messages
 
 
 def address(url: str) -> str:
-    """Return a URL without user, password, query and fragment."""
+    """Return a URL without user, password, query and fragment; nothing for what is no URL."""
     parts = urlsplit(url)
+    if not parts.netloc:
+        return ""
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
 
