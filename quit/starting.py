@@ -36,6 +36,7 @@ def prefect_server(wanted: bool, settings: Serving) -> Iterator[str | None]:
     address = f"http://127.0.0.1:{port}/api"
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
     environment = {**os.environ, **SILENT, "PREFECT_API_URL": address, "PREFECT_UI_API_URL": address}
+    environment["PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT"] = "false"
     log = Path(os.environ.get("PREFECT_HOME", Path.home() / ".prefect")) / "quit-server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as file:
