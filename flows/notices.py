@@ -42,7 +42,7 @@ def notice(flow: Any, flow_run: Any, state: Any) -> dict[str, str]:
         "run_id": str(flow_run.id),
         "workspace": str(parameters.get("workspace") or parameters.get("release") or ""),
         "state": state.name or str(state.type),
-        "error": without_secrets(error),
+        "error": without_secrets(error, [str((parameters.get("limits") or {}).get("webhook_env"))]),
         "what_to_do": _advice(state),
         "url": address(url_for("flow-run", flow_run.id) or ""),
     }
