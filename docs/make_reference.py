@@ -10,7 +10,7 @@ import typer
 from pydantic import BaseModel
 
 from quit.cli import app
-from quit.settings import ReaderSettings, ServerSettings, Settings
+from quit.settings import LISTS, Settings
 from schemas import TABLES, Table
 from schemas.corpora import CORPUS_TABLES, EDGES
 
@@ -52,10 +52,10 @@ def settings() -> str:
         "Defaults are the paper's numbers. A profile (`profiles/*.toml`) sets others, `--set key=value` overrides both.\n",
     ]
     for name, field in Settings.model_fields.items():
-        model = {"readers": ReaderSettings, "servers": ServerSettings}.get(name, field.annotation)
+        model = LISTS.get(name, field.annotation)
         assert isinstance(model, type) and issubclass(model, BaseModel)
         lines += [
-            f"## {f'[[{name}]]' if name in ('readers', 'servers') else f'[{name}]'}\n",
+            f"## {f'[[{name}]]' if name in LISTS else f'[{name}]'}\n",
             f"{(model.__doc__ or '').strip()}\n",
         ]
         lines += ["| setting | default | meaning |", "|---|---|---|"]

@@ -1,6 +1,7 @@
 """Write ``docs/images/report.png`` and ``browse.png``: the report and a question of a workspace, as a browser shows them.
 
-``python docs/make_screenshots.py WORKSPACE [QUESTION]`` needs Chromium with chromedriver and Selenium (extra ``test``). The pictures of
+``python docs/make_screenshots.py WORKSPACE [QUESTION]`` makes these; ``python docs/make_screenshots.py prefect`` makes ``prefect-*.png``
+(Prefect's pages after three scheduled builds, see ``make_prefect_screenshots.py``). Both need Chromium with chromedriver and Selenium (extra ``test``). The pictures of
 Label Studio are made by ``tests/annotation/test_page.py`` with the variable ``QUIT_PICTURES`` set.
 """
 
@@ -69,4 +70,9 @@ if __name__ == "__main__":
         sys.exit("Chromium and chromedriver are needed.")
     if len(sys.argv) < 2:
         sys.exit(__doc__)
+    if sys.argv[1] == "prefect":
+        from make_prefect_screenshots import main as prefect_pages
+
+        prefect_pages()
+        sys.exit()
     main(Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else None)

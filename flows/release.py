@@ -1,7 +1,8 @@
-"""The release flow: check, create, export. Safe to repeat: a release that is there already is verified and exported only if asked."""
+"""The release flow: check, create, export. Safe to repeat: tables that a release holds already are not frozen again."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,10 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 
-from flows.build import may_help
+from flows.notices import HOOKS
+from flows.parameters import NO_LIMITS, Format
+from flows.scheduling import Work, carry_out
+from flows.shards import may_help
 from quit.export import export as export_tables
 from quit.export.release import export_tables_of_release
 from quit.models.factory import Models
@@ -18,8 +22,10 @@ from quit.pipeline import last_build
 from quit.release.create import create, subject_of
 from quit.release.gates import check as check_gates
 from quit.release.gates import parse_waivers
-from quit.release.release import open_release
+from quit.release.release import Release, newest_release, open_release
 from quit.release.show import lines
+from quit.settings import Limits
+from quit.summary import markdown_links
 from quit.workspace import Workspace
 
 
@@ -47,25 +53,65 @@ def export(workspace: str, path: str, formats: list[str], out: str, overwrite: b
     return [str(Path(out) / one.format) for one in made]
 
 
-@flow(name="release")
+@flow(name="release", **HOOKS)
 def release(
     workspace: str,
     name: str,
     waive: list[str] | None = None,
-    formats: list[str] | None = None,
+    formats: list[Format] | None = None,
     out: str = "exports",
     overwrite: bool = False,
+    limits: Limits = NO_LIMITS,
 ) -> str:
-    """Freeze a workspace as the release ``name`` and export it (``formats``: none if not given); returns its folder.
+    """Freeze a workspace as a release and export it; returns its folder.
 
-    ``waive``: ``GATE=REASON`` texts. Fails as ``quit release create`` does when a gate is neither passed nor waived.
+    Fails as `quit release create` does when a gate is neither passed nor waived. Where the name has a date and the newest release holds
+    these very tables, nothing is made.
+
+    Args:
+        workspace: Folder of the workspace, as the machine that runs this sees it.
+        name: Name of the release. strftime's %Y, %m, %d, %H, %M stand for the start of the run: nightly-%Y-%m-%d.
+        waive: GATE=REASON; the reason is published with the data.
+        formats: Formats to export the release in; none if not given.
+        out: Folder of the exports.
+        overwrite: Whether an earlier export may be replaced.
+        limits: Timeout, retries, late runs, and who hears of a failure.
     """
+    named = datetime.now().strftime(name)
+    work = lambda: _release(workspace, named, name != named, waive or [], formats or [], out, overwrite)  # noqa: E731
+    return carry_out("release", workspace, limits, work)
+
+
+def _release(
+    workspace: str, name: str, dated: bool, waive: list[str], formats: list[str], out: str, overwrite: bool
+) -> Work:
     logger = get_run_logger()
-    for result in check(workspace, waive or []):
-        logger.info("gate %s: %s (%s violations)", result["gate"], result["state"], result["violations"])
-    path = freeze(workspace, name, waive or [])  # refuses by the same gates, under the workspace's lock
+    opened = Workspace.open(workspace)
+    with opened.lock(last_build(opened).settings.run.lock_seconds, logger.warning):  # a build under way is waited for
+        newest = newest_release(opened)
+        if dated and newest is not None and _same_tables(opened, newest):
+            nothing = f"Nothing new: the release {newest.name} holds these very tables."
+            _told(workspace, newest, f"**{nothing}**\n\n")
+            return Work(str(newest.path), nothing)
+        for result in check(workspace, waive):
+            logger.info("gate %s: %s (%s violations)", result["gate"], result["state"], result["violations"])
+    path = freeze(workspace, name, waive)  # refuses by the same gates, under the workspace's lock
     if formats:
         logger.info("exported: %s", export(workspace, path, formats, out, overwrite))
-    told = "\n".join(f"    {line}" for line in lines(open_release(path)))
-    create_markdown_artifact(told, key="quit-release", description="Counts, statistics, sources, readers, gates")
-    return path
+    _told(workspace, open_release(path), "")
+    return Work(path)
+
+
+def _same_tables(opened: Workspace, newest: Release) -> bool:
+    """Whether the release was made of the workspace's current tables, under the build's own settings."""
+    pipeline = last_build(opened)
+    return pipeline.up_to_date and newest.content.get("fingerprints") == opened.state
+
+
+def _told(workspace: str, made: Release, heading: str) -> None:
+    told = "\n".join(f"    {line}" for line in lines(made))
+    create_markdown_artifact(
+        heading + markdown_links(Workspace.open(workspace)) + told,
+        key="quit-release",
+        description="Counts, statistics, sources, readers, gates",
+    )

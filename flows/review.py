@@ -1,4 +1,4 @@
-"""The review flow: push, pull, apply. Meant to run on a schedule beside people's work; every step is safe to repeat."""
+"""The review flows: push and pull, apply, and all three. Meant to run on a schedule beside people's work; every step is safe to repeat."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ from dataclasses import asdict
 from typing import Any
 
 from prefect import flow, task
-from prefect.artifacts import create_markdown_artifact
+from prefect.artifacts import create_link_artifact, create_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.logging import get_run_logger
 
 from annotation.client import connect
 from annotation.project import push as push_items
 from annotation.sync import pull
-from flows.build import may_help
+from flows.notices import HOOKS
+from flows.parameters import NO_LIMITS
+from flows.scheduling import Work, carry_out
+from flows.shards import may_help
+from quit.endpoints import address
 from quit.errors import InputError
 from quit.pipeline import last_build
 from quit.review.apply import apply_reviews
 from quit.review.items import review_items
 from quit.review.report import controls_of, markdown, review_status
 from quit.review.store import ReviewStore
+from quit.settings import Limits
+from quit.summary import markdown_links
 from quit.workspace import Workspace
 
 
@@ -28,14 +34,15 @@ def push_tasks(workspace: str, url: str | None) -> dict[str, Any]:
     """Bring the project on the server up to date; returns what was done."""
     opened = Workspace.open(workspace)
     settings = last_build(opened).settings
-    controls = controls_of(settings.review)
-    items = review_items(
-        opened, settings.review, settings.judge.threshold, sorted(controls.questions) if controls else ()
-    )
-    if not items:
-        raise InputError(f"There is nothing to review in {workspace}: build it first.")
-    server = connect(opened.path, settings.review, url)
-    return asdict(push_items(ReviewStore(opened), server, settings, items, controls))
+    with opened.lock(settings.run.lock_seconds, _waiting):  # a build under way would show half of its tables
+        controls = controls_of(settings.review)
+        items = review_items(
+            opened, settings.review, settings.judge.threshold, sorted(controls.questions) if controls else ()
+        )
+        if not items:
+            raise InputError(f"There is nothing to review in {workspace}: build it first.")
+        server = connect(opened.path, settings.review, url)
+        return asdict(push_items(ReviewStore(opened), server, settings, items, controls))
 
 
 @task(name="sync", cache_policy=NO_CACHE, retries=2, retry_delay_seconds=10, retry_condition_fn=may_help)
@@ -43,7 +50,8 @@ def sync(workspace: str, url: str | None) -> dict[str, Any]:
     """Append what people did since the last time to `reviews`; returns what was brought."""
     opened = Workspace.open(workspace)
     settings = last_build(opened).settings
-    return asdict(pull(ReviewStore(opened), connect(opened.path, settings.review, url), settings))
+    with opened.lock(settings.run.lock_seconds, _waiting):
+        return asdict(pull(ReviewStore(opened), connect(opened.path, settings.review, url), settings))
 
 
 @task(name="apply", cache_policy=NO_CACHE)
@@ -52,17 +60,84 @@ def apply(workspace: str) -> dict[str, Any]:
     return asdict(apply_reviews(last_build(Workspace.open(workspace))))
 
 
-@flow(name="review")
-def review(workspace: str, url: str | None = None) -> str:
+@flow(name="review", **HOOKS)
+def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -> str:
     """Push what is to be reviewed, pull what people did, update the labels; returns the summary (Markdown).
 
-    ``url``: the Label Studio server; the workspace's local one if not given. Its token comes from the environment alone.
+    Args:
+        workspace: Folder of the workspace, as the machine that runs this sees it.
+        url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment alone.
+        limits: Timeout, retries, late runs, and who hears of a failure.
     """
+
+    def work() -> Work:
+        exchanged = _exchange(workspace, url)
+        changed = apply(workspace)  # people's verdicts over the judge's (3.2.4)
+        get_run_logger().info("apply: %s", changed)
+        return Work(_summary(workspace), None if exchanged or changed["ran"] else NOTHING)
+
+    return carry_out("review", workspace, limits, work)
+
+
+@flow(name="review-sync", **HOOKS)
+def review_sync(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -> str:
+    """Push what is to be reviewed and pull what people did; labels stay as they are. Returns the summary (Markdown).
+
+    Args:
+        workspace: Folder of the workspace, as the machine that runs this sees it.
+        url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment alone.
+        limits: Timeout, retries, late runs, and who hears of a failure.
+    """
+
+    def work() -> Work:
+        exchanged = _exchange(workspace, url)
+        return Work(_summary(workspace), None if exchanged else NOTHING)
+
+    return carry_out("review-sync", workspace, limits, work)
+
+
+@flow(name="label-update", **HOOKS)
+def label_update(workspace: str, limits: Limits = NO_LIMITS) -> str:
+    """Update the labels by every review pulled so far; returns the summary (Markdown).
+
+    Args:
+        workspace: Folder of the workspace, as the machine that runs this sees it.
+        limits: Timeout, retries, late runs, and who hears of a failure.
+    """
+
+    def work() -> Work:
+        changed = apply(workspace)
+        get_run_logger().info("apply: %s", changed)
+        nothing = None if changed["ran"] else "Nothing new: the labels rest on every review that was pulled."
+        return Work(_summary(workspace), nothing)
+
+    return carry_out("label-update", workspace, limits, work)
+
+
+NOTHING = "Nothing new: the project is up to date, and nobody has reviewed anything since the last time."
+
+
+def _exchange(workspace: str, url: str | None) -> bool:
+    """Push and pull; returns whether that changed anything on either side."""
     logger = get_run_logger()
-    logger.info("push: %s", push_tasks(workspace, url))  # questions of dev and test, the most informative first (3.2.3)
-    logger.info("sync: %s", sync(workspace, url))  # annotations -> reviews
-    logger.info("apply: %s", apply(workspace))  # people's verdicts over the judge's (3.2.4)
+    pushed = push_tasks(workspace, url)  # questions of dev and test, the most informative first (3.2.3)
+    logger.info("push: %s", pushed)
+    pulled = sync(workspace, url)  # annotations -> reviews
+    logger.info("sync: %s", pulled)
+    return bool(pushed["created"] or pushed["new"] or pushed["changed"] or pushed["remade"] or pulled["rows"])
+
+
+def _summary(workspace: str) -> str:
     opened = Workspace.open(workspace)
     summary = markdown(review_status(opened, last_build(opened).settings.review))
-    create_markdown_artifact(summary, key="quit-review-summary", description="Done, open, agreement, label changes")
+    told = markdown_links(opened) + summary
+    create_markdown_artifact(told, key="quit-review-summary", description="Done, open, agreement, label changes")
+    project = ReviewStore(opened).project
+    if project.get("url") and project.get("id"):
+        link = f"{address(project['url'])}/projects/{project['id']}/data"
+        create_link_artifact(link, link_text="Review project", key="quit-review-project")
     return summary
+
+
+def _waiting(message: str) -> None:
+    get_run_logger().warning(message)

@@ -9,7 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
-from quit.commands import bandits, benchmark, complexity, corpora, evaluate, release, report, review, sunar
+from quit.commands import (
+    bandits,
+    benchmark,
+    complexity,
+    corpora,
+    evaluate,
+    release,
+    report,
+    review,
+    serve,
+    status,
+    sunar,
+)
 from quit.commands import workspace as workspace_commands
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
@@ -99,29 +111,14 @@ def build(
         console.say(f"{workspace} is up to date: nothing to run.")
     else:
         console.quieten_prefect()  # before it is imported
-        from flows.build import LISTENER
         from flows.build import build as build_flow
+        from flows.shards import LISTENER
 
         with console:
             LISTENER.set(console)
             build_flow(str(workspace), sources, profile, overrides)
     if not quiet:
         print_summary(Workspace.open(workspace))
-
-
-@app.command()
-def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Say how far each stage is, what was left out and why."""
-    from quit.console import print_status
-    from quit.summary import as_dict
-    from quit.workspace import Workspace
-
-    opened = Workspace.open(workspace)
-    pipeline = _pipeline_of(opened)
-    if as_json:
-        print_json(as_dict(opened, pipeline))
-    else:
-        print_status(opened, pipeline)
 
 
 @app.command()
@@ -190,6 +187,7 @@ def export(
     from quit.export.release import export_tables_of_release
     from quit.export.workspace import export_tables_of
     from quit.models.factory import Models
+    from quit.pipeline import last_build
     from quit.settings import Settings
     from quit.workspace import Workspace
 
@@ -198,7 +196,7 @@ def export(
         tables, settings = export_tables_of_release(release_), Settings()
     else:
         opened = Workspace.open(workspace)
-        pipeline = _pipeline_of(opened, needed=True)
+        pipeline = last_build(opened)
         tables, settings = export_tables_of(opened, pipeline), pipeline.settings
     formats = [name.strip() for name in format_.split(",") if name.strip()]
     encoding = "huggingface" in formats or (negative_kind, miner) == ("hard", "encoder")
@@ -318,6 +316,8 @@ app.add_typer(complexity.app, name="complexity")
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(sunar.app, name="sunar")
 report.register(app)
+serve.register(app)
+status.register(app)
 
 
 def _last_build(path: Path) -> dict[str, Any]:
@@ -328,32 +328,6 @@ def _last_build(path: Path) -> dict[str, Any]:
         return {}
     found.check_format()
     return found.build or {}
-
-
-def _pipeline_of(workspace: Any, needed: bool = False) -> Any:
-    """Return the pipeline of a workspace's last build, or None where its sources cannot be read any more."""
-    from quit.errors import InputError
-    from quit.pipeline import Pipeline
-    from quit.settings import load
-    from quit.sources import parse_source
-
-    known = workspace.build
-    if known is None:
-        if needed:
-            raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
-        return None
-    try:
-        pipeline = Pipeline(
-            workspace,
-            load(known["profile"], known["overrides"]).settings,
-            [parse_source(text) for text in known["sources"]],
-        )
-        _ = pipeline.fingerprints
-        return pipeline
-    except InputError:
-        if needed:
-            raise
-        return None
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -357,6 +357,14 @@ def last_build(workspace: Workspace, review: Sequence[str] = ()) -> Pipeline:
     return pipeline
 
 
+def readable_build(workspace: Workspace) -> Pipeline | None:
+    """Return the pipeline of a workspace's last build, or None where there is none or its sources cannot be read any more."""
+    try:
+        return last_build(workspace)
+    except InputError:
+        return None
+
+
 def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
     """Return the pipeline of a build; the workspace is made where there is none.
 

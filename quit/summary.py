@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.endpoints import address
 from quit.evaluate.normalize import normalize_answer
 from quit.stages import STAGES
 from quit.usage import totals
@@ -282,3 +283,19 @@ def markdown_summary(workspace: Workspace) -> str:
             f"{fine / typed:.1%} (fine) of {typed:,} questions.",
         ]
     return "\n".join(lines) + "\n"
+
+
+def markdown_links(workspace: Workspace) -> str:
+    """Return where things are, as a Markdown list: the workspace, its review project, its releases."""
+    from quit.release.release import releases_of
+    from quit.review.store import ReviewStore
+
+    path = workspace.path.resolve()
+    lines = [f"- workspace: [`{path}`]({path.as_uri()})"]
+    project = ReviewStore(workspace).project
+    if project.get("url") and project.get("id"):
+        url = f"{address(project['url'])}/projects/{project['id']}/data"
+        lines.append(f"- review project: [{url}]({url})")
+    for one in releases_of(workspace):
+        lines.append(f"- release {one.name} (`{one.content_id[:12]}`): [`{one.path}`]({one.path.resolve().as_uri()})")
+    return "\n".join(lines) + "\n\n"

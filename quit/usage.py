@@ -35,17 +35,22 @@ def record(
         os.fsync(file.fileno())
 
 
-def totals(path: Path) -> dict[str, dict[str, float]]:
-    """Return model -> sums of :data:`FIELDS` over all runs of the workspace. A line cut short by a kill is left out."""
-    found: dict[str, dict[str, float]] = {}
+def entries(path: Path) -> list[dict[str, Any]]:
+    """Return the diary's lines, oldest first. A line cut short by a kill is left out."""
     diary = path / "usage.jsonl"
-    if not diary.is_file():
-        return found
-    for line in diary.read_text(encoding="utf-8").splitlines():
+    found = []
+    for line in diary.read_text(encoding="utf-8").splitlines() if diary.is_file() else ():
         try:
-            entry = json.loads(line)
+            found.append(json.loads(line))
         except ValueError:
             continue
+    return found
+
+
+def totals(path: Path) -> dict[str, dict[str, float]]:
+    """Return model -> sums of :data:`FIELDS` over all runs of the workspace."""
+    found: dict[str, dict[str, float]] = {}
+    for entry in entries(path):
         mine = found.setdefault(entry["model"], dict.fromkeys(FIELDS, 0))
         for name in FIELDS:
             mine[name] += entry.get(name, 0)

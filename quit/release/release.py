@@ -165,3 +165,9 @@ def releases_of(workspace: Workspace) -> list[Release]:
     folder = workspace.path / FOLDER
     found = [path for path in sorted(folder.glob("[!.]*")) if is_release(path) and workspace.has(path / DESCRIPTION)]
     return [replace(open_release(path), fetch=workspace.bring) for path in found]
+
+
+def newest_release(workspace: Workspace) -> Release | None:
+    """Return the release that was made last in a workspace's own folder, or None."""
+    found = releases_of(workspace)
+    return max(found, key=lambda one: ((one.path / DESCRIPTION).stat().st_mtime_ns, one.name), default=None)

@@ -20,15 +20,17 @@ from quit.settings.construction import (
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
-from quit.settings.loading import PROFILES, Loaded, flatten, load, parse, profile_names
+from quit.settings.loading import LISTS, PROFILES, Loaded, flatten, load, parse, profile_names
 from quit.settings.models import Judge, LanguageModel, Models, ReaderSettings, ServerSettings
 from quit.settings.release import Release
 from quit.settings.review import Review
+from quit.settings.schedules import FlowName, Limits, Notice, Schedule, Serving
 from quit.settings.section import Section
 from quit.settings.settings import Settings
 from quit.settings.sunar import Sunar
 
 __all__ = [
+    "LISTS",
     "PLACES",
     "PROFILES",
     "Bandits",
@@ -40,13 +42,16 @@ __all__ = [
     "Difficulty",
     "FineTune",
     "FirstStages",
+    "FlowName",
     "Graph",
     "Judge",
     "Labels",
     "LanguageModel",
     "Leakage",
+    "Limits",
     "Loaded",
     "Models",
+    "Notice",
     "Probe",
     "QuestionType",
     "ReaderSettings",
@@ -54,8 +59,10 @@ __all__ = [
     "Reports",
     "Review",
     "Run",
+    "Schedule",
     "Section",
     "ServerSettings",
+    "Serving",
     "Settings",
     "Split",
     "Sunar",

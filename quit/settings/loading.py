@@ -13,7 +13,11 @@ from pydantic import BaseModel, ValidationError
 
 from quit.errors import SettingsError, did_you_mean
 from quit.settings.models import ReaderSettings, ServerSettings
+from quit.settings.schedules import Schedule
 from quit.settings.settings import Settings
+
+LISTS: dict[str, type[BaseModel]] = {"readers": ReaderSettings, "servers": ServerSettings, "schedules": Schedule}
+"""The sections that are lists of tables, with what an entry is."""
 
 PROFILES = Path(__file__).resolve().parents[2] / "profiles"
 
@@ -125,8 +129,8 @@ def _known_keys(path: Sequence[str]) -> list[str]:
     for step in path:
         if step.isdigit():
             continue
-        if step in ("readers", "servers"):
-            model = ReaderSettings if step == "readers" else ServerSettings
-        else:
+        if step in LISTS:
+            model = LISTS[step]
+        elif step in model.model_fields:
             model = model.model_fields[step].annotation  # type: ignore[assignment]
     return list(model.model_fields)

@@ -27,6 +27,7 @@ from quit.settings.pages import Pages
 from quit.settings.release import Release
 from quit.settings.remote import Remote
 from quit.settings.review import Review
+from quit.settings.schedules import Notice, Schedule, Serving
 from quit.settings.section import Section
 from quit.settings.sunar import Sunar
 
@@ -58,6 +59,9 @@ class Settings(Section):
     finetune: FineTune = FineTune()
     sunar: Sunar = Sunar()
     pages: Pages = Pages()
+    schedules: tuple[Schedule, ...] = ()
+    serving: Serving = Serving()
+    failure_hook: Notice = Notice()
     run: Run = Run()
     remote: Remote = Remote()
 
@@ -66,6 +70,7 @@ class Settings(Section):
         for what, names in (
             ("reader", [reader.name for reader in self.readers]),
             ("server", [server.name for server in self.servers]),
+            ("schedule", [schedule.title for schedule in self.schedules]),
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}s: every {what} needs a name of its own, got {', '.join(names)}")

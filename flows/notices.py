@@ -1,0 +1,123 @@
+"""Tell people of a failed or crashed run: a webhook, or any notification block of Prefect. A notice never carries a secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from typing import Any
+
+from prefect.blocks.abstract import NotificationBlock
+from prefect.blocks.core import Block
+from prefect.blocks.notifications import AbstractAppriseNotificationBlock
+from prefect.logging.loggers import flow_run_logger
+from prefect.utilities.urls import url_for
+from pydantic import Field, SecretStr, ValidationError
+
+import quit.errors
+from quit.endpoints import address, without_secrets
+from quit.errors import QuitError
+from quit.settings import Limits
+
+
+class QuitMail(AbstractAppriseNotificationBlock):
+    """E-mail over SMTP for `quit serve`: register it with `prefect block register -m flows.notices`."""
+
+    _block_type_name = "QUIT mail"
+    _block_type_slug = "quit-mail"
+
+    url: SecretStr = Field(
+        title="Mail URL",
+        description="mailtos://user:password@smtp.example.org?from=quit@example.org&to=team@example.org (Apprise's mail URLs)",
+    )
+
+
+def notice(flow: Any, flow_run: Any, state: Any) -> dict[str, str]:
+    """Return what is said of a run that failed: every value a text without secrets."""
+    parameters = flow_run.parameters or {}
+    error = state.message or ""
+    return {
+        "flow": flow.name,
+        "run": flow_run.name,
+        "run_id": str(flow_run.id),
+        "workspace": str(parameters.get("workspace") or parameters.get("release") or ""),
+        "state": state.name or str(state.type),
+        "error": without_secrets(error, [str((parameters.get("limits") or {}).get("webhook_env"))]),
+        "what_to_do": _advice(state),
+        "url": address(url_for("flow-run", flow_run.id) or ""),
+    }
+
+
+def tell(flow: Any, flow_run: Any, state: Any) -> None:
+    """Flow hook: send the notice where the run's limits say. A notice that cannot be sent is a line in the run's log, no more."""
+    try:
+        limits = Limits.model_validate((flow_run.parameters or {}).get("limits") or {})
+    except ValidationError:
+        return
+    logger = flow_run_logger(flow_run, flow)
+    said = notice(flow, flow_run, state)
+    if limits.webhook_env:
+        url = os.environ.get(limits.webhook_env)
+        if not url:
+            logger.error(
+                "No notice sent: the environment variable %s is not set where this run works.", limits.webhook_env
+            )
+        else:
+            _send(logger, f"the webhook in {limits.webhook_env}", lambda: _post(url, said, limits.notice_seconds))
+    if limits.block:
+        _send(logger, f"the block {limits.block}", lambda: _notify(limits.block or "", said))
+
+
+def _send(logger: Any, where: str, send: Any) -> None:
+    try:
+        send()
+        logger.info("Notice of this failure sent to %s.", where)
+    except Exception as error:  # whatever a notice meets, the run's own failure is what counts
+        logger.error("No notice sent to %s: %s", where, without_secrets(f"{type(error).__name__}: {error}"))
+
+
+def _post(url: str, said: dict[str, str], seconds: float) -> None:
+    if not url.startswith(("http://", "https://")):
+        raise ValueError("it does not begin with http:// or https://")
+    body = json.dumps({**said, "text": as_text(said)}).encode()  # `text` is what Slack, Mattermost and Teams show
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "quit"})
+    with urllib.request.urlopen(request, timeout=seconds):
+        pass
+
+
+def _notify(slug: str, said: dict[str, str]) -> None:
+    block = Block.load(slug, _sync=True)  # type: ignore[call-arg]
+    if not isinstance(block, NotificationBlock):
+        raise ValueError("it is no notification block")
+    with block.raise_on_failure():
+        block.notify(as_text(said), subject=f"QUIT: {said['flow']} {said['state'].lower()}: {said['workspace']}")
+
+
+def as_text(said: dict[str, str]) -> str:
+    """Return a notice as lines for people."""
+    lines = [
+        f"The run {said['run']} of {said['flow']} on {said['workspace'] or 'no workspace'}: {said['state']}.",
+        said["error"],
+        said["what_to_do"],
+        said["url"],
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def _advice(state: Any) -> str:
+    if state.is_crashed():
+        return "The process ended (killed, out of memory, machine restarted). What is done stays done; the next run goes on from there."
+    if state.name == "TimedOut":
+        return "What is done stays done; the next run goes on from there. Raise timeout_seconds if it takes that long."
+    error = state.data if isinstance(state.data, BaseException) else None
+    kind = type(error) if isinstance(error, QuitError) else None
+    if kind is None and error is None:
+        kind = next((getattr(quit.errors, name) for name in _KINDS if f"{name}:" in (state.message or "")), None)
+    if kind is not None and kind is not QuitError:
+        return (kind.__doc__ or "").strip().splitlines()[0]
+    return "See the run's log. A run is safe to repeat: what is done stays done."
+
+
+_KINDS = [name for name, one in vars(quit.errors).items() if isinstance(one, type) and issubclass(one, QuitError)]
+HOOKS: dict[str, Any] = {"on_failure": [tell], "on_crashed": [tell]}
+"""Give these to ``@flow``."""

@@ -1,0 +1,173 @@
+"""Deployments: every flow for every workspace, with the profile's schedules. ``quit serve`` serves them; `prefect.yaml` is for workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import prefect
+from prefect import Flow, get_client
+from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectNotFound, ParameterTypeError
+from prefect.flows import EntrypointType
+from prefect.schedules import Schedule as PrefectSchedule
+from prefect.settings import PREFECT_API_URL
+
+from flows.benchmark import benchmark
+from flows.build import build
+from flows.release import release
+from flows.review import label_update, review_sync
+from quit.endpoints import address
+from quit.errors import InputError, ServerError, SettingsError, did_you_mean
+from quit.ids import content_hash
+from quit.settings import Limits, Notice, Schedule, Settings
+from quit.workspace import Workspace
+
+FLOWS: dict[str, Flow[..., Any]] = {
+    "build": build,
+    "review-sync": review_sync,
+    "label-update": label_update,
+    "release": release,
+    "benchmark": benchmark,
+}
+"""What is offered, by the names that schedules use."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One deployment, before any server knows of it."""
+
+    name: str
+    workspace: Path
+    schedule: Schedule
+    parameters: dict[str, Any]
+
+    def to_dict(self, now: datetime | None = None) -> dict[str, Any]:
+        """Return it as JSON-like values, with when it runs next."""
+        one, after = self.schedule, now or datetime.now(UTC)
+        following = one.next_time(after)
+        return {
+            "deployment": f"{one.flow}/{self.name}",
+            "workspace": str(self.workspace),
+            "cron": one.cron or None,
+            "timezone": one.timezone if one.cron else None,
+            "enabled": one.enabled,
+            "next": following.isoformat() if following else None,
+            "at_once": one.at_once,
+            "collision": one.collision,
+            "parameters": self.parameters,
+        }
+
+
+def plan(
+    workspaces: Sequence[Path], settings: Settings, profile: str, overrides: Sequence[str], sources: Sequence[str] = ()
+) -> list[Planned]:
+    """Return the deployments of these workspaces: one for each schedule of the profile, and one for each flow without a schedule.
+
+    ``sources``: of builds, ``kind:path``; those of a workspace's last build if not given. Raises ``InputError`` for a workspace that has
+    neither, ``SettingsError`` for parameters that a flow does not take.
+    """
+    scheduled = {one.flow for one in settings.schedules}
+    schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
+    folders = list(dict.fromkeys(path.resolve() for path in workspaces))
+    shared = len({path.name for path in folders}) < len(folders)
+    made = []
+    for folder in folders:
+        label = f"{folder.name}-{content_hash(str(folder), size=3)}" if shared else folder.name
+        known = (Workspace.open(folder).build or {}) if (folder / "workspace.json").is_file() else {}
+        given = [_absolute(text) for text in sources] or known.get("sources", [])
+        if not given:
+            raise InputError(f"{folder} has not been built yet: name what to build it from, --source KIND:PATH.")
+        for one in schedules:
+            parameters = _parameters(one, folder, given, profile, overrides, settings.failure_hook)
+            name = label if one.title == one.flow else f"{label}-{one.title}"
+            made.append(Planned(name, folder, one, parameters))
+    return made
+
+
+def _absolute(source: str) -> str:
+    kind, _, path = source.partition(":")
+    return f"{kind}:{Path(path).resolve()}"
+
+
+def _parameters(
+    one: Schedule, folder: Path, sources: Sequence[str], profile: str, overrides: Sequence[str], hook: Notice
+) -> dict[str, Any]:
+    own = {name for name in Limits.model_fields if name in one.model_fields_set}
+    limits = {**hook.model_dump(), **{name: getattr(one, name) for name in Limits.model_fields if name in own}}
+    profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
+    run = {"profile": profile, "overrides": list(overrides)}
+    defaults: dict[str, dict[str, Any]] = {
+        "build": {"workspace": str(folder), "sources": list(sources), **run},
+        "review-sync": {"workspace": str(folder)},
+        "label-update": {"workspace": str(folder)},
+        "release": {"workspace": str(folder), "name": "%Y-%m-%d", "out": str(folder / "exports")},
+        "benchmark": {"release": str(folder), "out": str(folder / "benchmark"), **run},
+    }
+    flow = FLOWS[one.flow]
+    known = [name for name in flow.parameters.properties if name != "limits"]
+    if unknown := [name for name in one.parameters if name not in known]:
+        raise SettingsError(
+            f"Schedule {one.title!r}: {one.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], known)}"
+        )
+    made = {**defaults[one.flow], **one.parameters, "limits": Limits(**limits).model_dump()}
+    try:
+        flow.validate_parameters(made)
+    except ParameterTypeError as error:
+        raise SettingsError(f"Schedule {one.title!r}: {str(error).strip().splitlines()[-1].strip()}") from None
+    return made
+
+
+def deployment(planned: Planned) -> RunnerDeployment:
+    """Return it as Prefect knows it."""
+    one, flow = planned.schedule, FLOWS[planned.schedule.flow]
+    strategy = {"enqueue": ConcurrencyLimitStrategy.ENQUEUE, "cancel_new": ConcurrencyLimitStrategy.CANCEL_NEW}
+    return flow.to_deployment(
+        planned.name,
+        schedules=[PrefectSchedule(cron=one.cron, timezone=one.timezone, active=one.enabled)] if one.cron else [],
+        concurrency_limit=ConcurrencyLimitConfig(limit=one.at_once, collision_strategy=strategy[one.collision]),
+        parameters=planned.parameters,
+        description=(flow.fn.__doc__ or "").partition("\n\n    Args:")[0].strip(),
+        tags=["quit", f"workspace:{planned.workspace.name}"],
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+
+
+def check_server(planned: Sequence[Planned]) -> str:
+    """Return the address of the Prefect server. Raises ``SettingsError`` where none is named, or one of these deployments belongs to
+    another workspace there; ``ServerError`` where it does not answer."""
+    url = PREFECT_API_URL.value()
+    if not url:
+        raise SettingsError(
+            "No Prefect server is named. Either let this command start one: quit serve --with-server; or start it yourself (prefect "
+            "server start) and set PREFECT_API_URL, as in http://127.0.0.1:4200/api, or give --api-url."
+        )
+    with get_client(sync_client=True) as client:
+        fault = client.api_healthcheck()
+        if fault is not None:
+            raise ServerError(
+                f"The Prefect server {address(url)} does not answer ({type(fault).__name__}). Start it: prefect server start; or name "
+                "another: --api-url"
+            )
+        for one in planned:
+            try:
+                there = client.read_deployment_by_name(f"{one.schedule.flow}/{one.name}")
+            except ObjectNotFound:
+                continue
+            key = "release" if one.schedule.flow == "benchmark" else "workspace"
+            if there.parameters.get(key) not in (None, one.parameters[key]):
+                raise SettingsError(
+                    f"The server has {one.schedule.flow}/{one.name} already, for {there.parameters[key]}. Rename one of the folders, or "
+                    f"remove the other: prefect deployment delete {one.schedule.flow}/{one.name}"
+                )
+    return address(url)
+
+
+def serve(planned: Sequence[Planned], limit: int, poll_seconds: int) -> None:
+    """Register the deployments and start their runs until stopped; schedules stay active meanwhile, and after it (see `catch_up`)."""
+    made = [deployment(one) for one in planned]
+    prefect.serve(*made, limit=limit, query_seconds=poll_seconds, pause_on_shutdown=False, print_starting_message=False)

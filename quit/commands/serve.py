@@ -1,0 +1,93 @@
+"""``quit serve``: flows as Prefect deployments, with the profile's schedules."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, print_json
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(serve)
+
+
+def serve(
+    workspace: Annotated[
+        list[Path] | None, typer.Option("--workspace", "-w", help="Folder of a workspace; repeat for several.")
+    ] = None,
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", "-s", help="KIND:PATH of builds; those of each workspace's last build if not given."),
+    ] = None,
+    profile: NamedProfileOption = "embedded",
+    set_: SetOption = None,
+    api_url: Annotated[
+        str | None, typer.Option("--api-url", help="Prefect server, such as http://127.0.0.1:4200/api.")
+    ] = None,
+    with_server: Annotated[
+        bool, typer.Option("--with-server", help="Start a Prefect server on this machine, with its pages.")
+    ] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics for Prometheus on this port.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Only say what would be deployed.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Offer build, review-sync, label-update, release and benchmark in Prefect, and start their runs on the profile's schedules.
+
+    Runs until stopped. With --json, only says what would be deployed.
+
+    Example: `quit serve -w W --profile nightly.toml --with-server --metrics-port 9464`
+    """
+    from quit.settings import load
+    from quit.starting import prefect_server
+
+    chosen = load(profile, set_ or ()).settings
+    if chosen.serving.log_format == "json":
+        os.environ["PREFECT_LOGGING_SETTINGS_PATH"] = str(Path(__file__).parents[1] / "json_logs.yml")
+    folders = workspace or [Path("workspace")]
+    if api_url:
+        os.environ["PREFECT_API_URL"] = api_url
+    if list_ or as_json:
+        from flows.serve import plan
+
+        planned = plan(folders, chosen, profile, set_ or [], source or [])
+        _print([one.to_dict() for one in planned], as_json)
+        return
+    with prefect_server(with_server, chosen.serving) as started:
+        if started:
+            os.environ["PREFECT_API_URL"] = started
+        from flows.serve import check_server, plan
+        from flows.serve import serve as serve_flows
+
+        planned = plan(folders, chosen, profile, set_ or [], source or [])
+        url = check_server(planned)
+        _print([one.to_dict() for one in planned], False)
+        typer.echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
+        if metrics_port is not None:
+            from quit.metrics import listen
+
+            port = listen(folders, metrics_port, chosen.serving.metrics_host)
+            typer.echo(f"Metrics: http://{chosen.serving.metrics_host}:{port}/metrics", err=True)
+        typer.echo(
+            "Serving; Ctrl-C stops it. Runs that are due meanwhile are caught up with at the next start.", err=True
+        )
+        serve_flows(planned, chosen.serving.limit, chosen.serving.poll_seconds)
+
+
+def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(rows)
+        return
+    width = max(len(row["deployment"]) for row in rows)
+    for row in rows:
+        if row["cron"]:
+            when = f"{row['cron']} {row['timezone']}" + (f", next {row['next']}" if row["next"] else ", paused")
+        else:
+            when = "when asked"
+        typer.echo(f"{row['deployment']:<{width}}  {when}")

@@ -1,0 +1,64 @@
+"""``quit status``: how far a workspace is, once, watched, or for Prometheus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.errors import SettingsError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(status)
+
+
+def status(
+    workspace: WorkspaceOption = Path("workspace"),
+    as_json: JsonOption = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep looking; piped output gets a line for each change. Ctrl-C ends it.")
+    ] = False,
+    interval: Annotated[
+        float | None, typer.Option("--interval", min=0.1, help="With --watch: seconds between looks.")
+    ] = None,
+    until_done: Annotated[
+        bool,
+        typer.Option("--until-done", help="With --watch: end when every stage is complete and nobody works on it."),
+    ] = False,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="Print metrics, for node_exporter's textfile collector.")
+    ] = False,
+) -> None:
+    """Say how far each stage is, what was left out and why.
+
+    Example: `quit status -w W --watch --until-done`
+    """
+    if as_json + watch + prometheus > 1:
+        raise SettingsError("Name one of --json, --watch and --prometheus.")
+    if watch:
+        from quit.settings import Serving
+        from quit.watching import watch as look
+
+        look(workspace, interval or Serving().watch_seconds, until_done)
+        return
+    from quit.workspace import Workspace
+
+    opened = Workspace.open(workspace)
+    if prometheus:
+        from quit.metrics import as_text
+
+        typer.echo(as_text([workspace]), nl=False)
+        return
+    from quit.console import print_status
+    from quit.pipeline import readable_build
+    from quit.summary import as_dict
+
+    pipeline = readable_build(opened)
+    if as_json:
+        print_json(as_dict(opened, pipeline))
+    else:
+        print_status(opened, pipeline)

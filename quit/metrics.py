@@ -1,0 +1,141 @@
+"""Metrics for Prometheus, read from workspaces at every scrape: a killed run leaves them right, and no run has to be asked.
+
+Names begin with ``quit_`` and carry ``workspace`` (the folder's path). Requests, tokens and cache hits are counted when a stage ends;
+what happens inside a language model's server is for its own metrics.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from quit.endpoints import endpoints
+from quit.errors import QuitError, ServerError
+from quit.history import runs_of
+from quit.progress import lock_holder, progress, settings_of
+from quit.summary import funnel, rejects_by_stage
+from quit.usage import entries
+from quit.workspace import Workspace
+
+_GAUGES = {
+    "quit_workspace_up": ("Whether the workspace can be read.", ()),
+    "quit_workspace_locked": ("Whether a run holds the workspace.", ()),
+    "quit_stage_shards": ("Shards of a stage run, 0 where not known yet.", ("stage",)),
+    "quit_stage_shards_done": ("Shards that are done.", ("stage",)),
+    "quit_stage_complete": ("Whether the stage run is complete for the last build.", ("stage",)),
+    "quit_table_rows": ("Rows of the current tables.", ("stage", "table")),
+    "quit_questions": ("Questions from sources to splits.", ("step",)),
+    "quit_rejects": ("What was left out, and why.", ("stage", "reason")),
+    "quit_run_last_finished_timestamp_seconds": ("When a flow last ended so.", ("flow", "outcome")),
+    "quit_run_last_duration_seconds": ("How long that took.", ("flow", "outcome")),
+    "quit_build_last_success_timestamp_seconds": ("When a build last ended well, new or not.", ()),
+    "quit_scrape_seconds": ("How long reading this workspace took.", ()),
+}
+_COUNTERS = {
+    "quit_runs": ("Ended runs of flows.", ("flow", "outcome")),
+    "quit_model_requests": ("Replies that were asked for.", ("stage", "model", "endpoint")),
+    "quit_model_cached_replies": ("Replies from the generation cache.", ("stage", "model", "endpoint")),
+    "quit_model_retries": ("Attempts that failed and were repeated.", ("stage", "model", "endpoint")),
+    "quit_model_empty_replies": ("Empty replies.", ("stage", "model", "endpoint")),
+    "quit_model_tokens": ("Tokens: prompt, prompt_cached (of these, from the server's cache), completion.",
+                          ("stage", "model", "endpoint", "kind")),
+    "quit_model_busy_seconds": ("Time in which something was in flight.", ("stage", "model", "endpoint")),
+}  # fmt: skip
+_USAGE = {
+    "requests": ("quit_model_requests", ()),
+    "cached": ("quit_model_cached_replies", ()),
+    "retries": ("quit_model_retries", ()),
+    "empty": ("quit_model_empty_replies", ()),
+    "prompt_tokens": ("quit_model_tokens", ("prompt",)),
+    "cached_tokens": ("quit_model_tokens", ("prompt_cached",)),
+    "completion_tokens": ("quit_model_tokens", ("completion",)),
+    "seconds": ("quit_model_busy_seconds", ()),
+}
+
+
+class Workspaces(Collector):
+    """Collects the metrics of some workspaces; one that is not there yet has ``quit_workspace_up`` 0 and no more."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = [path.resolve() for path in folders]
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: registering must not read a workspace."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Read the workspaces."""
+        made: dict[str, GaugeMetricFamily | CounterMetricFamily] = {
+            name: GaugeMetricFamily(name, text, labels=("workspace", *labels))
+            for name, (text, labels) in _GAUGES.items()
+        }
+        for name, (text, labels) in _COUNTERS.items():
+            made[name] = CounterMetricFamily(name, text, labels=("workspace", *labels))
+        for folder in self._folders:
+            started = time.monotonic()
+            samples: Counter[tuple[str, tuple[str, ...]]] = Counter()
+            try:
+                _read(folder, samples)
+                samples["quit_workspace_up", ()] = 1
+            except (QuitError, OSError):  # not built yet, or half way through a move: the next scrape will tell
+                samples["quit_workspace_up", ()] = 0
+            samples["quit_scrape_seconds", ()] = time.monotonic() - started  # type: ignore[assignment]
+            for (name, labels), value in samples.items():
+                made[name].add_metric((str(folder), *labels), value)
+        yield from made.values()
+
+
+def _read(folder: Path, samples: Counter[tuple[str, tuple[str, ...]]]) -> None:
+    for run in runs_of(folder):
+        key = (run["flow"], run["outcome"])
+        samples["quit_runs", key] += 1
+        samples["quit_run_last_finished_timestamp_seconds", key] = run["finished"]
+        samples["quit_run_last_duration_seconds", key] = run["finished"] - run["started"]
+        if run["flow"] == "build" and run["outcome"] in ("done", "nothing new"):
+            samples["quit_build_last_success_timestamp_seconds", ()] = run["finished"]
+    workspace = Workspace.open(folder)
+    samples["quit_workspace_locked", ()] = int(lock_holder(folder) is not None)
+    for one in progress(workspace):
+        samples["quit_stage_shards", (one.run,)] = one.shards
+        samples["quit_stage_shards_done", (one.run,)] = one.done
+        samples["quit_stage_complete", (one.run,)] = int(one.state == "complete")
+        for table, rows in one.rows.items():
+            samples["quit_table_rows", (one.run, table)] = rows
+    for step, count in funnel(workspace):
+        samples["quit_questions", (step,)] = count
+    for stage, reasons in rejects_by_stage(workspace).items():
+        for reason, count in reasons.items():
+            samples["quit_rejects", (stage, reason)] = count
+    settings = settings_of(workspace)
+    where = endpoints(settings) if settings else {}
+    for entry in entries(folder):
+        labels = (entry["run"], entry["model"], where.get(entry["model"], "unknown"))
+        for name, (metric, more) in _USAGE.items():
+            samples[metric, (*labels, *more)] += entry.get(name, 0)
+
+
+def registry(folders: Sequence[Path]) -> CollectorRegistry:
+    """Return a registry of these workspaces' metrics."""
+    made = CollectorRegistry(auto_describe=False)
+    made.register(Workspaces(folders))
+    return made
+
+
+def as_text(folders: Sequence[Path]) -> str:
+    """Return the metrics in Prometheus' text format, as node_exporter's textfile collector takes them."""
+    return generate_latest(registry(folders)).decode()
+
+
+def listen(folders: Sequence[Path], port: int, host: str) -> int:
+    """Serve the metrics in a thread and return the port (``port`` 0 takes a free one). Raises ``ServerError`` where it is taken."""
+    try:
+        server, _ = start_http_server(port, host, registry(folders))
+    except OSError as error:
+        raise ServerError(f"Cannot serve metrics on {host}:{port}: {error}. Choose another --metrics-port.") from error
+    return server.server_port

@@ -1,0 +1,151 @@
+"""Settings of scheduled runs: what is deployed, when it runs, what holds for a run, and who hears of a failure."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any, Literal
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+from pydantic import Field, field_validator
+
+from quit.settings.section import Section
+
+FlowName = Literal["build", "review-sync", "label-update", "release", "benchmark"]
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Notice(Section):
+    """Who hears of a failed or crashed run. The profile names where secrets are, never what they are."""
+
+    webhook_env: str | None = Field(
+        None,
+        title="Webhook variable",
+        description="Environment variable that holds the URL to which a failure is posted as JSON.",
+    )
+    block: str | None = Field(
+        None,
+        title="Notification block",
+        description="Prefect notification block that is told of a failure, such as slack-webhook/quit or quit-mail/team.",
+    )
+    notice_seconds: float = Field(
+        20.0, gt=0, title="Seconds for a notice", description="How long the webhook may take to answer."
+    )
+
+    @field_validator("webhook_env")
+    @classmethod
+    def _is_a_name(cls, text: str | None) -> str | None:
+        if text is not None and not _VARIABLE.fullmatch(text):
+            raise ValueError("give the name of an environment variable that holds the URL, such as QUIT_WEBHOOK")
+        return text
+
+    @field_validator("block")
+    @classmethod
+    def _is_a_slug(cls, text: str | None) -> str | None:
+        if text is not None and not re.fullmatch(r"[a-z0-9-]+/[a-z0-9-]+", text):
+            raise ValueError("write it as block-type/name, such as slack-webhook/quit")
+        return text
+
+
+class Limits(Notice):
+    """What holds for one run of a flow; a parameter of every flow, so that a deployment's form shows it."""
+
+    timeout_seconds: float = Field(
+        0, ge=0, title="Timeout", description="Seconds after which a run stops, with the shards in hand; 0 is none."
+    )
+    retries: int = Field(
+        0,
+        ge=0,
+        title="Retries",
+        description="How often a run is tried again after a fault that may pass (server, disk).",
+    )
+    retry_seconds: float = Field(
+        60.0, ge=0, title="Pause before a retry", description="Seconds before the first new try; doubles each time."
+    )
+    late_seconds: float = Field(
+        0,
+        ge=0,
+        title="Skip when late",
+        description="A scheduled run that starts this many seconds after its time is skipped and says so; 0: never.",
+    )
+    catch_up: Literal["once", "each"] = Field(
+        "once",
+        title="Missed runs",
+        description="After a time without a runner: `once` lets only the newest missed run work, `each` lets all of them.",
+    )
+
+
+class Schedule(Limits):
+    """One deployment of a flow for a workspace. `quit serve` offers every flow; these say when, and how."""
+
+    flow: FlowName = Field(description="The flow.")
+    name: str = Field(
+        "",
+        pattern=r"^[a-z0-9-]*$",
+        description="Its name, where a flow has several schedules; the flow's own if not given.",
+    )
+    cron: str = Field("", description="When: five cron fields, such as `0 3 * * *`; empty: only when asked.")
+    timezone: str = Field("UTC", description="Time zone of `cron`, such as Europe/Vienna.")
+    enabled: bool = Field(
+        True, description="Whether the schedule is active; one that is not can still be started by hand."
+    )
+    at_once: int = Field(
+        1,
+        ge=1,
+        description="Runs of this deployment at a time. (One run at a time works on a workspace, whatever this says.)",
+    )
+    collision: Literal["enqueue", "cancel_new"] = Field(
+        "enqueue", description="A run beyond `at_once` waits for its turn, or is cancelled."
+    )
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="Further parameters of the flow, such as { formats = ['huggingface'] }."
+    )
+
+    @field_validator("cron")
+    @classmethod
+    def _is_cron(cls, text: str) -> str:
+        text = text.strip()
+        if text and len(text.split()) != 5:
+            raise ValueError("cron has five fields: minute, hour, day, month, weekday, such as 0 3 * * *")
+        try:
+            if text:
+                next(CronSim(text, datetime.now(UTC)))
+        except (CronSimError, StopIteration) as error:
+            why = "it never comes" if isinstance(error, StopIteration) else str(error)
+            raise ValueError(f"{why}; cron is minute, hour, day, month, weekday, such as 0 3 * * *") from None
+        return text
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_a_zone(cls, text: str) -> str:
+        try:
+            ZoneInfo(text)
+        except (KeyError, ValueError, OSError):
+            raise ValueError("there is no such time zone; write it as Europe/Vienna or UTC") from None
+        return text
+
+    @property
+    def title(self) -> str:
+        """The schedule's name, or that of its flow."""
+        return self.name or self.flow
+
+    def next_time(self, after: datetime) -> datetime | None:
+        """Return when it runs next after a moment (with a zone), or None where nothing is planned."""
+        if not self.cron or not self.enabled:
+            return None
+        return next(CronSim(self.cron, after.astimezone(ZoneInfo(self.timezone))))
+
+
+class Serving(Section):
+    """`quit serve`: the process that starts scheduled runs."""
+
+    limit: int = Field(4, ge=1, description="Runs at a time, over all workspaces.")
+    poll_seconds: int = Field(10, ge=1, description="How often the server is asked for runs that are due.")
+    log_format: Literal["text", "json"] = Field(
+        "text", description="Log lines of runs: for people, or one JSON object a line with stage, shard and endpoint."
+    )
+    metrics_host: str = Field("127.0.0.1", description="Address on which `--metrics-port` listens.")
+    server_port: int = Field(4200, ge=0, le=65535, description="Port of `--with-server`; 0 takes a free one.")
+    server_seconds: float = Field(120, gt=0, description="How long that server may take to start.")
+    watch_seconds: float = Field(2.0, gt=0, description="How often `quit status --watch` looks.")

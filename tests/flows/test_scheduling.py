@@ -1,0 +1,173 @@
+"""Limits, forms and plans of flows, without a server."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+from prefect.client.schemas.objects import FlowRun
+from prefect.states import Completed, Crashed, Failed, Scheduled
+
+from flows import scheduling
+from flows.notices import as_text, notice
+from flows.scheduling import RunTimeout, helps_to_retry, superfluous
+from flows.serve import FLOWS, deployment, plan
+from quit.errors import InputError, ServerError, SettingsError, WorkspaceError
+from quit.settings import Limits, load
+from quit.workspace import Workspace
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def _log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduling, "get_run_logger", lambda: logging.getLogger("test"))
+
+
+def _run(planned: datetime = NOON, auto: bool = True, state=None, **more) -> FlowRun:
+    made = {
+        "flow_id": uuid4(),
+        "deployment_id": uuid4(),
+        "auto_scheduled": auto,
+        "expected_start_time": planned,
+        **more,
+    }
+    return FlowRun(state=state or Scheduled(scheduled_time=planned), **made)
+
+
+@pytest.mark.parametrize(("behind", "skipped"), [(0, False), (599, False), (601, True), (-30, False)])
+def test_a_scheduled_run_that_comes_too_late_is_skipped_and_says_when_it_was_planned(
+    behind: int, skipped: bool
+) -> None:
+    limits = Limits(late_seconds=600, catch_up="each")
+    said = superfluous(_run(), limits, NOON + timedelta(seconds=behind))
+    assert bool(said) == skipped
+    if said:
+        assert "2026-05-01 12:00:00 UTC" in said and "601 s later" in said and "allows 600 s" in said
+
+
+def test_a_run_that_someone_asked_for_is_never_too_late() -> None:
+    late = NOON + timedelta(days=1)
+    assert superfluous(_run(auto=False), Limits(late_seconds=60), late) is None
+    assert superfluous(_run(deployment_id=None), Limits(late_seconds=60), late) is None
+
+
+def test_a_clock_that_is_behind_is_told_and_nothing_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    assert superfluous(_run(), Limits(late_seconds=1, catch_up="each"), NOON - timedelta(minutes=3)) is None
+    assert "one of the clocks is wrong" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "helps"),
+    [
+        (ServerError("x"), True),
+        (OSError("x"), True),
+        (RunTimeout("x"), False),
+        (InputError("x"), False),
+        (WorkspaceError("x"), False),
+        (ZeroDivisionError(), False),
+    ],
+)
+def test_only_faults_that_may_pass_are_tried_again(error: Exception, helps: bool) -> None:
+    assert helps_to_retry(error) is helps
+
+
+@pytest.mark.parametrize("name", list(FLOWS))
+def test_every_parameter_has_a_description_a_type_and_where_it_can_a_default(name: str) -> None:
+    schema = FLOWS[name].parameters.model_dump()
+    for parameter, facts in schema["properties"].items():
+        assert facts["description"], parameter
+        assert parameter == "limits" or facts.get("type") or facts.get("anyOf") or facts.get("enum"), parameter
+        assert ("default" in facts) != (parameter in schema["required"]), parameter
+    limits = schema["definitions"]["Limits"]["properties"]
+    assert limits["catch_up"]["enum"] == ["once", "each"]
+    assert all(facts["title"] and facts["description"] for facts in limits.values())
+
+
+def test_forms_offer_choices_where_there_are_some() -> None:
+    assert FLOWS["benchmark"].parameters.properties["split"]["enum"] == ["train", "dev", "test", "all"]
+    formats = FLOWS["release"].parameters.properties["formats"]["anyOf"][0]["items"]["enum"]
+    from quit.export import FORMATS
+
+    assert set(formats) == set(FORMATS)
+
+
+def _settings(*schedules: str):
+    return load("embedded", [f"schedules=[{', '.join(schedules)}]", "failure_hook.webhook_env=QUIT_HOOK"]).settings
+
+
+def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_path: Path) -> None:
+    settings = _settings(
+        "{flow='build', cron='0 3 * * *', retries=2}",
+        "{flow='release', name='weekly', cron='0 6 * * 1', at_once=2, collision='cancel_new', parameters={formats=['beir']}}",
+    )
+    planned = plan([tmp_path / "W"], settings, "embedded", ["run.shards=2"], [f"jsonl:{tmp_path / 'x.jsonl'}"])
+    assert [f"{one.schedule.flow}/{one.name}" for one in planned] == [
+        "build/W", "release/W-weekly", "review-sync/W", "label-update/W", "benchmark/W"
+    ]  # fmt: skip
+    build, release = planned[0].parameters, planned[1].parameters
+    assert build["overrides"] == ["run.shards=2"] and build["sources"] == [f"jsonl:{tmp_path / 'x.jsonl'}"]
+    assert build["limits"]["retries"] == 2 and build["limits"]["webhook_env"] == "QUIT_HOOK"
+    assert release["formats"] == ["beir"] and release["limits"]["retries"] == 0
+    made = deployment(planned[1])
+    assert made.concurrency_limit == 2 and made.concurrency_options.collision_strategy.value == "CANCEL_NEW"
+    assert made.schedules[0].schedule.cron == "0 6 * * 1"
+    assert planned[0].to_dict(NOON)["next"] == "2026-05-02T03:00:00+00:00"
+
+
+def test_workspaces_of_the_same_name_get_deployments_of_their_own(tmp_path: Path) -> None:
+    folders = [tmp_path / "a" / "W", tmp_path / "b" / "W"]
+    planned = plan(folders, _settings(), "embedded", [], ["jsonl:x.jsonl"])
+    names = {f"{one.schedule.flow}/{one.name}" for one in planned}
+    assert len(names) == 2 * len(FLOWS)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"), [("formats=['bier']", "beir"), ("format=['beir']", "Did you mean 'formats'")]
+)
+def test_parameters_that_a_flow_does_not_take_are_refused_before_anything_is_deployed(
+    tmp_path: Path, parameters: str, named: str
+) -> None:
+    settings = _settings(f"{{flow='release', parameters={{{parameters}}}}}")
+    with pytest.raises(SettingsError, match=named):
+        plan([tmp_path / "W"], settings, "embedded", [], ["jsonl:x.jsonl"])
+
+
+def test_a_workspace_that_was_never_built_needs_a_source(tmp_path: Path) -> None:
+    Workspace.create(tmp_path / "W")
+    with pytest.raises(InputError, match="--source"):
+        plan([tmp_path / "W"], _settings(), "embedded", [])
+
+
+def _failed(error: Exception) -> object:
+    return Failed(data=error, message=f"Flow run encountered an exception: {type(error).__name__}: {error}")
+
+
+@pytest.mark.parametrize(
+    ("state", "advice"),
+    [
+        (_failed(InputError("no such file")), "Fix the input"),
+        (_failed(ServerError("gone")), "Try again later"),
+        (_failed(ZeroDivisionError("x")), "See the run's log"),
+        (Crashed(message="killed"), "goes on from there"),
+        (Failed(name="TimedOut", message="too long"), "timeout_seconds"),
+    ],
+)
+def test_a_notice_says_what_to_do_and_no_secret(state, advice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-123456789")
+    state.message += " sk-123456789 at http://me:pass@host/v1"
+    run = _run(name="calm-fox", parameters={"workspace": "W"})
+    said = notice(SimpleNamespace(name="build"), run, state)
+    assert said["what_to_do"].find(advice) >= 0 and said["workspace"] == "W" and said["run"] == "calm-fox"
+    for text in (json.dumps(said), as_text(said)):
+        assert "sk-123456789" not in text and "pass@" not in text and "(SOME_API_KEY)" in text
+
+
+def test_a_finished_state_can_have_a_name_of_our_own() -> None:
+    """What "Nothing new" rests on: Prefect keeps the name of a state that a flow returns."""
+    assert Completed(name=scheduling.NOTHING_NEW).name == "Nothing new" and Completed(name="x").is_completed()

@@ -1,0 +1,390 @@
+"""Deployments on a real Prefect server: runs by schedule and by hand, races, failures, timeouts, missed runs, workers."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from quit.history import runs_of
+from quit.settings import Serving
+from quit.starting import prefect_server
+from quit.workspace import Workspace
+from tests.conftest import ROOT, STARTER
+
+pytestmark = pytest.mark.slow
+QUESTIONS = STARTER.read_text(encoding="utf-8").splitlines()[:5]
+FINAL = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
+
+
+class Live:
+    """A Prefect server, and what tests ask of it."""
+
+    def __init__(self, url: str, home: Path) -> None:
+        self.url = url
+        self.environment = {**os.environ, "PREFECT_HOME": str(home), "PREFECT_API_URL": url, "PYTHONPATH": _path()}
+
+    def post(self, path: str, body: Any) -> Any:
+        answer = httpx.post(f"{self.url}/{path}", json=body, timeout=60)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def deployment(self, name: str) -> dict[str, Any]:
+        return httpx.get(f"{self.url}/deployments/name/{name}", timeout=60).raise_for_status().json()
+
+    def start(self, name: str, **parameters: Any) -> str:
+        """Ask for a run, as the button in the pages does."""
+        body = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+        return self.post(f"deployments/{self.deployment(name)['id']}/create_flow_run", body)["id"]
+
+    def run(self, identity: str) -> dict[str, Any]:
+        return httpx.get(f"{self.url}/flow_runs/{identity}", timeout=60).raise_for_status().json()
+
+    def ended(self, *identities: str, seconds: float = 400) -> list[dict[str, Any]]:
+        until(lambda: all(self.run(one)["state_type"] in FINAL for one in identities), seconds)
+        return [self.run(one) for one in identities]
+
+    def tasks(self, identity: str) -> list[dict[str, Any]]:
+        return self.post("task_runs/filter", {"flow_runs": {"id": {"any_": [identity]}}})
+
+    def runs_of(self, deployment: str) -> list[dict[str, Any]]:
+        wanted = {
+            "deployments": {"id": {"any_": [self.deployment(deployment)["id"]]}},
+            "sort": "EXPECTED_START_TIME_ASC",
+        }
+        return self.post("flow_runs/filter", wanted)
+
+    def artifacts(self, identity: str) -> dict[str, str]:
+        found = self.post("artifacts/filter", {"artifacts": {"flow_run_id": {"any_": [identity]}}})
+        return {one["key"]: one["data"] if isinstance(one["data"], str) else json.dumps(one["data"]) for one in found}
+
+
+def _path() -> str:
+    return os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def until(ready: Callable[[], Any], seconds: float) -> Any:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := ready():
+            return found
+        time.sleep(0.5)
+    raise AssertionError(f"it did not come in {seconds:g} s")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    home = tmp_path_factory.mktemp("home")
+    os.environ["PREFECT_HOME"], before = str(home), os.environ.get("PREFECT_HOME")
+    try:
+        with prefect_server(True, Serving(server_port=0)) as url:
+            assert url
+            yield Live(url, home)
+    finally:
+        os.environ.pop("PREFECT_HOME")
+        if before is not None:
+            os.environ["PREFECT_HOME"] = before
+
+
+class Hook(http.server.ThreadingHTTPServer):
+    """Takes what the failure hook posts."""
+
+    def __init__(self) -> None:
+        self.posts: list[dict[str, str]] = []
+        hook = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                hook.posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Mail(socketserver.ThreadingTCPServer):
+    """A mail server that takes everything."""
+
+    def __init__(self) -> None:
+        self.letters: list[str] = []
+        mail = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                say = lambda text: self.wfile.write(f"{text}\r\n".encode())  # noqa: E731
+                say("220 here")
+                while line := self.rfile.readline():
+                    word = line[:4].upper()
+                    if word == b"DATA":
+                        say("354 go on")
+                        mail.letters.append("".join(iter(lambda: self.rfile.readline().decode(), ".\r\n")))
+                    say("221 bye" if word == b"QUIT" else "250 ok")
+                    if word == b"QUIT":
+                        return
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.daemon_threads = True
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a source of four questions and a profile whose deployments tests start."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "mine.jsonl").write_text("\n".join(QUESTIONS[:4]) + "\n", encoding="utf-8")
+    schedules = """
+[serving]
+poll_seconds = 1
+log_format = "json"
+
+[failure_hook]
+webhook_env = "QUIT_TEST_HOOK"
+block = "quit-mail/team"
+
+[[schedules]]
+flow = "build"
+
+[[schedules]]
+flow = "build"
+name = "other"
+
+[[schedules]]
+flow = "build"
+name = "short"
+timeout_seconds = 3
+"""
+    profile = (ROOT / "profiles" / "embedded.toml").read_text(encoding="utf-8")
+    (folder / "mine.toml").write_text(profile + schedules, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hook() -> Iterator[Hook]:
+    with Hook() as hook:
+        yield hook
+
+
+@pytest.fixture(scope="module")
+def serving(server: Live, place: Path, hook: Hook) -> Iterator[Callable[[], subprocess.Popen]]:
+    """Starts ``quit serve`` for the workspace W; it runs until the module ends, or a test stops it."""
+    server.environment["QUIT_TEST_HOOK"] = f"http://127.0.0.1:{hook.server_port}/hooks/very-secret"
+    running: list[subprocess.Popen] = []
+
+    def start() -> subprocess.Popen:
+        running[:] = [one for one in running if one.poll() is None]
+        if not running:
+            command = [
+                sys.executable,
+                "-m",
+                "quit.cli",
+                "serve",
+                "-w",
+                str(place / "W"),
+                "-p",
+                str(place / "mine.toml"),
+            ]
+            command += ["-s", f"jsonl:{place / 'mine.jsonl'}"]
+            with (place / "serve.log").open("ab") as log:
+                process = subprocess.Popen(command, env=server.environment, cwd=place, stdout=log, stderr=log)
+            running.append(process)
+            said = place / "serve.log"
+            until(lambda: process.poll() is not None or len(server.post("deployments/filter", {})) == 7, 120)
+            assert process.poll() is None, said.read_text(encoding="utf-8")
+        return running[0]
+
+    yield start
+    for process in running:
+        process.terminate()
+        process.wait(30)
+
+
+def _times(runs: list[dict[str, Any]]) -> tuple[datetime, datetime]:
+    """Return when the first of some task runs began and the last one ended."""
+    read = datetime.fromisoformat
+    return min(read(one["start_time"]) for one in runs), max(read(one["end_time"]) for one in runs)
+
+
+def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
+    server: Live, serving: Callable[[], subprocess.Popen], place: Path
+) -> None:
+    process = serving()
+    identity = server.deployment("build/W")["id"]
+    [schedule] = httpx.post(
+        f"{server.url}/deployments/{identity}/schedules",
+        json=[{"active": True, "schedule": {"interval": 15}}],
+        timeout=60,
+    ).json()
+    finished = lambda: [one for one in server.runs_of("build/W") if one["state_type"] == "COMPLETED"]  # noqa: E731
+    worked = lambda: [one for one in finished() if one["state_name"] == "Completed"]  # noqa: E731
+    [first] = until(worked, 300)
+    assert len(server.tasks(first["id"])) == 15 and "quit-build" in server.artifacts(first["id"])
+    nothing = until(lambda: [one for one in finished() if one["state_name"] == "Nothing new"], 120)[0]
+    assert nothing["auto_scheduled"] and "Nothing new: sources, settings and models" in nothing["state"]["message"]
+    assert server.tasks(nothing["id"]) == []  # not one shard was worked on
+    told = server.artifacts(nothing["id"])["quit-build-summary"]
+    assert "No stage ran" in told and (place / "W").as_uri() in told
+
+    questions = len(Workspace.open(place / "W").read("questions"))
+    (place / "mine.jsonl").write_text("\n".join(QUESTIONS) + "\n", encoding="utf-8")
+    until(lambda: len(worked()) == 2, 300)
+    assert len(Workspace.open(place / "W").read("questions")) == questions + 1
+
+    # Missed runs: the process is away for three ticks; only the newest of what it missed works.
+    process.terminate()
+    process.wait(60)
+    before = {one["id"] for one in server.runs_of("build/W") if one["state_type"] in FINAL}
+    time.sleep(50)
+    serving()
+    gone = until(lambda: [one for one in server.runs_of("build/W") if one["state_name"] == "Skipped"], 120)
+    httpx.delete(f"{server.url}/deployments/{identity}/schedules/{schedule['id']}", timeout=60)
+    assert all("does the same work" in one["state"]["message"] for one in gone)
+    after = [one for one in finished() if one["id"] not in before]
+    assert any(one["state_name"] == "Nothing new" for one in after) or until(
+        lambda: [one for one in finished() if one["id"] not in before and one["state_name"] == "Nothing new"], 60
+    )
+    lines = (place / "serve.log").read_text(encoding="utf-8").splitlines()
+    shards = [one for line in lines if line.startswith("{") and "stage" in (one := json.loads(line))]
+    assert {one["stage"] for one in shards} >= {"filter", "read:minilm-late", "judge"}
+    assert all(one["endpoint"] == "in process" and one["shards"] >= 1 and one["workspace"] for one in shards)
+    outcomes = [one["outcome"] for one in runs_of(place / "W")]
+    assert outcomes[0] == "done" and {"nothing new", "skipped"} <= set(outcomes)
+
+
+def test_two_deployments_never_work_on_one_workspace_at_once(
+    server: Live, serving: Callable[[], subprocess.Popen], place: Path
+) -> None:
+    """Both have everything to do (another number of shards is nothing new, another number of candidates is)."""
+    serving()
+    common = {"workspace": str(place / "R"), "sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": "embedded"}
+    ids = [
+        server.start(name, **common, overrides=[f"convergence.candidate_cap={cap}"])
+        for name, cap in (("build/W", 5), ("build/W-other", 6))
+    ]
+    runs = server.ended(*ids)
+    assert [one["state_type"] for one in runs] == ["COMPLETED"] * 2
+    first, second = sorted(_times(server.tasks(one)) for one in ids)
+    assert first[1] <= second[0], "the second run worked while the first held the workspace"
+    begun = [datetime.fromisoformat(one["start_time"]) for one in runs]
+    assert max(begun) < first[1]  # they did run at the same time: one waited for the other inside
+    assert Workspace.open(place / "R").damaged() == []
+
+
+def test_a_deployment_runs_once_at_a_time_and_the_rest_waits(
+    server: Live, serving: Callable[[], subprocess.Popen], place: Path
+) -> None:
+    serving()
+    made = server.deployment("build/W")
+    assert made["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+    assert made["global_concurrency_limit"]["limit"] == 1
+    ids = [server.start("build/W"), server.start("build/W")]
+    runs = server.ended(*ids)
+    spans = sorted((datetime.fromisoformat(one["start_time"]), datetime.fromisoformat(one["end_time"])) for one in runs)
+    assert spans[0][1] <= spans[1][0]
+    assert [one["state_type"] for one in runs] == ["COMPLETED"] * 2
+
+
+def test_a_failure_is_told_by_webhook_and_mail_without_secrets(
+    server: Live, serving: Callable[[], subprocess.Popen], place: Path, hook: Hook
+) -> None:
+    serving()
+    with Mail() as mail:
+        url = f"mailto://127.0.0.1:{mail.server_address[1]}?from=quit@example.org&to=team@example.org"
+        save = f"from flows.notices import QuitMail; QuitMail(url={url!r}).save('team', overwrite=True)"
+        done = subprocess.run([sys.executable, "-c", save], env=server.environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        secret = server.environment["QUIT_TEST_HOOK"]
+        [run] = server.ended(server.start("build/W", sources=[f"jsonl:{place / 'none.jsonl'} {secret}"]))
+        assert run["state_type"] == "FAILED"
+        until(lambda: hook.posts and mail.letters, 60)
+        mail.shutdown()
+    post = hook.posts[-1]
+    assert post["flow"] == "build" and post["run"] == run["name"] and post["workspace"] == str(place / "W")
+    assert "none.jsonl" in post["error"] and post["what_to_do"].startswith("Fix the input")
+    assert post["url"] == f"{server.url.removesuffix('/api')}/runs/flow-run/{run['id']}"
+    assert "very-secret" not in json.dumps(post) and "(QUIT_TEST_HOOK)" in post["error"]
+    assert "none.jsonl" in mail.letters[0] and "very-secret" not in mail.letters[0]
+    assert runs_of(place / "W")[-1]["outcome"] == "failed"
+
+
+def test_a_run_that_is_killed_is_told_too(
+    server: Live, serving: Callable[[], subprocess.Popen], place: Path, hook: Hook
+) -> None:
+    serving()
+    one = server.start("build/W", workspace=str(place / "K"), overrides=["run.shards=3"])
+    lock = place / "K" / "lock.json"
+    until(lambda: lock.is_file() and (place / "K" / "tables").is_dir(), 120)
+    os.kill(json.loads(lock.read_text())["pid"], 9)
+    [run] = server.ended(one)
+    assert run["state_type"] == "CRASHED"
+    post = until(lambda: [each for each in hook.posts if each["run_id"] == one], 60)[0]
+    assert post["state"] == "Crashed" and "What is done stays done" in post["what_to_do"]
+
+
+def test_a_run_out_of_time_stops_and_the_next_one_goes_on(
+    server: Live, serving: Callable[[], subprocess.Popen], place: Path
+) -> None:
+    serving()
+    common = {"workspace": str(place / "T"), "sources": [f"jsonl:{place / 'mine.jsonl'}"]}
+    [run] = server.ended(server.start("build/W-short", **common))
+    assert (run["state_type"], run["state_name"]) == ("FAILED", "TimedOut")
+    assert "stopped after 3 s" in run["state"]["message"]
+    done = {path: path.stat().st_mtime_ns for path in (place / "T" / "tables").rglob("part-*.parquet")}
+    stages = {path.relative_to(place / "T" / "tables").parts[0] for path in done}
+    assert 1 <= len(stages) < 15 and "01_collect" in stages
+    [run] = server.ended(server.start("build/W", **common))
+    assert run["state_type"] == "COMPLETED"
+    assert {path: path.stat().st_mtime_ns for path in done} == done  # what was done stayed done
+    assert len(server.tasks(run["id"])) == 15 - len(stages)
+
+
+def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Path) -> None:
+    environment = {
+        **server.environment,
+        "QUIT_WORKSPACE": str(place / "W"),
+        "QUIT_SOURCE": f"jsonl:{place / 'mine.jsonl'}",
+    }
+
+    def prefect(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "prefect", *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    prefect("work-pool", "create", "quit", "--type", "process", "--overwrite")
+    prefect("--no-prompt", "deploy", "--all")
+    made = {
+        name: server.deployment(name)
+        for name in (
+            "build/nightly",
+            "review-sync/hourly",
+            "label-update/nightly",
+            "release/weekly",
+            "benchmark/weekly",
+        )
+    }
+    assert made["build/nightly"]["parameters"]["workspace"] == str(place / "W")
+    assert made["build/nightly"]["parameters"]["limits"]["retries"] == 2
+    assert made["build/nightly"]["parameter_openapi_schema"]["properties"]["sources"]["description"]
+    assert [one["active"] for one in made["build/nightly"]["schedules"]] == [True]
+    assert all(one["global_concurrency_limit"]["limit"] == 1 for one in made.values())
+    run = server.start("build/nightly", workspace=str(place / "W"), sources=[f"jsonl:{place / 'mine.jsonl'}"])
+    prefect("worker", "start", "--pool", "quit", "--run-once")
+    [ended] = server.ended(run)
+    assert ended["state_type"] == "COMPLETED"
