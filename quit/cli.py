@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit import __version__
-from quit.commands import bandits, benchmark, complexity, corpora, evaluate, release, report, review, sunar
+from quit.commands import bandits, benchmark, check, complexity, corpora, evaluate, release, report, review, sunar
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
 from quit.commands.options import JsonOption, ProfileOption, SetOption, WorkspaceOption, print_json
@@ -294,6 +294,7 @@ app.add_typer(bandits.app, name="bandits")
 app.add_typer(complexity.app, name="complexity")
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(sunar.app, name="sunar")
+check.register(app)
 report.register(app)
 
 
