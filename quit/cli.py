@@ -93,13 +93,27 @@ def build(
 
 
 @app.command()
-def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Say how far each stage is, what was left out and why."""
-    from quit.console import print_status
+def status(
+    workspace: WorkspaceOption = Path("workspace"),
+    left_out: Annotated[
+        bool, typer.Option("--left-out", help="List every record, hint and question that was left out, and why.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say how far each stage is, what was left out and why.
+
+    Examples: `quit status -w W`, `quit status -w W --left-out`
+    """
+    from quit.console import print_left_out, print_status
     from quit.summary import as_dict
+    from quit.summary import left_out as rows_left_out
     from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
+    if left_out:
+        rows = rows_left_out(opened)
+        print_json(rows) if as_json else print_left_out(rows)
+        return
     pipeline = _pipeline_of(opened)
     if as_json:
         print_json(as_dict(opened, pipeline))

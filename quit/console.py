@@ -131,6 +131,17 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     _OUT.print(table)
 
 
+def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
+    """Print a line for everything that was left out: where, what, why."""
+    for row in rows:
+        which = row["hint_id"] or row["question_id"] or row["record_id"] or ""
+        place = f"{row['file']}, " if row["file"] else ""
+        line = f"{row['stage']}: {place}{row['kind']} {which}: {row['reason']} ({row['detail']})"
+        _OUT.print(escape(line), soft_wrap=True)
+    if not rows:
+        _OUT.print("Nothing was left out.")
+
+
 def print_summary(workspace: Workspace) -> None:
     """Print what a build made, where it is and what to do next."""
     print_status(workspace, None)
@@ -168,7 +179,8 @@ def print_summary(workspace: Workspace) -> None:
     if first:
         _OUT.print(f"  quit show -w {path} {escape(first[0])}    one question's whole life")
     _OUT.print(f"  quit export -w {path} --out exports    a Hugging Face dataset and the paper's release JSON")
-    _OUT.print(f"  quit status -w {path}    what was left out, and why")
+    _OUT.print(f"  quit status -w {path} --left-out    what was left out, and why")
+    _OUT.print(f"  quit report -w {path}    the whole on one page")
 
 
 def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[str, Any]], limit: int) -> None:
