@@ -31,9 +31,7 @@ def verify_all(workspace: Path) -> int:
         result = [
             {"from_name": name, "to_name": "question", "type": kind, "value": value} for name, kind, value in entries
         ]
-        server.request(
-            "POST", f"api/tasks/{task['id']}/annotations", body={"result": result, "lead_time": 12.0}
-        )
+        server.request("POST", f"api/tasks/{task['id']}/annotations", body={"result": result, "lead_time": 12.0})
     return len(tasks)
 
 

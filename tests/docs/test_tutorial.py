@@ -18,7 +18,7 @@ from tests.docs.annotator import verify_all
 from tests.docs.pages import Block, blocks, missing
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-CSV = "id,question,answer,hint\n1,Which?,It,One.\n1,Which?,It,Two.\n2,Who?,She,\"One, and more.\"\n"
+CSV = 'id,question,answer,hint\n1,Which?,It,One.\n1,Which?,It,Two.\n2,Who?,She,"One, and more."\n'
 
 
 @pytest.mark.parametrize(
