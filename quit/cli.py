@@ -16,6 +16,7 @@ from quit.commands.options import JsonOption, ProfileOption, SetOption, Workspac
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
+from quit.stopping import EXIT_CODE, end, heed_interrupts, on_stop, stopped
 
 app = typer.Typer(
     name="quit",
@@ -25,6 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+_LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"), ("review", "run"))
+"""Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
 
 STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
 
@@ -84,7 +88,9 @@ def build(
         console.quieten_prefect()  # before it is imported
         from flows.build import LISTENER
         from flows.build import build as build_flow
+        from flows.stopping import end_own_server
 
+        on_stop(first=console.stop, last=end_own_server)
         with console:
             LISTENER.set(console)
             build_flow(str(workspace), sources, profile, overrides)
@@ -351,6 +357,9 @@ def main(arguments: list[str] | None = None) -> None:
     without_telemetry()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
+    words = tuple(word for word in arguments if not word.startswith("-"))
+    if not any(words[: len(name)] == name for name in _LASTING):
+        heed_interrupts(quiet_after=not debug)
     try:
         app(arguments, standalone_mode=True)
     except QuitError as error:
@@ -359,8 +368,10 @@ def main(arguments: list[str] | None = None) -> None:
         typer.echo(f"quit: {error}", err=True)
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
-        typer.echo("quit: stopped. What is done stays done; run the same command again to go on.", err=True)
-        raise SystemExit(130) from None
+        raise SystemExit(EXIT_CODE) from None
+    finally:
+        if stopped():
+            end()  # nothing waits for threads that are still at work
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class BuildConsole:
             TimeRemainingColumn(),
             TextColumn("{task.fields[asked]}"),
             console=_ERR,
-            disable=quiet,
+            disable=quiet or not _ERR.is_terminal,
             transient=True,
         )
         self._tasks: dict[str, Any] = {}
@@ -77,6 +77,10 @@ class BuildConsole:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the bar, so that nothing of it is left on the terminal."""
         self._left.set()
         self._bar.stop()
 
