@@ -12,7 +12,16 @@ from quit import __version__
 from quit.commands import bandits, benchmark, check, complexity, corpora, evaluate, release, report, review, sunar
 from quit.commands.models import cache as cache_app
 from quit.commands.models import models as models_app
-from quit.commands.options import JsonOption, ProfileOption, SetOption, WorkspaceOption, print_json
+from quit.commands.options import (
+    JsonOption,
+    ProfileOption,
+    QuietOption,
+    SetOption,
+    WorkspaceOption,
+    complete_formats,
+    complete_sources,
+    print_json,
+)
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
@@ -54,14 +63,19 @@ def build(
     workspace: WorkspaceOption = Path("workspace"),
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", "-s", help="KIND:PATH; repeat for several. `starter` is the bundled collection."),
+        typer.Option(
+            "--source",
+            "-s",
+            help="KIND:PATH; repeat for several. `starter` is the bundled collection.",
+            autocompletion=complete_sources,
+        ),
     ] = None,
     profile: ProfileOption = None,
     set_: SetOption = None,
     shards: Annotated[
         int | None, typer.Option("--shards", min=1, help="Parts a table; changes nothing in the result.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
@@ -136,7 +150,10 @@ def show(
     as_json: JsonOption = False,
     passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
 ) -> None:
-    """Show one question's whole life: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts, labels."""
+    """Show one question's whole life: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts, labels.
+
+    Example: `quit show -w W jsonl-geo-003 --passages 20`
+    """
     from quit.console import print_question
     from quit.story import story
     from quit.workspace import Workspace
@@ -155,7 +172,7 @@ def export(
         Path | None, typer.Option("--release", help="Folder of a release to export, instead of the workspace's tables.")
     ] = None,
     format_: Annotated[
-        str, typer.Option("--format", "-f", help="Formats, separated by commas.")
+        str, typer.Option("--format", "-f", help="Formats, separated by commas.", autocompletion=complete_formats)
     ] = "huggingface,release-json",
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write into; one subfolder a format.")] = Path(
         "exports"
@@ -176,6 +193,7 @@ def export(
     miner: Annotated[str, typer.Option("--miner", help="What finds hard negatives: bm25 or encoder.")] = "bm25",
     seed: Annotated[str, typer.Option("--seed", help="Key of the choice of positives and negatives.")] = "export",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the labelled dataset in formats that other tools read.
@@ -184,7 +202,7 @@ def export(
 
     Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out DIR`
     """
-    from quit.console import print_exports
+    from quit.console import print_exports, working
     from quit.export import FineTuning
     from quit.export import export as export_tables
     from quit.export.release import export_tables_of_release
@@ -194,26 +212,27 @@ def export(
     from quit.workspace import Workspace
 
     chosen = FineTuning(positives, negatives, negative_kind, miner, seed)
-    if release_ is not None:
-        tables, settings = export_tables_of_release(release_), Settings()
-    else:
-        opened = Workspace.open(workspace)
-        pipeline = _pipeline_of(opened, needed=True)
-        tables, settings = export_tables_of(opened, pipeline), pipeline.settings
     formats = [name.strip() for name in format_.split(",") if name.strip()]
     encoding = "huggingface" in formats or (negative_kind, miner) == ("hard", "encoder")
-    made = export_tables(
-        tables,
-        formats,
-        out,
-        paper_keys=paper_keys,
-        overwrite=overwrite,
-        encoder=Models(settings).encoder if encoding else None,
-        fine_tuning=chosen,
-    )
+    with working("export", quiet):
+        if release_ is not None:
+            tables, settings = export_tables_of_release(release_), Settings()
+        else:
+            opened = Workspace.open(workspace)
+            pipeline = _pipeline_of(opened, needed=True)
+            tables, settings = export_tables_of(opened, pipeline), pipeline.settings
+        made = export_tables(
+            tables,
+            formats,
+            out,
+            paper_keys=paper_keys,
+            overwrite=overwrite,
+            encoder=Models(settings).encoder if encoding else None,
+            fine_tuning=chosen,
+        )
     if as_json:
         print_json({"out": str(out), "formats": [{"format": one.format, "files": len(one.files)} for one in made]})
-    else:
+    elif not quiet:
         print_exports(out, made)
 
 
@@ -225,7 +244,10 @@ def settings(
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the effective settings, each with where it comes from."""
+    """Print the effective settings, each with where it comes from.
+
+    Example: `quit settings --profile paper --set labels.max_new_tokens=16`
+    """
     from quit.console import print_settings
     from quit.settings import load
 
@@ -242,7 +264,10 @@ def doctor(
     profile: Annotated[str, typer.Option("--profile", "-p", help="Profile to check.")] = "embedded",
     as_json: JsonOption = False,
 ) -> None:
-    """Check the installation, models, servers and settings, and say what to do about each fault."""
+    """Check the installation, models, servers and settings, and say what to do about each fault.
+
+    Example: `quit doctor -w W`
+    """
     from quit.console import print_checks
     from quit.doctor import examine
 
@@ -279,7 +304,7 @@ def plan(
     """
     from dataclasses import asdict
 
-    from quit.console import print_plan
+    from quit.console import print_plan, working
     from quit.pipeline import Pipeline
     from quit.plan import plan as make_plan
     from quit.settings import load
@@ -295,7 +320,8 @@ def plan(
     pipeline = Pipeline(
         Workspace(workspace), load(chosen, overrides).settings, [parse_source(text) for text in sources]
     )
-    made = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
+    with working("plan"):
+        made = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
     if as_json:
         print_json(asdict(made))
     else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -114,6 +115,42 @@ class BuildConsole:
         """Print one line to stderr."""
         if not self._quiet:
             _ERR.print(escape(message))
+
+
+@contextmanager
+def working(title: str, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal that ``title`` is under way, with a bar and the time left for each part that says how far it is."""
+    from quit.progress import listening
+    from quit.stopping import on_stop
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        TextColumn("{task.fields[share]:>4}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=_ERR,
+        disable=quiet or not _ERR.is_terminal,
+        transient=True,
+        redirect_stdout=False,
+    )
+    tasks = {title: bar.add_task(escape(title), total=None, share="")}
+
+    def told(what: str, by: int, total: int | None) -> None:
+        if what not in tasks:
+            tasks[what] = bar.add_task(escape(what), total=total, share="")
+        task = bar.tasks[tasks[what]]
+        done = task.completed + by
+        if total and done > total:  # the same once more, over other texts
+            bar.reset(tasks[what], total=total)
+            done = by
+        bar.update(tasks[what], completed=done, total=total, share=f"{done / total:.0%}" if total else f"{done:,.0f}")
+
+    on_stop(first=bar.stop)
+    with bar, listening(told):
+        yield
 
 
 def _table(*columns: str, title: str | None = None) -> Table:

@@ -29,7 +29,7 @@ def stop(folder: Path, home: Path, *arguments: str, until: str = "", after: floa
             cwd=ROOT,
             env={**os.environ, "PREFECT_HOME": str(home)},
             start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,  # noqa: PLW1509
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
         )
     deadline = time.monotonic() + 300
     while until not in err.read_text() and time.monotonic() < deadline:
@@ -50,7 +50,9 @@ def check(code: int, out: str, err: str, seconds: float) -> None:
     assert out == "" and seconds < GRACE + 10  # other work may hold the machine
 
 
-def test_a_build_stops_within_seconds_and_goes_on_afterwards(tmp_path: Path, small_source: Path, prefect_home: Path, built: Path) -> None:
+def test_a_build_stops_within_seconds_and_goes_on_afterwards(
+    tmp_path: Path, small_source: Path, prefect_home: Path, built: Path
+) -> None:
     workspace = tmp_path / "W"
     arguments = ("build", "-w", str(workspace), "--source", f"jsonl:{small_source}", "--shards", "1")
     check(*stop(tmp_path, prefect_home, *arguments, until="5 probe"))
@@ -72,4 +74,6 @@ def test_other_commands_stop_and_leave_nothing_half_made(
     check(*stop(tmp_path, prefect_home, *arguments, after=1.2))
     left = {path.name for path in tmp_path.iterdir()} - {"out", "err", "made"}
     assert not left
-    assert not (tmp_path / "made").exists() or not any(path.name.startswith(".") for path in (tmp_path / "made").iterdir())
+    assert not (tmp_path / "made").exists() or not any(
+        path.name.startswith(".") for path in (tmp_path / "made").iterdir()
+    )

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, print_json
+from quit.progress import advance
 
 
 def check(
@@ -24,10 +25,13 @@ def check(
 
     Example: `quit check mine.jsonl triviahg:Copilot.json`
     """
+    from quit.console import working
     from quit.settings import load
     from quit.sources import parse_source
 
-    made = examine([parse_source(text) for text in source], load(profile, set_ or ()).settings)
+    refs, settings = [parse_source(text) for text in source], load(profile, set_ or ()).settings
+    with working("check"):
+        made = examine(refs, settings)
     if as_json:
         print_json(made)
     else:
@@ -64,6 +68,7 @@ def examine(refs: Any, settings: Any) -> dict[str, Any]:
         nonlocal seen
         for record in read_sources(refs):
             seen += 1
+            advance("records")
             if record.question:
                 where = _where(wheres, record.question.file, record.question.position, record.question.record_id)
                 odd.extend(

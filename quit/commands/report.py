@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, print_json
 from quit.errors import SettingsError
 
 SetOption = Annotated[
@@ -25,6 +25,7 @@ def report(
         typer.Option("--release", help="Folder of a release; twice, the earlier one first: tell their difference."),
     ] = None,
     set_: SetOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write one HTML page about the dataset: funnel, hints, types, labels, agreement, review, costs, examples, releases.
@@ -33,19 +34,22 @@ def report(
 
     Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
     """
+    from quit.console import working
     from quit.report.data import gather
     from quit.report.page import render, write
     from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     settings = _settings(opened, set_)
-    facts = gather(opened, settings, release or ())
+    target = out or workspace / "report.html"
+    with working("report", quiet):
+        facts = gather(opened, settings, release or ())
+        if not as_json:
+            write(render(facts, settings.pages.rows), target)
     if as_json:
         print_json(facts)
-        return
-    target = out or workspace / "report.html"
-    write(render(facts, settings.pages.rows), target)
-    typer.echo(f"{target}: {target.stat().st_size / 1024:,.0f} KiB")
+    elif not quiet:
+        typer.echo(f"{target}: {target.stat().st_size / 1024:,.0f} KiB")
 
 
 def browse(
