@@ -14,6 +14,7 @@ from quit.settings import LISTS, Settings
 from schemas import TABLES, Table
 from schemas.corpora import CORPUS_TABLES, EDGES
 
+sys.path.insert(0, str(Path(__file__).parent))
 HERE = Path(__file__).parent / "reference"
 NOTE = "<!-- Made by docs/make_reference.py; edit the code instead. -->\n\n"
 
@@ -94,7 +95,14 @@ def _commands(command, name: str) -> list[str]:
     return lines
 
 
-PAGES = {"tables.md": tables, "settings.md": settings, "commands.md": commands}
+def formats() -> str:
+    """Return the reference of sources and exports."""
+    from make_formats import page
+
+    return NOTE + page()
+
+
+PAGES = {"tables.md": tables, "settings.md": settings, "commands.md": commands, "formats.md": formats}
 
 
 def main(check: bool = False) -> list[str]:

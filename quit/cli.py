@@ -12,6 +12,7 @@ from quit import __version__
 from quit.commands import (
     bandits,
     benchmark,
+    check,
     complexity,
     corpora,
     evaluate,
@@ -28,8 +29,11 @@ from quit.commands.models import models as models_app
 from quit.commands.options import (
     JsonOption,
     ProfileOption,
+    QuietOption,
     SetOption,
     WorkspaceOption,
+    complete_formats,
+    complete_sources,
     local_folder,
     place,
     print_json,
@@ -38,6 +42,7 @@ from quit.commands.options import (
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
+from quit.stopping import EXIT_CODE, end, heed_interrupts, on_stop, stopped
 
 app = typer.Typer(
     name="quit",
@@ -47,6 +52,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+_LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"), ("review", "run"))
+"""Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
 
 STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
 
@@ -72,7 +80,12 @@ def build(
     workspace: WorkspaceOption = Path("workspace"),
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", "-s", help="KIND:PATH; repeat for several. `starter` is the bundled collection."),
+        typer.Option(
+            "--source",
+            "-s",
+            help="KIND:PATH; repeat for several. `starter` is the bundled collection.",
+            autocompletion=complete_sources,
+        ),
     ] = None,
     profile: ProfileOption = None,
     set_: SetOption = None,
@@ -85,7 +98,7 @@ def build(
             "--runner", help="Where: threads, processes, ray, ray://HOST:10001, dask://HOST:8786; same result."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
@@ -113,7 +126,9 @@ def build(
         console.quieten_prefect()  # before it is imported
         from flows.build import build as build_flow
         from flows.shards import LISTENER
+        from flows.stopping import end_own_server
 
+        on_stop(first=console.stop, last=end_own_server)
         with console:
             LISTENER.set(console)
             build_flow(str(workspace), sources, profile, overrides)
@@ -130,7 +145,10 @@ def show(
     as_json: JsonOption = False,
     passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
 ) -> None:
-    """Show one question's whole life: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts, labels."""
+    """Show one question's whole life: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts, labels.
+
+    Example: `quit show -w W jsonl-geo-003 --passages 20`
+    """
     from quit.console import print_question
     from quit.story import story
     from quit.workspace import Workspace
@@ -152,7 +170,7 @@ def export(
         ),
     ] = None,
     format_: Annotated[
-        str, typer.Option("--format", "-f", help="Formats, separated by commas.")
+        str, typer.Option("--format", "-f", help="Formats, separated by commas.", autocompletion=complete_formats)
     ] = "huggingface,release-json",
     out: Annotated[
         Path, typer.Option("--out", "-o", **local_folder, help="Folder to write into; one subfolder a format.")
@@ -173,6 +191,7 @@ def export(
     miner: Annotated[str, typer.Option("--miner", help="What finds hard negatives: bm25 or encoder.")] = "bm25",
     seed: Annotated[str, typer.Option("--seed", help="Key of the choice of positives and negatives.")] = "export",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the labelled dataset in formats that other tools read.
@@ -181,7 +200,7 @@ def export(
 
     Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out DIR`
     """
-    from quit.console import print_exports
+    from quit.console import print_exports, working
     from quit.export import FineTuning
     from quit.export import export as export_tables
     from quit.export.release import export_tables_of_release
@@ -192,26 +211,27 @@ def export(
     from quit.workspace import Workspace
 
     chosen = FineTuning(positives, negatives, negative_kind, miner, seed)
-    if release_ is not None:
-        tables, settings = export_tables_of_release(release_), Settings()
-    else:
-        opened = Workspace.open(workspace)
-        pipeline = last_build(opened)
-        tables, settings = export_tables_of(opened, pipeline), pipeline.settings
     formats = [name.strip() for name in format_.split(",") if name.strip()]
     encoding = "huggingface" in formats or (negative_kind, miner) == ("hard", "encoder")
-    made = export_tables(
-        tables,
-        formats,
-        out,
-        paper_keys=paper_keys,
-        overwrite=overwrite,
-        encoder=Models(settings).encoder if encoding else None,
-        fine_tuning=chosen,
-    )
+    with working("export", quiet):
+        if release_ is not None:
+            tables, settings = export_tables_of_release(release_), Settings()
+        else:
+            opened = Workspace.open(workspace)
+            pipeline = last_build(opened)
+            tables, settings = export_tables_of(opened, pipeline), pipeline.settings
+        made = export_tables(
+            tables,
+            formats,
+            out,
+            paper_keys=paper_keys,
+            overwrite=overwrite,
+            encoder=Models(settings).encoder if encoding else None,
+            fine_tuning=chosen,
+        )
     if as_json:
         print_json({"out": str(out), "formats": [{"format": one.format, "files": len(one.files)} for one in made]})
-    else:
+    elif not quiet:
         print_exports(out, made)
 
 
@@ -223,7 +243,10 @@ def settings(
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the effective settings, each with where it comes from."""
+    """Print the effective settings, each with where it comes from.
+
+    Example: `quit settings --profile paper --set labels.max_new_tokens=16`
+    """
     from quit.console import print_settings
     from quit.settings import load
 
@@ -242,7 +265,10 @@ def doctor(
     profile: Annotated[str, typer.Option("--profile", "-p", help="Profile to check.")] = "embedded",
     as_json: JsonOption = False,
 ) -> None:
-    """Check the installation, models, servers and settings, and say what to do about each fault."""
+    """Check the installation, models, servers and settings, and say what to do about each fault.
+
+    Example: `quit doctor -w W`
+    """
     from quit.console import print_checks
     from quit.doctor import examine
 
@@ -279,7 +305,7 @@ def plan(
     """
     from dataclasses import asdict
 
-    from quit.console import print_plan
+    from quit.console import print_plan, working
     from quit.pipeline import Pipeline
     from quit.plan import plan as make_plan
     from quit.settings import load
@@ -295,7 +321,8 @@ def plan(
     pipeline = Pipeline(
         Workspace.at(workspace), load(chosen, overrides).settings, [parse_source(text) for text in sources]
     )
-    made = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
+    with working("plan"):
+        made = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
     if as_json:
         print_json(asdict(made))
     else:
@@ -315,6 +342,7 @@ app.add_typer(bandits.app, name="bandits")
 app.add_typer(complexity.app, name="complexity")
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(sunar.app, name="sunar")
+check.register(app)
 report.register(app)
 serve.register(app)
 status.register(app)
@@ -335,6 +363,9 @@ def main(arguments: list[str] | None = None) -> None:
     without_telemetry()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
+    words = tuple(word for word in arguments if not word.startswith("-"))
+    if not any(words[: len(name)] == name for name in _LASTING):
+        heed_interrupts(quiet_after=not debug)
     try:
         app(arguments, standalone_mode=True)
     except QuitError as error:
@@ -343,8 +374,10 @@ def main(arguments: list[str] | None = None) -> None:
         typer.echo(f"quit: {error}", err=True)
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
-        typer.echo("quit: stopped. What is done stays done; run the same command again to go on.", err=True)
-        raise SystemExit(130) from None
+        raise SystemExit(EXIT_CODE) from None
+    finally:
+        if stopped():
+            end()  # nothing waits for threads that are still at work
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -59,7 +60,7 @@ class BuildConsole:
             TimeRemainingColumn(),
             TextColumn("{task.fields[asked]}"),
             console=_ERR,
-            disable=quiet,
+            disable=quiet or not _ERR.is_terminal,
             transient=True,
         )
         self._tasks: dict[str, Any] = {}
@@ -77,6 +78,10 @@ class BuildConsole:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the bar, so that nothing of it is left on the terminal."""
         self._left.set()
         self._bar.stop()
 
@@ -116,6 +121,42 @@ class BuildConsole:
             _ERR.print(escape(message))
 
 
+@contextmanager
+def working(title: str, quiet: bool = False) -> Iterator[None]:
+    """Show on a terminal that ``title`` is under way, with a bar and the time left for each part that says how far it is."""
+    from quit.progress import listening
+    from quit.stopping import on_stop
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        TextColumn("{task.fields[share]:>4}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=_ERR,
+        disable=quiet or not _ERR.is_terminal,
+        transient=True,
+        redirect_stdout=False,
+    )
+    tasks = {title: bar.add_task(escape(title), total=None, share="")}
+
+    def told(what: str, by: int, total: int | None) -> None:
+        if what not in tasks:
+            tasks[what] = bar.add_task(escape(what), total=total, share="")
+        task = bar.tasks[tasks[what]]
+        done = task.completed + by
+        if total and done > total:  # the same once more, over other texts
+            bar.reset(tasks[what], total=total)
+            done = by
+        bar.update(tasks[what], completed=done, total=total, share=f"{done / total:.0%}" if total else f"{done:,.0f}")
+
+    on_stop(first=bar.stop)
+    with bar, listening(told):
+        yield
+
+
 def _table(*columns: str, title: str | None = None) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
@@ -133,6 +174,17 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
         left = ", ".join(f"{count:,} {reason}" for reason, count in row.rejects.items())
         table.add_row(str(row.number), row.run, state, made, left)
     _OUT.print(table)
+
+
+def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
+    """Print a line for everything that was left out: where, what, why."""
+    for row in rows:
+        which = row["hint_id"] or row["question_id"] or row["record_id"] or ""
+        place = f"{row['file']}, " if row["file"] else ""
+        line = f"{row['stage']}: {place}{row['kind']} {which}: {row['reason']} ({row['detail']})"
+        _OUT.print(escape(line), soft_wrap=True)
+    if not rows:
+        _OUT.print("Nothing was left out.")
 
 
 def print_summary(workspace: Workspace) -> None:
@@ -172,7 +224,8 @@ def print_summary(workspace: Workspace) -> None:
     if first:
         _OUT.print(f"  quit show -w {path} {escape(first[0])}    one question's whole life")
     _OUT.print(f"  quit export -w {path} --out exports    a Hugging Face dataset and the paper's release JSON")
-    _OUT.print(f"  quit status -w {path}    what was left out, and why")
+    _OUT.print(f"  quit status -w {path} --left-out    what was left out, and why")
+    _OUT.print(f"  quit report -w {path}    the whole on one page")
 
 
 def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[str, Any]], limit: int) -> None:

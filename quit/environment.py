@@ -13,6 +13,7 @@ SILENT = {
     "COLLECT_ANALYTICS": "false",
     "SENTRY_DSN": "",
     "FRONTEND_SENTRY_DSN": "",
+    "LATEST_VERSION_CHECK": "false",
 }
 """Variables that switch off usage reports of Prefect, Hugging Face, Ray, vLLM and Label Studio."""
 

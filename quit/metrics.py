@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 from quit.endpoints import endpoints
 from quit.errors import QuitError, ServerError
 from quit.history import runs_of
-from quit.progress import lock_holder, progress, settings_of
+from quit.stage_progress import lock_holder, progress, settings_of
 from quit.summary import funnel, rejects_by_stage
 from quit.usage import entries
 from quit.workspace import Workspace

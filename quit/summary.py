@@ -81,6 +81,16 @@ def rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
     return found
 
 
+def left_out(workspace: Workspace) -> list[dict[str, Any]]:
+    """Return every row of ``rejects``: stage, kind, reason, detail, file, position, record_id, question_id, hint_id."""
+    with workspace.connect() as connection:
+        found = connection.execute(
+            "SELECT stage, kind, reason, detail, file, position, record_id, question_id, hint_id FROM rejects ORDER BY ALL"
+        )
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+
 def funnel(workspace: Workspace) -> list[tuple[str, int]]:
     """Return (what, number of questions) from collected to labelled."""
     with workspace.connect(tables=["origins", "questions", "usable_hints", "ranked_hints", "splits"]) as connection:

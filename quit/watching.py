@@ -14,7 +14,7 @@ from rich.text import Text
 
 from quit.errors import QuitError
 from quit.history import runs_of
-from quit.progress import Progress, lock_holder, progress
+from quit.stage_progress import Progress, lock_holder, progress
 from quit.usage import entries
 from quit.workspace import Workspace
 

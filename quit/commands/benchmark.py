@@ -126,7 +126,10 @@ def finetune(
 
 @app.command("list")
 def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded") -> None:
-    """List the retrievers, rerankers and readers that can be named, plugins included, and where they come from."""
+    """List the retrievers, rerankers and readers that can be named, plugins included, and where they come from.
+
+    Example: `quit benchmark list`
+    """
     from quit.settings import load
     from quit.systems.benchmark.plugins import GROUPS, available
 

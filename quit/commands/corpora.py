@@ -65,7 +65,10 @@ def corpus_build(
 
 @corpus.command("show")
 def corpus_show(path: CorpusArgument, as_json: JsonOption = False) -> None:
-    """Show what a corpus holds: counts by source, query sets, licences, what was left out."""
+    """Show what a corpus holds: counts by source, query sets, licences, what was left out.
+
+    Example: `quit corpus show C`
+    """
     from quit.corpora.built import BuiltCorpus
 
     manifest = BuiltCorpus.open(path).manifest
@@ -176,7 +179,10 @@ def graph_build(
 
 @graph.command("show")
 def graph_show(path: GraphArgument, as_json: JsonOption = False) -> None:
-    """Show what a graph says of itself: encoder, method, recall, degrees, similarities."""
+    """Show what a graph says of itself: encoder, method, recall, degrees, similarities.
+
+    Example: `quit graph show G`
+    """
     from quit.corpora.graph import NeighbourhoodGraph
 
     facts = NeighbourhoodGraph.open(path).facts

@@ -18,7 +18,10 @@ def equivalence(
     pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Agreement of the equivalence model with human verdicts."""
+    """Agreement of the equivalence model with human verdicts.
+
+    Example: `quit evaluate equivalence pairs.jsonl`
+    """
     from quit.evaluate import instruments
 
     models, _ = _instruments()
@@ -30,7 +33,10 @@ def leakage(
     cases: Annotated[Path, typer.Argument(help="JSONL of {hint, answer, leaks, question?, kind?}.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Precision and recall of the leakage check on labelled cases."""
+    """Precision and recall of the leakage check on labelled cases.
+
+    Example: `quit evaluate leakage tests/construct/leak_cases.jsonl`
+    """
     from quit.evaluate import instruments
 
     _print_figures(instruments.leakage(cases, *_instruments()), as_json)
@@ -46,7 +52,10 @@ def question_type(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Accuracy of the question types on labelled questions, or their agreement with a source's own types."""
+    """Accuracy of the question types on labelled questions, or their agreement with a source's own types.
+
+    Example: `quit evaluate question-type --source wikihint:test.json`
+    """
     from quit.evaluate import instruments
     from quit.sources import parse_source
 
@@ -64,7 +73,10 @@ def convergence(
     source: Annotated[str, typer.Option("--source", "-s", help="KIND:PATH of a source with published convergence.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Recomputed against published convergence, and the rank correlation of the embedded one."""
+    """Recomputed against published convergence, and the rank correlation of the embedded one.
+
+    Example: `quit evaluate convergence --source triviahg:Copilot.json`
+    """
     from quit.evaluate import instruments
     from quit.sources import parse_source
 
@@ -80,7 +92,10 @@ def reader(
     list_: Annotated[bool, typer.Option("--list", help="Name the readers, one a line.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """How often an embedded reader picks the gold answer, with and without hints."""
+    """How often an embedded reader picks the gold answer, with and without hints.
+
+    Example: `quit evaluate reader --source wikihint:test.json --reader minilm-statement`
+    """
     from quit.evaluate import instruments
     from quit.models.readers import EMBEDDED_READERS
     from quit.sources import parse_source
@@ -102,7 +117,10 @@ def judges(
     limit: Annotated[int, typer.Option("--limit", min=0, help="Disagreements to list; 0 for all.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Agreement of the judge with the second judge in a workspace, and the answers on which they differ."""
+    """Agreement of the judge with the second judge in a workspace, and the answers on which they differ.
+
+    Example: `quit evaluate judges -w W --limit 0`
+    """
     from dataclasses import asdict
 
     from quit.console import print_disagreements

@@ -56,7 +56,10 @@ def serve(
 
 @models.command("check")
 def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json: JsonOption = False) -> None:
-    """Say whether each server of a profile is up and serves its model."""
+    """Say whether each server of a profile is up and serves its model.
+
+    Example: `quit models check --profile paper`
+    """
     from quit.models.serving import check as check_server
     from quit.models.serving import servings
     from quit.settings import load
@@ -78,7 +81,10 @@ def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json
 
 @cache.command("stats")
 def stats(as_json: JsonOption = False) -> None:
-    """Say what is in the cache, model by model."""
+    """Say what is in the cache, model by model.
+
+    Example: `quit cache stats --json`
+    """
     from quit.models.generation import GenerationCache
 
     with GenerationCache() as opened:
@@ -98,7 +104,10 @@ def stats(as_json: JsonOption = False) -> None:
 
 @cache.command("export")
 def export(out: Annotated[Path, typer.Argument(help="JSONL file to write.")]) -> None:
-    """Write every reply to a file, for another machine: `quit cache import` reads it."""
+    """Write every reply to a file, for another machine: `quit cache import` reads it.
+
+    Example: `quit cache export replies.jsonl`
+    """
     from quit.models.generation import GenerationCache
 
     with GenerationCache() as opened:
@@ -107,7 +116,10 @@ def export(out: Annotated[Path, typer.Argument(help="JSONL file to write.")]) ->
 
 @cache.command("import")
 def import_(path: Annotated[Path, typer.Argument(help="JSONL file that `quit cache export` wrote.")]) -> None:
-    """Add the replies of an exported cache; what is there already stays."""
+    """Add the replies of an exported cache; what is there already stays.
+
+    Example: `quit cache import replies.jsonl`
+    """
     from quit.models.generation import GenerationCache
 
     with GenerationCache() as opened:

@@ -33,6 +33,43 @@ def _local(text: str | Path) -> Path:
     return Path(text)
 
 
+def _profiles(incomplete: str) -> list[str]:
+    from quit.settings import profile_names
+
+    return [name for name in profile_names() if name.startswith(incomplete)]
+
+
+def _settings_keys(incomplete: str) -> list[str]:
+    from quit.settings import Settings, flatten
+
+    return [f"{key}=" for key, _ in flatten(Settings().model_dump()) if key.startswith(incomplete)]
+
+
+def complete_formats(incomplete: str) -> list[str]:
+    """Return what a shell offers for ``--format``: the list so far with each format that may be next."""
+    from quit.export.files import FORMATS
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in FORMATS if name.startswith(last) and name not in before.split(",")]
+
+
+def complete_sources(incomplete: str) -> list[str]:
+    """Return what a shell offers for ``--source``: the kinds, then files of this folder and below."""
+    from quit.sources import SOURCES
+
+    kind, colon, path = incomplete.partition(":")
+    if not colon:
+        return [f"{name}:" for name in SOURCES if name.startswith(incomplete)] + ["starter"] * "starter".startswith(
+            kind
+        )
+    folder = Path(path).parent if not path.endswith("/") else Path(path)
+    return (
+        [f"{kind}:{found}" for found in sorted(folder.glob("*")) if str(found).startswith(path)]
+        if folder.is_dir()
+        else []
+    )
+
+
 place: dict[str, Any] = {"parser": _place, "metavar": "PLACE"}
 """What an option needs that names a workspace."""
 release_place: dict[str, Any] = {"parser": _release, "metavar": "PLACE"}
@@ -47,12 +84,17 @@ ReleaseArgument = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ProfileOption = Annotated[
-    str | None, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
+    str | None,
+    typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.", autocompletion=_profiles),
 ]
 NamedProfileOption = Annotated[
-    str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
+    str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.", autocompletion=_profiles)
 ]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors (and JSON, if asked for).")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Override a setting: labels.max_new_tokens=16.", autocompletion=_settings_keys),
+]
 
 
 def print_json(value: Any) -> None:

@@ -46,7 +46,10 @@ def override_import(
     workspace: WorkspaceOption = Path("workspace"),
     as_json: JsonOption = False,
 ) -> None:
-    """Take overrides from a file: all of its lines or, when one is wrong, none. What is in force already is not taken twice."""
+    """Take overrides from a file: all of its lines or, when one is wrong, none. What is in force already is not taken twice.
+
+    Example: `quit override import decisions.jsonl -w W`
+    """
     from quit.overrides import add, read_decisions
     from quit.workspace import Workspace
 
@@ -60,7 +63,10 @@ def override_list(
     question: Annotated[str | None, typer.Option("--question", help="Only those of this question id.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List all overrides, oldest first, those replaced or withdrawn too."""
+    """List all overrides, oldest first, those replaced or withdrawn too.
+
+    Example: `quit override list -w W --question jsonl-geo-003`
+    """
     from quit.console import print_override
     from quit.overrides import listed
     from quit.workspace import Workspace
@@ -82,7 +88,10 @@ def override_withdraw(
     workspace: WorkspaceOption = Path("workspace"),
     as_json: JsonOption = False,
 ) -> None:
-    """End an override (by one more row): the instrument decides again, and its old tables are current again."""
+    """End an override (by one more row): the instrument decides again, and its old tables are current again.
+
+    Example: `quit override withdraw 3f1c -w W --by ada`
+    """
     from quit.overrides import withdraw
     from quit.workspace import Workspace
 

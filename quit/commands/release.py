@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, ReleaseArgument, WorkspaceOption, local_folder, print_json, release_place
+from quit.commands.options import (
+    JsonOption,
+    QuietOption,
+    ReleaseArgument,
+    WorkspaceOption,
+    local_folder,
+    print_json,
+    release_place,
+)
 from quit.errors import GateError, SettingsError
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
@@ -37,6 +45,7 @@ def create(
     ] = None,
     waive: WaiveOption = None,
     set_: SetOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Freeze the current tables as a release, if every gate is passed or waived.
@@ -46,6 +55,7 @@ def create(
 
     Example: `quit release create -w W --name v1`
     """
+    from quit.console import working
     from quit.models.factory import Models
     from quit.pipeline import last_build
     from quit.release.create import create as freeze
@@ -55,19 +65,22 @@ def create(
 
     opened = Workspace.open(workspace)
     pipeline = last_build(opened)
-    made = freeze(
-        opened,
-        pipeline,
-        name,
-        out,
-        waivers=parse_waivers(waive or ()),
-        settings=_settings(pipeline.settings, set_),
-        encoder=Models(pipeline.settings).encoder,
-    )
+    with working("release", quiet):
+        made = freeze(
+            opened,
+            pipeline,
+            name,
+            out,
+            waivers=parse_waivers(waive or ()),
+            settings=_settings(pipeline.settings, set_),
+            encoder=Models(pipeline.settings).encoder,
+        )
     release = made.release
     place = release.path if out else f"{opened}/{FOLDER}/{release.name}"
     if as_json:
         print_json({"path": str(place), "content_id": release.content_id, "new": made.new})
+        return
+    if quiet:
         return
     if made.new:
         typer.echo(f"{place}: release {release.name}, content id {release.content_id}")
@@ -77,10 +90,15 @@ def create(
 
 @app.command()
 def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
-    """Recompute every checksum and the content id; name each file that is not what was frozen."""
+    """Recompute every checksum and the content id; name each file that is not what was frozen.
+
+    Example: `quit release verify W/releases/v1`
+    """
+    from quit.console import working
     from quit.release.release import verify as verify_release
 
-    release = verify_release(path)
+    with working("verification"):
+        release = verify_release(path)
     if as_json:
         print_json({"path": str(path), "name": release.name, "content_id": release.content_id, "verified": True})
     else:
@@ -92,7 +110,10 @@ def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
 
 @app.command("list")
 def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """List the releases in a workspace."""
+    """List the releases in a workspace.
+
+    Example: `quit release list -w W`
+    """
     from quit.release.create import list_rows
     from quit.release.release import releases_of
     from quit.workspace import Workspace
@@ -111,7 +132,10 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
 
 @app.command()
 def show(path: ReleaseArgument, as_json: JsonOption = False) -> None:
-    """Show what a release says of itself: counts, statistics, sources, readers, reviews, gates."""
+    """Show what a release says of itself: counts, statistics, sources, readers, reviews, gates.
+
+    Example: `quit release show W/releases/v1`
+    """
     from quit.release.release import open_release
     from quit.release.show import lines
 
@@ -136,6 +160,7 @@ def check(
 
     Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
     """
+    from quit.console import working
     from quit.pipeline import last_build
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
@@ -147,11 +172,13 @@ def check(
     if path is not None:
         release = verify_release(path)
         earlier = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
-        results = check_gates(subject_of_release(release, _overrides(set_)), {**earlier, **waivers})
+        with working("check"):
+            results = check_gates(subject_of_release(release, _overrides(set_)), {**earlier, **waivers})
     else:
         opened = Workspace.open(workspace)
         pipeline = last_build(opened)
-        results = check_gates(subject_of(opened, pipeline, _settings(pipeline.settings, set_)), waivers)
+        with working("check"):
+            results = check_gates(subject_of(opened, pipeline, _settings(pipeline.settings, set_)), waivers)
     if as_json:
         print_json([result.to_dict() for result in results])
     else:
@@ -178,12 +205,14 @@ def diff(
 
     Example: `quit release diff W/releases/v1 W/releases/v2 > changes.md`
     """
+    from quit.console import working
     from quit.release.diff import diff as compare
     from quit.release.show import changelog
 
     if as_json and markdown:
         raise SettingsError("Name one of --json and --markdown.")
-    made = compare(before, after)
+    with working("comparison"):
+        made = compare(before, after)
     if as_json:
         print_json(made.to_dict())
     else:

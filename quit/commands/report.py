@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, local_folder, print_json, release_place
+from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, local_folder, print_json, release_place
 from quit.errors import SettingsError
 
 SetOption = Annotated[
@@ -31,6 +31,7 @@ def report(
         ),
     ] = None,
     set_: SetOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write one HTML page about the dataset: funnel, hints, types, labels, agreement, review, costs, examples, releases.
@@ -39,20 +40,23 @@ def report(
 
     Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
     """
+    from quit.console import working
     from quit.report.data import gather
     from quit.report.page import render, write
     from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     settings = _settings(opened, set_)
-    facts = gather(opened, settings, release or ())
+    target = out or opened.path / "report.html"
+    with working("report", quiet):
+        facts = gather(opened, settings, release or ())
+        if not as_json:
+            with opened.changing("report.html") if out is None else nullcontext():
+                write(render(facts, settings.pages.rows), target)
     if as_json:
         print_json(facts)
-        return
-    target = out or opened.path / "report.html"
-    with opened.changing("report.html") if out is None else nullcontext():
-        write(render(facts, settings.pages.rows), target)
-    typer.echo(f"{out or f'{opened}/report.html'}: {target.stat().st_size / 1024:,.0f} KiB")
+    elif not quiet:
+        typer.echo(f"{out or f'{opened}/report.html'}: {target.stat().st_size / 1024:,.0f} KiB")
 
 
 def browse(

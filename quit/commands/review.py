@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, print_json
 from quit.errors import InputError
 
 app = typer.Typer(
@@ -40,6 +40,8 @@ def serve(
     """Start Label Studio on this machine, with its database in the workspace; Ctrl-C stops it.
 
     The first start installs it into an environment of its own (about two minutes). Leave it running and push from another terminal.
+
+    Example: `quit review serve -w W`
     """
     import signal
 
@@ -86,6 +88,8 @@ def push(
     """Make or update the review project: one task a question of dev and test, the most informative first.
 
     Pushing again changes nothing where nothing changed.
+
+    Example: `quit review push -w W --set review.overlap=2`
     """
     from annotation.client import connect
     from annotation.project import push as push_items
@@ -135,7 +139,10 @@ def pull(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring what people did into the table `reviews`. Nothing is counted twice, whatever was killed in between."""
+    """Bring what people did into the table `reviews`. Nothing is counted twice, whatever was killed in between.
+
+    Example: `quit review pull -w W`
+    """
     from annotation.client import connect
     from annotation.sync import pull as pull_reviews
     from quit.review.store import ReviewStore
@@ -161,19 +168,26 @@ def apply(
     workspace: WorkspaceOption = Path("workspace"),
     withdraw: Annotated[bool, typer.Option("--withdraw", help="Take every review off the labels again.")] = False,
     set_: SetOption = None,
+    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Update labels and valid answers by the reviews pulled so far. No model answers or judges for this.
 
     Applying twice changes nothing; every change is a row of the table `changes`.
+
+    Example: `quit review apply -w W`
     """
+    from quit.console import working
     from quit.pipeline import last_build
     from quit.review.apply import apply_reviews
     from quit.workspace import Workspace
 
-    report = apply_reviews(last_build(Workspace.open(workspace), set_ or ()), withdraw)
+    with working("labels", quiet):
+        report = apply_reviews(last_build(Workspace.open(workspace), set_ or ()), withdraw)
     if as_json:
         print_json(asdict(report))
+        return
+    if quiet:
         return
     if withdraw:
         typer.echo("The labels are those of before any review.")
@@ -191,7 +205,10 @@ def apply(
 
 @app.command()
 def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Say how the review is going: done, open, agreement, control questions, what is applied. Asks no server."""
+    """Say how the review is going: done, open, agreement, control questions, what is applied. Asks no server.
+
+    Example: `quit review status -w W`
+    """
     from quit.review.report import markdown, review_status
     from quit.workspace import Workspace
 
@@ -209,7 +226,10 @@ def disagreements(
     limit: Annotated[int, typer.Option("--limit", help="Rows to print; 0 for all.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """List answers and flags on which people disagree, for whoever settles them."""
+    """List answers and flags on which people disagree, for whoever settles them.
+
+    Example: `quit review disagreements -w W --limit 0`
+    """
     from quit.review.report import review_status
     from quit.workspace import Workspace
 
@@ -226,7 +246,10 @@ def disagreements(
 
 @app.command()
 def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Cohen's kappa of every two annotators, Krippendorff's alpha of all, accuracy on control questions."""
+    """Cohen's kappa of every two annotators, Krippendorff's alpha of all, accuracy on control questions.
+
+    Example: `quit review agreement -w W --json`
+    """
     from quit.review.report import review_status
     from quit.workspace import Workspace
 
@@ -258,7 +281,10 @@ def webhook(
         str | None, typer.Option("--public-url", help="Address under which the server reaches this receiver.")
     ] = None,
 ) -> None:
-    """Receive the server's events and pull as they come, and every few minutes besides; Ctrl-C stops it."""
+    """Receive the server's events and pull as they come, and every few minutes besides; Ctrl-C stops it.
+
+    Example: `quit review webhook -w W --port 8092`
+    """
     import threading
 
     from annotation.client import connect
@@ -294,7 +320,10 @@ def run(
         str | None, typer.Option("--cron", help="Keep running and repeat on this schedule, such as '0 * * * *'.")
     ] = None,
 ) -> None:
-    """Push, pull and apply in one flow, once or on a schedule."""
+    """Push, pull and apply in one flow, once or on a schedule.
+
+    Example: `quit review run -w W --cron '*/10 * * * *'`
+    """
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
     from flows.review import review
     from quit.workspace import Workspace

@@ -18,6 +18,9 @@ def register(app: typer.Typer) -> None:
 
 def status(
     workspace: WorkspaceOption = Path("workspace"),
+    left_out: Annotated[
+        bool, typer.Option("--left-out", help="List every record, hint and question that was left out, and why.")
+    ] = False,
     as_json: JsonOption = False,
     watch: Annotated[
         bool, typer.Option("--watch", help="Keep looking; piped output gets a line for each change. Ctrl-C ends it.")
@@ -35,10 +38,10 @@ def status(
 ) -> None:
     """Say how far each stage is, what was left out and why.
 
-    Example: `quit status -w W --watch --until-done`
+    Examples: `quit status -w W`, `quit status -w W --left-out`, `quit status -w W --watch --until-done`
     """
-    if as_json + watch + prometheus > 1:
-        raise SettingsError("Name one of --json, --watch and --prometheus.")
+    if as_json + watch + prometheus > 1 or (left_out and (watch or prometheus)):
+        raise SettingsError("Name one of --json, --watch and --prometheus; --left-out goes with --json only.")
     if watch:
         from quit.settings import Serving
         from quit.watching import watch as look
@@ -53,9 +56,15 @@ def status(
 
         typer.echo(as_text([workspace]), nl=False)
         return
-    from quit.console import print_status
+    from quit.console import print_left_out, print_status
     from quit.pipeline import readable_build
     from quit.summary import as_dict
+    from quit.summary import left_out as rows_left_out
+
+    if left_out:
+        rows = rows_left_out(opened)
+        print_json(rows) if as_json else print_left_out(rows)
+        return
 
     pipeline = readable_build(opened)
     if as_json:

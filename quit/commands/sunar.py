@@ -130,7 +130,10 @@ def compare(
 
 @app.command()
 def variants(as_json: JsonOption = False) -> None:
-    """List the systems and ablations that can be run, with the settings that make them."""
+    """List the systems and ablations that can be run, with the settings that make them.
+
+    Example: `quit sunar variants`
+    """
     from quit.systems.sunar.variants import VARIANTS
 
     if as_json:

@@ -130,7 +130,10 @@ def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Rej
         return _reject(question, "record", "no_answer", "The question has no answer.")
     own = (question.source, question.file, question.record_id)
     if own in first:
-        detail = f"Id {quote(question.record_id)} stands at position {first[own]} of {quote(question.file)} already."
+        detail = (
+            f"Id {quote(question.record_id)} stands at position {first[own]} of {quote(question.file)} (counted from 0) already: "
+            "give each record an id of its own."
+        )
         return _reject(question, "record", "duplicate_id", detail)
     first[own] = question.position
     return None

@@ -20,6 +20,7 @@ from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
 from quit.ids import content_hash
 from quit.models.protocols import NO_ANSWER
+from quit.progress import advance
 
 SPLITS = ("train", "dev", "test")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
@@ -106,6 +107,7 @@ class Dataset:
 
     def __init__(self, tables: ExportTables) -> None:
         self.tables = tables
+        self.writing = "export"  # what progress is told about
         self.ids: list[str] = tables.splits["question_id"].to_pylist()
         self._place = {one: position for position, one in enumerate(self.ids)}
         if not self.ids:
@@ -178,6 +180,7 @@ class Dataset:
 
     def hint_lists(self, positions: np.ndarray) -> list[list[str]]:
         """Return the texts of the hints of some questions, for ``iter_passage_texts``."""
+        advance(f"{self.writing}: passages", len(positions), len(self.ids))
         return [[row["hint"] for row in self.selected_hints[position]] for position in positions]
 
     def _hints_a_question(self) -> int:
@@ -211,6 +214,7 @@ class Dataset:
 
     def labels(self, positions: np.ndarray) -> np.ndarray:
         """Return the labels of some questions, int8, shape (questions, passages). Raises ``InputError`` as ``block``."""
+        advance(f"{self.writing}: labels", len(positions), len(self.ids))
         self._rows["passages"].column(positions, None, self.permutations.permutation)
         labels = self._rows["labels"].column(positions, "label", self.permutations.permutation)
         made = labels.to_numpy(zero_copy_only=False).astype(np.int8).reshape(len(positions), len(self.permutations))
@@ -243,6 +247,7 @@ class Dataset:
         """Yield ``block`` for ``size`` questions at a time."""
         for start in range(0, len(positions), size):
             yield self.block(positions[start : start + size])
+            advance(f"{self.writing}: answers", len(positions[start : start + size]), len(self.ids))
 
     def _correct(self, positions: np.ndarray, codes: np.ndarray, values: list[str]) -> np.ndarray:
         keys = [normalize_answer(value) for value in values]

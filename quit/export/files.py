@@ -144,6 +144,7 @@ def _format(name: str) -> Format:
 
 def _export_one(dataset: Dataset, one: Format, out: Path, options: Options, overwrite: bool) -> Manifest:
     out.mkdir(parents=True, exist_ok=True)
+    dataset.writing = one.name
     with _partial(out, one.name) as path:
         folder = ExportFolder(path)
         facts = importlib.import_module(one.module).write(dataset, folder, options)

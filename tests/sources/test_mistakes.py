@@ -1,0 +1,156 @@
+"""The tutorial's data with a mistake in each field: every message names file, line and field, and says what to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from quit.cli import main
+from quit.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+LINES = (ROOT / "docs" / "tutorial" / "hints.jsonl").read_text(encoding="utf-8").splitlines()
+PLACE = 4  # the line that gets the mistake, from 0
+
+
+def checked(capsys: pytest.CaptureFixture[str], path: Path) -> tuple[int, dict]:
+    """Run ``quit check --json`` and return its exit code and what it said."""
+    code = 0
+    try:
+        main(["check", str(path), "--json"])
+    except SystemExit as error:
+        code = int(error.code or 0)
+    return code, json.loads(capsys.readouterr().out)
+
+
+def changed(**fields) -> str:
+    """Return the line with some fields replaced; ``...`` takes a field away."""
+    record = json.loads(LINES[PLACE])
+    record.update(fields)
+    return json.dumps({key: value for key, value in record.items() if value is not ...}, ensure_ascii=False)
+
+
+def written(folder: Path, line: str | bytes) -> Path:
+    path = folder / "hints.jsonl"
+    lines = [text.encode() for text in LINES]
+    lines[PLACE] = line.encode() if isinstance(line, str) else line
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+HINTS = json.loads(LINES[PLACE])["hints"]
+FAULTS = {
+    "no id": (changed(id=...), "missing_field", ["'id' is missing", "a text or a whole number"]),
+    "id as a list": (changed(id=["octopus"]), "wrong_type", ["'id'", "a text or a whole number", "a list of 1"]),
+    "id of another line": (changed(id="venus"), "duplicate_id", ["'venus'", "position 1", "an id of its own"]),
+    "no question": (changed(question=...), "missing_field", ["'question' is missing", "a text"]),
+    "blank question": (changed(question="  "), "no_question", ["The question is blank", "write one"]),
+    "question as a number": (changed(question=3), "wrong_type", ["'question'", "a text", "the number 3"]),
+    "no answers": (changed(answers=...), "missing_field", ["'answers' is missing", "a text or a list of texts"]),
+    "a typing error in a key": (
+        changed(answers=..., anwsers=["octopus"]),
+        "missing_field",
+        ["'anwsers': did you mean 'answers'?"],
+    ),
+    "empty answer": (changed(answers=""), "no_answer", ["no answer", "at least one", "Write it"]),
+    "no answer in the list": (changed(answers=[]), "no_answer", ["no answer", "Write it"]),
+    "answers as a number": (changed(answers=8), "wrong_type", ["'answers'", "a text or a list of texts", "the number 8"]),
+    "a number among answers": (changed(answers=["octopus", 8]), "wrong_type", ["'answers'", "the number 8"]),
+    "no hints": (changed(hints=...), "missing_field", ["'hints' is missing", "a list of texts"]),
+    "hints as one text": (changed(hints=" ".join(HINTS)), "wrong_type", ["'hints'", "a list of texts", "the text"]),
+    "four hints": (changed(hints=HINTS[:4]), "too_few_hints", ["4 distinct hints", "at least 5"]),
+    "the same hint five times": (changed(hints=HINTS[:1] * 5), "too_few_hints", ["1 distinct hints", "5 from 1 record"]),
+    "a number among hints": (changed(hints=[*HINTS, 7]), "wrong_type", ["Hint 7", "must be a text", "the number 7"]),
+    "a hint twice": (changed(hints=[*HINTS, HINTS[0]]), "duplicate_hint", [HINTS[0]]),
+    "an empty hint": (changed(hints=[*HINTS, " "]), "empty_hint", ["Hint 7", "is empty"]),
+    "a hint that says nothing": (changed(hints=[*HINTS, "Here are six hints:"]), "boilerplate_hint", ["Hint 7"]),
+    "an object without a hint": (changed(hints=[*HINTS, {"hnt": "x"}]), "missing_field", ["did you mean 'hint'?"]),
+    "convergence beyond 1": (
+        changed(hints=[{"hint": HINTS[0], "convergence": 7}, *HINTS[1:]]),
+        "bad_value",
+        ["hints[0].convergence", "from 0 to 1", "the number 7"],
+    ),
+    "candidates as a number": (changed(candidates=4), "wrong_type", ["'candidates'", "the number 4"]),
+    "question type as a text": (changed(question_type="ANIMAL"), "wrong_type", ["'question_type'", "an object"]),
+    "difficulty as a number": (changed(difficulty=3), "wrong_type", ["'difficulty'", "a text", "the number 3"]),
+    "a broken line": (changed()[:-1], "not_json", ["no JSON", "column"]),
+    "single quotes": (changed().replace('"', "'"), "not_json", ["no JSON", "double quotes"]),
+    "a line of another encoding": (changed(difficulty="schön").encode("latin-1"), "not_utf8", ["no UTF-8", "save the file"]),
+    "no object": ('["octopus"]', "not_an_object", ["must be an object", "a list of 1"]),
+}  # fmt: skip
+NOTES = {
+    "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
+    "an address as answer": (changed(answers=["https://example.org/octopus"]), ["address", "Write the name"]),
+    "markup in a hint": (changed(hints=[*HINTS, "It is <b>clever</b>."]), ["Hint 7", "'<b>'", "Take it out"]),
+    "markup in the question": (changed(question="<p>Which animal is meant?</p>"), ["question holds markup", "'<p>'"]),
+    "a huge hint": (changed(hints=[*HINTS, "It swims. " * 5000]), ["Hint 7", "49,999 characters"]),
+    "a whole sentence as answer": (changed(answers=["It is the octopus. " * 20]), ["characters", "a few words"]),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_mistake_is_left_out_with_file_line_field_and_remedy(tmp_path, capsys, name):
+    line, reason, words = FAULTS[name]
+    code, told = checked(capsys, written(tmp_path, line))
+    assert code == 1 and told["records"] == len(LINES)
+    faults = [row for row in told["faults"] if row["reason"] == reason]
+    assert faults, told["faults"]
+    for row in faults:
+        assert row["file"] == "hints.jsonl" and row["detail"].startswith(f"line {PLACE + 1}")
+    assert all(any(word in row["detail"] for row in faults) for word in words), faults
+    # One bad line costs nobody else anything.
+    assert told["questions"] >= len(LINES) - 1
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_what_can_be_used_but_looks_wrong_is_noted(tmp_path, capsys, name):
+    line, words = NOTES[name]
+    code, told = checked(capsys, written(tmp_path, line))
+    assert code == 0 and told["questions"] == len(LINES)
+    mine = [row["detail"] for row in told["notes"] if row["detail"].startswith(f"line {PLACE + 1}")]
+    assert any(all(word in said for word in words) for said in mine), told["notes"]
+
+
+def test_the_tutorials_data_is_without_fault(tmp_path, capsys):
+    code, told = checked(capsys, written(tmp_path, LINES[PLACE]))
+    assert (code, told["faults"], told["notes"]) == (0, [], [])
+    assert (told["questions"], told["hints"]) == (11, 66)
+
+
+def test_the_same_question_again_is_pooled(tmp_path, capsys):
+    path = tmp_path / "hints.jsonl"
+    again = changed(id="octopus-2", hints=["It is a mollusc."])
+    path.write_text("\n".join([*LINES, again]), encoding="utf-8")
+    code, told = checked(capsys, path)
+    assert (code, told["records"], told["questions"], told["hints"]) == (0, 12, 11, 67)
+
+
+@pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"\r\n\r\n"])
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path, capsys, start):
+    path = tmp_path / "hints.jsonl"
+    path.write_bytes(start + "\r\n".join(LINES).encode())
+    code, told = checked(capsys, path)
+    assert (code, told["questions"]) == (0, 11)
+
+
+def test_a_file_in_utf_16_is_refused_with_what_to_do(tmp_path):
+    path = tmp_path / "hints.jsonl"
+    path.write_bytes("\n".join(LINES).encode("utf-16"))
+    from quit.commands.check import examine
+    from quit.settings import load
+    from quit.sources import parse_source
+
+    with pytest.raises(InputError, match="UTF-8"):
+        examine([parse_source(str(path))], load("embedded", ()).settings)
+
+
+def test_text_output_is_a_line_a_fault(tmp_path):
+    from quit.cli import app
+
+    done = CliRunner().invoke(app, ["check", str(written(tmp_path, FAULTS["no answers"][0]))])
+    first, last = done.stdout.splitlines()
+    assert first.startswith(f"hints.jsonl, line {PLACE + 1}: Field 'answers' is missing") and done.exit_code == 1
+    assert last == "11 records: 10 usable questions with 60 hints; 1 fault"
