@@ -6,6 +6,7 @@ Workers in other processes report to the build's Prefect server; the parts they 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
@@ -159,18 +160,15 @@ class Runner:
             socket.create_connection((host.strip("[]"), int(port)), timeout=self._seconds).close()
         except (OSError, OverflowError) as error:
             raise self._gone(f"no connection within {self._seconds:g} s: {error}") from error
-        if self.kind == "ray" and os.environ.get("RAY_USE_TLS", "0") in ("", "0"):
-            import grpc
-
-            channel = grpc.insecure_channel(where)
-            try:
-                grpc.channel_ready_future(channel).result(timeout=self._seconds)
-            except grpc.FutureTimeoutError:
-                raise self._gone(
-                    f"something listens there, but it is not Ray (asked for {self._seconds:g} s)"
-                ) from None
-            finally:
-                channel.close()
+        if self.address.startswith("tcp://"):
+            answers = _is_dask(self.address, self._seconds)
+        else:  # with TLS, the clients' own handshake says no soon enough
+            tls = self.address.startswith("tls://") or os.environ.get("RAY_USE_TLS", "0") not in ("", "0")
+            answers = tls or _is_grpc(where, self._seconds)
+        if not answers:
+            raise self._gone(
+                f"something listens there, but it is not {self.kind.title()} (asked for {self._seconds:g} s)"
+            )
 
     def _gone(self, why: str) -> ServerError:
         return ServerError(
@@ -205,6 +203,35 @@ class Runner:
         if self.kind == "processes" and self._runner is not None:
             self._runner = None
             self._stack.close()
+
+
+def _is_grpc(where: str, seconds: float) -> bool:
+    """Whether what listens there speaks Ray's protocol."""
+    import grpc
+
+    channel = grpc.insecure_channel(where)
+    try:
+        grpc.channel_ready_future(channel).result(timeout=seconds)
+    except grpc.FutureTimeoutError:
+        return False
+    finally:
+        channel.close()
+    return True
+
+
+def _is_dask(address: str, seconds: float) -> bool:
+    """Whether what listens there speaks Dask's protocol; its client would wait for the greeting for ever."""
+    from distributed.comm import connect
+
+    async def greet() -> None:
+        comm = await asyncio.wait_for(connect(address, timeout=seconds), seconds)
+        await comm.close()
+
+    try:
+        asyncio.run(greet())
+    except (OSError, TimeoutError):
+        return False
+    return True
 
 
 def _line(error: Exception) -> str:

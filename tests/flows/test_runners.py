@@ -224,10 +224,14 @@ def test_an_unreachable_cluster_is_one_clear_line_within_seconds(scheme: str, mu
     assert f"{scheme}127.0.0.1:{port}" in str(raised.value) and "--runner threads" in str(raised.value)
 
 
-def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_ray_on_this_machine_is_said(tmp_path: Path) -> None:
+    """Looked for where no cluster can be: another temporary folder, and no process of Ray in sight."""
+    import psutil
+
     from flows.runners import Runner
 
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    if any("raylet" in (one.info["name"] or "") for one in psutil.process_iter(["name"])):
+        pytest.skip("a Ray of someone else runs on this machine, and would be found")
     with Runner("ray:auto", Run(runner="ray:auto"), 2) as runner, pytest.raises(ServerError, match="ray:auto.*running"):
         runner.submit(None, {}, print)
 
