@@ -14,7 +14,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.logging import get_run_logger
 
-from flows.runners import LostWorker, Runner
+from flows.runners import LostCluster, LostWorker, Runner
 from quit.errors import QuitError, ServerError
 from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of, plan_build
 from quit.summary import markdown_summary
@@ -147,6 +147,8 @@ class Work:
                     continue
                 left[run.key] -= 1
                 self._progress(run, shard.count - left[run.key], shard.count)
+        except LostCluster:
+            raise
         except QuitError:
             while working:  # what others have in flight was paid for: let it come in before the fault is told
                 working.pop(self._wait_for(finished))

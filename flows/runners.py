@@ -36,6 +36,10 @@ class LostWorker(Exception):
     """The worker of a shard is gone: killed, out of memory, its machine down. Another one can take the shard."""
 
 
+class LostCluster(ServerError):
+    """A cluster cannot be reached, or not any more: nothing that was given to it will come back."""
+
+
 class Runner:
     """Carries tasks out in the place that ``text`` names. Use as a context manager; nothing starts before the first task.
 
@@ -59,15 +63,19 @@ class Runner:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._runner = None
+        started, self._runner = self._runner, None
         self._stack.__exit__(*error)
+        if started is not None and self.kind == "ray":
+            import ray
+
+            ray.shutdown()  # prefect-ray leaves a client's connection open
 
     def submit(
         self, task: Task[..., Any], parameters: dict[str, Any], done: Callable[[Any], None], gpus: float = 0
     ) -> PrefectFuture[Any]:
         """Give a task away; ``done`` is called with its future, from some thread, when it has ended one way or another.
 
-        Raises :class:`ServerError` where the cluster cannot be reached, :class:`MissingDependency` without its client.
+        Raises :class:`LostCluster` where the cluster cannot be reached, :class:`MissingDependency` without its client.
         """
         if self._runner is None:
             self._runner = self._start()
@@ -98,7 +106,7 @@ class Runner:
             raise self._fault(error) from error
 
     def check(self) -> None:
-        """Raise :class:`ServerError` where the cluster has gone away and nobody would tell."""
+        """Raise :class:`LostCluster` where the cluster has gone away and nobody would tell."""
         if self._runner is None:
             return
         if self.kind == "ray":
@@ -151,7 +159,7 @@ class Runner:
         return DaskTaskRunner(address=self.address, client_kwargs={"timeout": self._seconds})
 
     def _knock(self) -> None:
-        """Raise :class:`ServerError` where nothing answers at the address: the clients themselves try for minutes."""
+        """Raise :class:`LostCluster` where nothing answers at the address: the clients themselves try for minutes."""
         where = self.address.rpartition("//")[2]
         if ":" not in where:
             return
@@ -170,8 +178,8 @@ class Runner:
                 f"something listens there, but it is not {self.kind.title()} (asked for {self._seconds:g} s)"
             )
 
-    def _gone(self, why: str) -> ServerError:
-        return ServerError(
+    def _gone(self, why: str) -> LostCluster:
+        return LostCluster(
             f"The cluster of run.runner = {self._text!r} cannot be used: {why}. What is done stays done; start it and run the same "
             "command again, or use --runner threads."
         )
