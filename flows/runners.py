@@ -6,6 +6,7 @@ Workers in other processes report to the build's Prefect server; the parts they 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import socket
@@ -35,6 +36,10 @@ class LostWorker(Exception):
     """The worker of a shard is gone: killed, out of memory, its machine down. Another one can take the shard."""
 
 
+class LostCluster(ServerError):
+    """A cluster cannot be reached, or not any more: nothing that was given to it will come back."""
+
+
 class Runner:
     """Carries tasks out in the place that ``text`` names. Use as a context manager; nothing starts before the first task.
 
@@ -58,15 +63,19 @@ class Runner:
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._runner = None
+        started, self._runner = self._runner, None
         self._stack.__exit__(*error)
+        if started is not None and self.kind == "ray":
+            import ray
+
+            ray.shutdown()  # prefect-ray leaves a client's connection open
 
     def submit(
         self, task: Task[..., Any], parameters: dict[str, Any], done: Callable[[Any], None], gpus: float = 0
     ) -> PrefectFuture[Any]:
         """Give a task away; ``done`` is called with its future, from some thread, when it has ended one way or another.
 
-        Raises :class:`ServerError` where the cluster cannot be reached, :class:`MissingDependency` without its client.
+        Raises :class:`LostCluster` where the cluster cannot be reached, :class:`MissingDependency` without its client.
         """
         if self._runner is None:
             self._runner = self._start()
@@ -97,7 +106,7 @@ class Runner:
             raise self._fault(error) from error
 
     def check(self) -> None:
-        """Raise :class:`ServerError` where the cluster has gone away and nobody would tell."""
+        """Raise :class:`LostCluster` where the cluster has gone away and nobody would tell."""
         if self._runner is None:
             return
         if self.kind == "ray":
@@ -150,7 +159,7 @@ class Runner:
         return DaskTaskRunner(address=self.address, client_kwargs={"timeout": self._seconds})
 
     def _knock(self) -> None:
-        """Raise :class:`ServerError` where nothing answers at the address: the clients themselves try for minutes."""
+        """Raise :class:`LostCluster` where nothing answers at the address: the clients themselves try for minutes."""
         where = self.address.rpartition("//")[2]
         if ":" not in where:
             return
@@ -159,21 +168,18 @@ class Runner:
             socket.create_connection((host.strip("[]"), int(port)), timeout=self._seconds).close()
         except (OSError, OverflowError) as error:
             raise self._gone(f"no connection within {self._seconds:g} s: {error}") from error
-        if self.kind == "ray" and os.environ.get("RAY_USE_TLS", "0") in ("", "0"):
-            import grpc
+        if self.address.startswith("tcp://"):
+            answers = _is_dask(self.address, self._seconds)
+        else:  # with TLS, the clients' own handshake says no soon enough
+            tls = self.address.startswith("tls://") or os.environ.get("RAY_USE_TLS", "0") not in ("", "0")
+            answers = tls or _is_grpc(where, self._seconds)
+        if not answers:
+            raise self._gone(
+                f"something listens there, but it is not {self.kind.title()} (asked for {self._seconds:g} s)"
+            )
 
-            channel = grpc.insecure_channel(where)
-            try:
-                grpc.channel_ready_future(channel).result(timeout=self._seconds)
-            except grpc.FutureTimeoutError:
-                raise self._gone(
-                    f"something listens there, but it is not Ray (asked for {self._seconds:g} s)"
-                ) from None
-            finally:
-                channel.close()
-
-    def _gone(self, why: str) -> ServerError:
-        return ServerError(
+    def _gone(self, why: str) -> LostCluster:
+        return LostCluster(
             f"The cluster of run.runner = {self._text!r} cannot be used: {why}. What is done stays done; start it and run the same "
             "command again, or use --runner threads."
         )
@@ -205,6 +211,35 @@ class Runner:
         if self.kind == "processes" and self._runner is not None:
             self._runner = None
             self._stack.close()
+
+
+def _is_grpc(where: str, seconds: float) -> bool:
+    """Whether what listens there speaks Ray's protocol."""
+    import grpc
+
+    channel = grpc.insecure_channel(where)
+    try:
+        grpc.channel_ready_future(channel).result(timeout=seconds)
+    except grpc.FutureTimeoutError:
+        return False
+    finally:
+        channel.close()
+    return True
+
+
+def _is_dask(address: str, seconds: float) -> bool:
+    """Whether what listens there speaks Dask's protocol; its client would wait for the greeting for ever."""
+    from distributed.comm import connect
+
+    async def greet() -> None:
+        comm = await asyncio.wait_for(connect(address, timeout=seconds), seconds)
+        await comm.close()
+
+    try:
+        asyncio.run(greet())
+    except (OSError, TimeoutError):
+        return False
+    return True
 
 
 def _line(error: Exception) -> str:

@@ -15,7 +15,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.logging import get_run_logger
 
-from flows.runners import LostWorker, Runner
+from flows.runners import LostCluster, LostWorker, Runner
 from quit import workers
 from quit.endpoints import endpoint_of
 from quit.errors import QuitError, ServerError
@@ -177,6 +177,8 @@ class Shards:
                     continue
                 left[run.key] -= 1
                 self._progress(run, shard.count - left[run.key], shard.count)
+        except LostCluster:
+            raise
         except Exception:  # a fault, or the run's timeout
             # What others have in flight was paid for, and nobody may have the workspace while they still write to it.
             while working:

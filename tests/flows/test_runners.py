@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -10,8 +11,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,7 +24,10 @@ from quit.errors import MissingDependency, ServerError
 from quit.settings import Run
 from quit.workspace import Workspace
 from tests.conftest import ROOT, STARTER, run_quit
+from tests.servers import rude
+from tests.servers.builds import write_profile
 from tests.servers.ray_cluster import RayCluster, hiding
+from tests.servers.rude import RudeServer
 
 pytestmark = pytest.mark.slow
 QUESTIONS = 8
@@ -224,10 +230,14 @@ def test_an_unreachable_cluster_is_one_clear_line_within_seconds(scheme: str, mu
     assert f"{scheme}127.0.0.1:{port}" in str(raised.value) and "--runner threads" in str(raised.value)
 
 
-def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_ray_on_this_machine_is_said(tmp_path: Path) -> None:
+    """Looked for where no cluster can be: another temporary folder, and no process of Ray in sight."""
+    import psutil
+
     from flows.runners import Runner
 
-    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    if any("raylet" in (one.info["name"] or "") for one in psutil.process_iter(["name"])):
+        pytest.skip("a Ray of someone else runs on this machine, and would be found")
     with Runner("ray:auto", Run(runner="ray:auto"), 2) as runner, pytest.raises(ServerError, match="ray:auto.*running"):
         runner.submit(None, {}, print)
 
@@ -253,3 +263,39 @@ def test_a_scheduled_run_takes_its_runner_from_its_parameters(by_threads: Path, 
             names = {run.name for run in client.read_task_runs()}
     assert {"collect-0", "filter-0", f"label-{SHARDS - 1}"} <= names, "workers report to the build's server"
     assert _bytes_of(tmp_path / "W") == _bytes_of(by_threads)
+
+
+def _reply(payload: dict[str, Any]) -> str:
+    """A reply that follows from what was asked alone."""
+    draw = hashlib.sha256(json.dumps(payload["messages"]).encode()).digest()[0]
+    return ("Yes", "No")[draw % 2] if payload["model"] == "judge" else ("NO ANSWER", "Paris", "the moon")[draw % 3]
+
+
+def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_asked(
+    source: Path, tmp_path: Path, prefect_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = tmp_path / "few.jsonl"
+    few.write_text("\n".join(source.read_text(encoding="utf-8").splitlines()[:4]) + "\n", encoding="utf-8")
+    limit, found = 6, {}
+    for runner in ("threads", "processes"):
+        monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{runner}"))
+        with RudeServer(lambda number, payload: rude.slow(0.01), reply=_reply) as server:
+            # Two readers of one server would have twice its limit, with threads too: so one reader, and the judge after it.
+            profile = write_profile(
+                tmp_path / f"{runner}.toml",
+                {"reader-a": ("reader", server.base_url)},
+                ("judge", server.base_url),
+                concurrency=limit,
+                more="[probe]\nrepetitions = 1",
+            )
+            arguments = _arguments(tmp_path / runner, few, runner)
+            done = run_quit(*arguments, "-p", str(profile), "--set", "run.workers=2", home=prefect_home)
+            assert done.returncode == 0, done.stderr
+            asked = Counter(json.dumps(request.payload, sort_keys=True) for request in server.requests)
+            assert set(asked.values()) == {1}, "something was asked for twice"
+            assert 1 < server.most_at_once <= limit
+        status = json.loads(run_quit("status", "-w", str(tmp_path / runner), "--json", home=prefect_home).stdout)
+        counted = {name: model["requests"] for name, model in status["language_models"].items()}
+        assert sum(counted.values()) == len(asked)
+        found[runner] = (counted, _bytes_of(tmp_path / runner))
+    assert found["processes"] == found["threads"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import secrets
 import shutil
@@ -105,6 +106,7 @@ class RayCluster:
                     env={**self.environment, **(environment or {})},
                     cwd=self.folder,
                     start_new_session=True,
+                    preexec_fn=_die_with_parent,
                 )
             )
         return len(self._nodes) - 1
@@ -144,6 +146,12 @@ class RayCluster:
             assert self._nodes[0].poll() is None, (self.folder / "node-0.log").read_text()
             time.sleep(0.2)
         raise TimeoutError((self.folder / "node-0.log").read_text())
+
+
+def _die_with_parent() -> None:
+    """A killed test run leaves no cluster behind (Linux: prctl PR_SET_PDEATHSIG)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key
 from quit.models.generation.cache import Entry, GenerationCache
+from quit.models.generation.claims import Claims
 from quit.models.generation.meter import Meter
+
+_TICK = 0.5  # seconds between looks at what another process is asking for
 
 
 class CachedGenerator:
@@ -20,13 +24,15 @@ class CachedGenerator:
         self._generator = generator
         self._cache = cache
         self._meter = meter or Meter()
+        self._claims = Claims(cache.path) if cache is not None else None
         self._in_flight: dict[bytes, threading.Event] = {}
         self._lock = threading.Lock()
 
     def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
         """Return one completion a request, in order.
 
-        Equal requests are asked for once, also by two shards at the same time. Empty replies are returned and not kept.
+        Equal requests are asked for once, also by two shards, or two processes that share the cache, at the same time. Empty
+        replies are returned and not kept.
         Raises what the generator raises; every reply it gave before that is in the cache.
         """
         keys = [cache_key(self.identity, request) for request in requests]
@@ -37,20 +43,36 @@ class CachedGenerator:
         self._meter.add(self.name, expected=len(first))
         while len(found) < len(first):
             missing = [key for key in first if key not in found]
-            if self._cache is not None:
-                known = self._cache.find(missing)
-                found |= known
-                self._meter.add(self.name, cached=len(known))
-                missing = [key for key in missing if key not in known]
+            missing = self._look_up(missing, found)
             mine, others = self._claim(missing)
+            elsewhere = 0
             try:
-                if mine:
-                    self._ask([(key, requests[first[key]]) for key in mine], found)
+                asked = self._claims.take(mine) if self._claims is not None else set(mine)
+                elsewhere = len(mine) - len(asked)
+                try:
+                    # Between the first look and the claim, someone else may have asked and let go.
+                    wanted = self._look_up([key for key in mine if key in asked], found)
+                    if wanted:
+                        self._ask([(key, requests[first[key]]) for key in wanted], found)
+                finally:
+                    if self._claims is not None:
+                        self._claims.release(list(asked))
             finally:
                 self._release(mine)
             for event in others:
                 event.wait()
+            if elsewhere:
+                time.sleep(_TICK)
         return [found[key] for key in keys]
+
+    def _look_up(self, keys: list[bytes], found: dict[bytes, Completion]) -> list[bytes]:
+        """Add what the cache has to ``found``; returns the keys it does not have."""
+        if self._cache is None or not keys:
+            return keys
+        known = self._cache.find(keys)
+        found |= known
+        self._meter.add(self.name, cached=len(known))
+        return [key for key in keys if key not in known]
 
     def _ask(self, wanted: list[tuple[bytes, ChatRequest]], found: dict[bytes, Completion]) -> None:
         written: list[Future[None]] = []

@@ -1,0 +1,246 @@
+"""What a worker in another process checks before it works, and what it reports."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from quit import errors, workers
+from quit import pipeline as pipeline_module
+from quit.errors import InputError, QuitError, WorkspaceError
+from quit.models.generation.meter import Meter
+from quit.pipeline import BuildSpec, Pipeline, plan_build
+from quit.settings import ServerSettings
+from quit.workers import Told, carry_out, seen, told
+from quit.workspace import WHOLE, Workspace
+from tests.conftest import STARTER
+
+QUICK = ["run.visible_seconds=0.1"]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "few.jsonl"
+    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[:3]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def planned(source: Path, tmp_path: Path) -> Iterator[Pipeline]:
+    """A build that holds its workspace and has carried out nothing."""
+    pipeline = plan_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", QUICK)
+    with pipeline.workspace.lock(0):
+        pipeline.begin("embedded", QUICK)
+        yield pipeline
+
+
+def _order(pipeline: Pipeline, stage: str = "collect") -> tuple[BuildSpec, Told]:
+    return pipeline.spec(), told(pipeline, pipeline.run(stage), 1)
+
+
+def test_a_worker_writes_the_part_and_does_not_do_it_twice(planned: Pipeline) -> None:
+    spec, order = _order(planned)
+    first = carry_out(spec, "collect", None, WHOLE, order)
+    assert first.rows == 3 and first.host
+    folder = planned.folder(planned.run("collect"))
+    written = {path: path.stat().st_mtime_ns for path in folder.rglob("part-*")}
+    assert written
+    assert carry_out(spec, "collect", None, WHOLE, order).rows is None
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("part-*")} == written
+    seen(planned, planned.run("collect"), WHOLE, first.host)
+
+
+def test_another_program_is_refused(planned: Pipeline) -> None:
+    spec, order = _order(planned)
+    with pytest.raises(WorkspaceError, match=r"another program.*code 0123.*Worker on") as raised:
+        carry_out(spec, "collect", None, WHOLE, dataclasses.replace(order, program="9.9, workspaces 1, code 0123"))
+    assert not raised.value.retryable
+    assert not list(planned.workspace.path.rglob("part-*"))
+
+
+def test_a_workspace_out_of_sight_is_refused_and_not_made(planned: Pipeline, tmp_path: Path) -> None:
+    spec, order = _order(planned)
+    away = dataclasses.replace(spec, workspace=str(tmp_path / "not-mounted"))
+    with pytest.raises(WorkspaceError, match="cannot see the workspace.*not-mounted.*Mount"):
+        carry_out(away, "collect", None, WHOLE, order)
+    assert not (tmp_path / "not-mounted").exists()
+
+
+def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, source: Path, tmp_path: Path) -> None:
+    """A machine's own folder under the path of the shared one: a workspace, but nobody or somebody else holds it."""
+    spec, order = _order(planned)
+    other = Workspace.create(tmp_path / "elsewhere")
+    own = dataclasses.replace(spec, workspace=str(other.path))
+    with pytest.raises(WorkspaceError, match="sees another folder.*held by nobody"):
+        carry_out(own, "collect", None, WHOLE, order)
+    (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
+    with pytest.raises(WorkspaceError, match="process 1 on far since then"):
+        carry_out(own, "collect", None, WHOLE, order)
+    assert not (other.path / "tables").exists()
+
+
+def test_a_source_that_differs_there_is_refused(
+    planned: Pipeline, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, order = _order(planned)
+    monkeypatch.setattr(pipeline_module, "_PIPELINES", {})  # a worker's own process has none yet
+    source.write_text(source.read_text(encoding="utf-8").replace("?", "??", 1), encoding="utf-8")
+    with pytest.raises(WorkspaceError, match="would make other tables in collect"):
+        carry_out(spec, "collect", None, WHOLE, order)
+    source.unlink()
+    with pytest.raises(InputError, match=r"few.jsonl.*Worker on"):
+        carry_out(spec, "collect", None, WHOLE, order)
+
+
+def test_tables_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipeline) -> None:
+    spec, order = _order(planned, "filter")
+    with pytest.raises(WorkspaceError, match="does not see the tables of collect"):
+        carry_out(spec, "filter", None, WHOLE, order)
+    assert not list(planned.workspace.path.rglob("part-*"))
+
+
+def test_a_part_that_the_build_cannot_see_is_an_error(planned: Pipeline) -> None:
+    with pytest.raises(WorkspaceError, match="far says that it has written part 0 of collect"):
+        seen(planned, planned.run("collect"), WHOLE, "far")
+
+
+def test_the_builds_cache_is_the_workers_unless_it_has_its_own(
+    planned: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec, order = _order(planned)
+    monkeypatch.delenv("QUIT_CACHE")
+    carry_out(spec, "collect", None, WHOLE, dataclasses.replace(order, cache="/local/cache"))
+    assert os.environ["QUIT_CACHE"] == "/local/cache"
+    carry_out(spec, "collect", None, WHOLE, dataclasses.replace(order, cache="/other"))
+    assert os.environ["QUIT_CACHE"] == "/local/cache"
+
+
+def test_clocks_of_machines_may_differ(planned: Pipeline) -> None:
+    """Files from the past and the future, as a worker with a wrong clock leaves them: nothing looks at their times."""
+    spec, order = _order(planned)
+    carry_out(spec, "collect", None, WHOLE, order)
+    before = planned.fingerprints
+    folder = planned.folder(planned.run("collect"))
+    half = folder / "questions" / ".part-00000-of-00001.parquet.1-1-0000abcd.tmp"
+    half.write_bytes(b"half")
+    for path in planned.workspace.path.rglob("*"):
+        os.utime(path, (4e9, 4e9) if path == half else (0, 0))
+    planned.finish(planned.run("collect"))
+    again = Pipeline(planned.workspace, planned.settings, planned.sources)
+    assert again.fingerprints == before and again.is_done(again.run("collect"))
+    assert not again.missing_inputs(again.run("filter"))
+    assert planned.workspace.damaged() == []
+
+
+def test_leftovers_go_whatever_their_time(planned: Pipeline, tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path / "V")
+    folder = workspace.path / "tables" / "x"
+    folder.mkdir(parents=True)
+    names = [".a.parquet.1-2.tmp", ".a.parquet.1-2-0000abcd.tmp", ".b.parquet.3-4-ffffffff.tmp"]
+    for name, moment in zip(names, (0, 4e9, 1e9), strict=True):
+        (folder / name).write_text("half")
+        os.utime(folder / name, (moment, moment))
+    (folder / ".mine.tmp").write_text("not ours")
+    with workspace.lock(0):
+        assert [path.name for path in folder.iterdir()] == [".mine.tmp"]
+
+
+def test_every_error_travels_with_what_it_says() -> None:
+    kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, QuitError)]
+    assert len(kinds) > 6
+    for kind in kinds:
+        there = pickle.loads(pickle.dumps(kind("what, where, what to do")))
+        assert type(there) is kind and str(there) == "what, where, what to do"
+        assert (there.exit_code, there.retryable) == (kind.exit_code, kind.retryable)
+
+
+def test_the_program_is_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mine = workers.program()
+    for package in ("quit", "schemas"):
+        (tmp_path / package).mkdir()
+    (tmp_path / "quit" / "x.py").write_text("a = 1\n")
+    monkeypatch.setattr(workers, "__file__", str(tmp_path / "quit" / "workers.py"))
+    made = []
+    for text in ("a = 1\n", "a = 2\n", "a = 1\n"):
+        (tmp_path / "quit" / "x.py").write_text(text)
+        workers.program.cache_clear()
+        made.append(workers.program())
+    workers.program.cache_clear()
+    assert made[0] == made[2] != made[1] and mine not in made
+
+
+def test_what_workers_asked_is_counted_once_each() -> None:
+    worker, build = Meter(), Meter()
+    worker.add("reader-a", requests=3, prompt_tokens=30, seconds=4.0)
+    build.merge(worker.take(), processes=2)
+    build.merge(worker.take(), processes=2)
+    worker.add("reader-a", requests=2, cached=1, seconds=2.0)
+    worker.add("judge", requests=1)
+    build.merge(worker.take(), processes=2)
+    counts = build.snapshot()
+    assert (counts["reader-a"]["requests"], counts["reader-a"]["cached"], counts["judge"]["requests"]) == (5, 1, 1)
+    assert counts["reader-a"]["prompt_tokens"] == 30
+    assert counts["reader-a"]["seconds"] == 3.0  # six seconds in two processes at a time
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+def test_processes_together_keep_a_servers_limits(processes: int) -> None:
+    server = ServerSettings(name="s", base_urls=("http://h/v1",), concurrency=32, requests_per_minute=600)
+    share = server.divided(processes)
+    assert 1 <= share.concurrency * processes <= server.concurrency
+    assert share.requests_per_minute * processes == pytest.approx(600)
+    assert share.tokens_per_minute == 0, "no budget stays no budget"
+    assert share.name == server.name and share.urls() == server.urls()
+
+
+def test_fewer_shards_at_a_time_than_requests_in_flight_allowed(source: Path, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    profile.write_text(
+        '[[readers]]\nname = "a"\nrole = "labeler"\nkind = "server"\nserver = "s"\nmodel = "m"\n'
+        '[[servers]]\nname = "s"\nbase_urls = ["http://h/v1"]\nconcurrency = 2\n'
+    )
+    at_a_time = {
+        runner: plan_build(
+            tmp_path / runner, [f"jsonl:{source}"], str(profile), ["run.workers=6", f"run.runner={runner}"]
+        ).workers
+        for runner in ("threads", "processes")
+    }
+    assert at_a_time == {"threads": 6, "processes": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("threads", ("threads", "")),
+        ("processes", ("processes", "")),
+        ("ray", ("ray", "local")),
+        ("ray:auto", ("ray", "auto")),
+        ("ray:10.0.0.1:6379", ("ray", "10.0.0.1:6379")),
+        ("ray://head.lan:10001", ("ray", "ray://head.lan:10001")),
+        ("ray://[::1]:10001", ("ray", "ray://[::1]:10001")),
+        ("dask", ("dask", "local")),
+        ("dask://h:8786", ("dask", "tcp://h:8786")),
+        ("dask+tcp://h:8786", ("dask", "tcp://h:8786")),
+        ("dask+tls://h:8786", ("dask", "tls://h:8786")),
+    ],
+)
+def test_a_text_names_a_runner(text: str, meant: tuple[str, str]) -> None:
+    from quit.settings.runner import parse_runner
+
+    assert parse_runner(text) == meant
+
+
+@pytest.mark.parametrize(
+    "text", ["", "thread", "ray://", "ray://h", "ray://me:secret@h:1", "dask:8786", "http://h:1", "ray ://h:1"]
+)
+def test_a_text_that_names_none_is_refused_without_its_password(text: str, source: Path, tmp_path: Path) -> None:
+    with pytest.raises(errors.SettingsError, match=r"run\.runner.*ray://HOST:10001") as raised:
+        plan_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", [f"run.runner={json.dumps(text)}"])
+    assert "secret" not in str(raised.value)
+    assert not (tmp_path / "W").exists()
