@@ -82,7 +82,11 @@ def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
             }
         )
     settings = pipeline.settings.model_dump(mode="json")
-    del settings["run"], settings["servers"]  # how a build was carried out, and where, has no part in what came out
+    del (
+        settings["run"],
+        settings["servers"],
+        settings["remote"],
+    )  # how a build was carried out, and where, has no part in what came out
     for spec in (*settings["readers"], settings["judge"]):
         del spec["server"]
         for key in ("model", "prompt", "probe_prompt"):

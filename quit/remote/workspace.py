@@ -96,8 +96,10 @@ class RemoteWorkspace(Workspace):
         """Write what makes the place a workspace."""
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            write_json(self.path / "workspace.json", {"format": schemas.WORKSPACE_FORMAT})
-        self.store.create("workspace.json", self.path / "workspace.json")
+            temporary = self._incoming()
+            write_json(temporary, {"format": schemas.WORKSPACE_FORMAT, "id": uuid.uuid4().hex})
+        self.store.create("workspace.json", temporary)  # another machine's, made at the same moment, is as good
+        temporary.unlink()
         self._sync()
 
     # The lock
@@ -274,6 +276,9 @@ class RemoteWorkspace(Workspace):
             for name in CHANGING:
                 value = self.store.read(name) if name in known else None
                 path = self.path / name
+                if name == "workspace.json" and path.is_file() and path.read_bytes() != value:
+                    for of_another in ("tables", "releases"):  # the place was cleared, and perhaps built anew
+                        shutil.rmtree(self.path / of_another, ignore_errors=True)
                 if value is None:
                     path.unlink(missing_ok=True)
                 elif not path.is_file() or path.read_bytes() != value:

@@ -152,6 +152,7 @@ def test_a_removed_workspace_is_gone_from_the_mirror_too(place: str, machine) ->
     ReviewStore(here).set_applied(["part-00001.parquet"])
     here.store.delete(here.store.listing())
     made = Workspace.create(place)
+    assert not any(made.path.glob("tables/*"))
     assert made.state == {} and ReviewStore(made).applied == [] and made.current() == {}
 
 
