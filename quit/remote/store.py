@@ -57,20 +57,24 @@ class Store:
     """Objects by key below a URL, by fsspec. Safe to use from several threads; every error is one of :mod:`quit.errors`."""
 
     def __init__(self, url: str, how: Remote) -> None:
+        self.url = url
+        self.use(how)
+        self._guard = _MEMORY if url.startswith("memory:") else nullcontext()
+        self._refuses: bool | None = None
+
+    def use(self, how: Remote) -> None:
+        """Go by these settings from now on."""
         import fsspec
 
-        self.url = url
         self.how = how
-        protocol = url.partition(":")[0]
+        protocol = self.url.partition(":")[0]
         try:
-            self._files, self._root = fsspec.core.url_to_fs(url, **_options(protocol, how))
+            self._files, self._root = fsspec.core.url_to_fs(self.url, **_options(protocol, how))
         except ImportError:
             package = _PACKAGES.get(protocol, "fsspec")
             raise MissingDependency(
-                f"{url} needs a package that is not installed. Run: pip install {package}"
+                f"{self.url} needs a package that is not installed. Run: pip install {package}"
             ) from None
-        self._guard = _MEMORY if protocol == "memory" else nullcontext()
-        self._refuses: bool | None = None
 
     @property
     def identity(self) -> str:

@@ -90,7 +90,8 @@ class RemoteWorkspace(Workspace):
 
     def heed(self, settings: Any) -> None:
         """Go by the settings of a run."""
-        self.store.how = settings.remote
+        if settings.remote != self.store.how:
+            self.store.use(settings.remote)
 
     def make(self) -> None:
         """Write what makes the place a workspace."""
