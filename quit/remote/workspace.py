@@ -85,8 +85,8 @@ class RemoteWorkspace(Workspace):
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing at all."""
-        return not self._known
+        """Whether there is nothing; what a killed run left of its lock is nothing."""
+        return all(key.startswith("locks/") for key in self._known)
 
     def heed(self, settings: Any) -> None:
         """Go by the settings of a run."""
