@@ -86,7 +86,7 @@ class RemoteWorkspace(Workspace):
     @property
     def empty(self) -> bool:
         """Whether there is nothing; what a killed run left of its lock is nothing."""
-        return all(key.startswith("locks/") for key in self._known)
+        return all(key.startswith("locks/") for key in list(self._known))
 
     def heed(self, settings: Any) -> None:
         """Go by the settings of a run."""
@@ -179,7 +179,7 @@ class RemoteWorkspace(Workspace):
         """Remove what is no part of a table, here and in the store."""
         super().drop_other_parts(folder, wanted)
         under = self._key(folder) + "/"
-        gone = [key for key in self._known if key.startswith(under) and key.removeprefix(under) not in wanted]
+        gone = [key for key in list(self._known) if key.startswith(under) and key.removeprefix(under) not in wanted]
         if gone:
             self._check()
             self.store.delete(gone)
@@ -266,7 +266,7 @@ class RemoteWorkspace(Workspace):
     def bring_folder(self, folder: Path) -> None:
         """Fetch every file below a folder."""
         under = self._key(folder) + "/"
-        self.bring([self.path / key for key in self._known if key.startswith(under)])
+        self.bring([self.path / key for key in list(self._known) if key.startswith(under)])
 
     # The mirror
 
@@ -289,7 +289,7 @@ class RemoteWorkspace(Workspace):
                 for path in self.path.glob(pattern):
                     if self._key(path) not in known:  # of a workspace that was removed
                         path.unlink()
-            self._known = known
+            self._known = dict(known)  # other threads add what they write
             self.bring([self.path / key for key in known if any(fnmatchcase(key, one) for one in (*_LOGS, _RELEASES))])
         for run, fingerprint in self.state.items():
             ending = f"_{run.replace(':', '_')}/{fingerprint}/manifest.json"
