@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from quit.cache import cache_folder
 from quit.errors import QuitError
 
 _GIB = 1 << 30
@@ -113,7 +112,7 @@ def _prefect() -> str:
 def _folder(workspace: Path | str | None) -> Path:
     if workspace is None:
         return Path.cwd()
-    return cache_folder("mirrors") if "://" in str(workspace) else Path(workspace)
+    return Path.home() if "://" in str(workspace) else Path(workspace)
 
 
 def _workspace(path: Path | str) -> str:

@@ -82,7 +82,7 @@ def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
             }
         )
     settings = pipeline.settings.model_dump(mode="json")
-    for section in ("run", "servers", "schedules", "serving", "failure_hook"):
+    for section in ("run", "servers", "remote", "schedules", "serving", "failure_hook"):
         del settings[section]  # how a build was carried out, where and when, has no part in what came out
     for spec in (*settings["readers"], settings["judge"]):
         del spec["server"]

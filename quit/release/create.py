@@ -86,7 +86,7 @@ def create(
     _check_target(target)
     with workspace.lock(pipeline.settings.run.lock_seconds):
         ours = out is None
-        if ours:
+        if ours and is_release(target):
             workspace.bring_folder(target)
         subject = subject_of(workspace, pipeline, settings)
         if damaged := workspace.damaged():

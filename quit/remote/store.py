@@ -7,7 +7,9 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
+from threading import RLock
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +18,8 @@ from quit.remote.faults import endpoint, is_missing_bucket, speaking
 from quit.settings.remote import Remote
 
 PROTOCOLS = ("s3", "file", "memory", "gs", "az", "abfs")
+_MEMORY = RLock()
+"""fsspec's memory is one place for all threads and guards nothing."""
 _PACKAGES = {"s3": "'quit-builder[object-store]'", "gs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
 
 
@@ -53,19 +57,24 @@ class Store:
     """Objects by key below a URL, by fsspec. Safe to use from several threads; every error is one of :mod:`quit.errors`."""
 
     def __init__(self, url: str, how: Remote) -> None:
+        self.url = url
+        self.use(how)
+        self._guard = _MEMORY if url.startswith("memory:") else nullcontext()
+        self._refuses: bool | None = None
+
+    def use(self, how: Remote) -> None:
+        """Go by these settings from now on."""
         import fsspec
 
-        self.url = url
         self.how = how
-        protocol = url.partition(":")[0]
+        protocol = self.url.partition(":")[0]
         try:
-            self._files, self._root = fsspec.core.url_to_fs(url, **_options(protocol, how))
+            self._files, self._root = fsspec.core.url_to_fs(self.url, **_options(protocol, how))
         except ImportError:
             package = _PACKAGES.get(protocol, "fsspec")
             raise MissingDependency(
-                f"{url} needs a package that is not installed. Run: pip install {package}"
+                f"{self.url} needs a package that is not installed. Run: pip install {package}"
             ) from None
-        self._refuses: bool | None = None
 
     @property
     def identity(self) -> str:
@@ -74,7 +83,7 @@ class Store:
 
     def listing(self, under: str = "") -> dict[str, int]:
         """Return key -> bytes of every object (below ``under``)."""
-        with speaking(self.url, "list"):
+        with self._guard, speaking(self.url, "list"):
             self._files.invalidate_cache()
             try:
                 found = self._files.find(f"{self._root}/{under}".rstrip("/"), detail=True)
@@ -87,7 +96,7 @@ class Store:
 
     def read(self, key: str) -> bytes | None:
         """Return an object, None where there is none."""
-        with speaking(self.url, "read"):
+        with self._guard, speaking(self.url, "read"):
             try:
                 return self._files.cat_file(self._path(key))
             except FileNotFoundError as error:
@@ -97,7 +106,7 @@ class Store:
 
     def fetch(self, key: str, target: Path) -> bool:
         """Copy an object to a file; False where there is none."""
-        with speaking(self.url, "read"):
+        with self._guard, speaking(self.url, "read"):
             try:
                 self._files.get_file(self._path(key), str(target))
             except FileNotFoundError as error:
@@ -108,7 +117,7 @@ class Store:
 
     def write(self, key: str, value: bytes | Path) -> None:
         """Write an object, replacing what is there."""
-        with speaking(self.url, "write to"):
+        with self._guard, speaking(self.url, "write to"):
             self._put(key, value)
 
     def create(self, key: str, value: bytes | Path) -> bool:
@@ -117,7 +126,7 @@ class Store:
         Of several who create one key at once exactly one is told True. Where the store cannot refuse to replace an object, the last
         writer wins and everyone looks again after ``settle_seconds``.
         """
-        with speaking(self.url, "write to"):
+        with self._guard, speaking(self.url, "write to"):
             if self._can_refuse():
                 return self._put_new(key, value) or self.read(key) == _bytes(
                     value
@@ -130,7 +139,7 @@ class Store:
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; one that is not there is no fault."""
-        with speaking(self.url, "delete from"):
+        with self._guard, speaking(self.url, "delete from"):
             for key in keys:
                 try:
                     self._files.rm_file(self._path(key))

@@ -85,19 +85,22 @@ class RemoteWorkspace(Workspace):
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing at all."""
-        return not self._known
+        """Whether there is nothing; what a killed run left of its lock is nothing."""
+        return all(key.startswith("locks/") for key in list(self._known))
 
     def heed(self, settings: Any) -> None:
         """Go by the settings of a run."""
-        self.store.how = settings.remote
+        if settings.remote != self.store.how:
+            self.store.use(settings.remote)
 
     def make(self) -> None:
         """Write what makes the place a workspace."""
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            write_json(self.path / "workspace.json", {"format": schemas.WORKSPACE_FORMAT})
-        self.store.create("workspace.json", self.path / "workspace.json")
+            temporary = self._incoming()
+            write_json(temporary, {"format": schemas.WORKSPACE_FORMAT, "id": uuid.uuid4().hex})
+        self.store.create("workspace.json", temporary)  # another machine's, made at the same moment, is as good
+        temporary.unlink()
         self._sync()
 
     # The lock
@@ -176,7 +179,7 @@ class RemoteWorkspace(Workspace):
         """Remove what is no part of a table, here and in the store."""
         super().drop_other_parts(folder, wanted)
         under = self._key(folder) + "/"
-        gone = [key for key in self._known if key.startswith(under) and key.removeprefix(under) not in wanted]
+        gone = [key for key in list(self._known) if key.startswith(under) and key.removeprefix(under) not in wanted]
         if gone:
             self._check()
             self.store.delete(gone)
@@ -263,7 +266,7 @@ class RemoteWorkspace(Workspace):
     def bring_folder(self, folder: Path) -> None:
         """Fetch every file below a folder."""
         under = self._key(folder) + "/"
-        self.bring([self.path / key for key in self._known if key.startswith(under)])
+        self.bring([self.path / key for key in list(self._known) if key.startswith(under)])
 
     # The mirror
 
@@ -274,6 +277,9 @@ class RemoteWorkspace(Workspace):
             for name in CHANGING:
                 value = self.store.read(name) if name in known else None
                 path = self.path / name
+                if name == "workspace.json" and path.is_file() and path.read_bytes() != value:
+                    for of_another in ("tables", "releases"):  # the place was cleared, and perhaps built anew
+                        shutil.rmtree(self.path / of_another, ignore_errors=True)
                 if value is None:
                     path.unlink(missing_ok=True)
                 elif not path.is_file() or path.read_bytes() != value:
@@ -283,7 +289,7 @@ class RemoteWorkspace(Workspace):
                 for path in self.path.glob(pattern):
                     if self._key(path) not in known:  # of a workspace that was removed
                         path.unlink()
-            self._known = known
+            self._known = dict(known)  # other threads add what they write
             self.bring([self.path / key for key in known if any(fnmatchcase(key, one) for one in (*_LOGS, _RELEASES))])
         for run, fingerprint in self.state.items():
             ending = f"_{run.replace(':', '_')}/{fingerprint}/manifest.json"

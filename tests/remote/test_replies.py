@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from quit.errors import WorkspaceError
+from quit.errors import ServerError, WorkspaceError
 from quit.models.factory import Models
-from quit.models.generation import GenerationCache
-from quit.models.generation.base import Completion
+from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache
 from quit.models.generation.cache import Entry
+from quit.models.prompting import load_prompt
 from quit.pipeline import Pipeline
 from quit.remote.replies import UNDER, Replies
 from quit.remote.store import open_store
 from quit.settings import load
 from quit.settings.remote import Remote
 from quit.workspace import Workspace
+from tests.models.generation.test_cache import Counting
 
 
 def _entry(number: int, reply: str | None = None) -> Entry:
@@ -77,6 +78,26 @@ def test_new_replies_are_copied_while_a_run_goes_on(place: str, tmp_path: Path) 
         while not store.listing(UNDER) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert len(store.listing(UNDER)) == 1
+
+
+def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_path: Path) -> None:
+    """A run breaks off in the middle of a batch; the store knows all it was answered, the next machine asks for the rest."""
+    store = open_store(place)
+    asked: list[list[str]] = []
+    for number, fail_after in enumerate((5, None)):
+        model = Counting(fail_after=fail_after)
+        with GenerationCache(tmp_path / f"{number}.sqlite") as cache:
+            replies = Replies(store, cache)
+            requests = [ChatRequest(load_prompt("probe"), {"question": text}, 32) for text in "abcdefgh"]
+            if fail_after:
+                with pytest.raises(ServerError):
+                    CachedGenerator(model, cache).complete(requests)
+            else:
+                texts = [one.text for one in CachedGenerator(model, cache).complete(requests)]
+                assert texts == [f"to {text}" for text in "abcdefgh"]
+            replies.flush()
+        asked.append(model.asked)
+    assert asked == [list("abcde"), list("fgh")]
 
 
 def test_a_damaged_copy_is_named(place: str, tmp_path: Path) -> None:

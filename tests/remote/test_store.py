@@ -75,6 +75,13 @@ def test_a_url_that_is_none_is_one_clear_line(url: str, said: str, capsys: pytes
     assert ended.value.code == 4 and said in told and told.count("\n") == 1 and "secret" not in told
 
 
+def test_what_is_written_for_other_tools_is_written_here(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["export"], ["report"], ["release", "create", "--name", "v1"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, "--out", "s3://bucket/x"])
+        assert ended.value.code == 4 and "folder of this machine" in capsys.readouterr().err
+
+
 def test_a_missing_package_is_named() -> None:
     without = (
         "import sys; sys.modules['s3fs'] = None; from quit.cli import main; main(['status', '-w', 's3://bucket/x'])"
@@ -112,3 +119,11 @@ def test_missing_credentials_are_told_with_what_to_set(monkeypatch: pytest.Monke
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(SettingsError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"):
         open_store("s3://bucket/x", Remote(attempts=1)).listing()
+
+
+def test_the_settings_of_a_run_reach_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    store = open_store("s3://bucket/x")
+    store.use(Remote(attempts=2, answer_seconds=7))
+    assert store._files.config_kwargs["retries"]["max_attempts"] == 2
+    assert store._files.config_kwargs["read_timeout"] == 7

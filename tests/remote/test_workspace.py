@@ -41,6 +41,9 @@ def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_read
 def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
     with pytest.raises(WorkspaceError, match=f"{place} is no workspace. Make one with: quit build -w {place}"):
         Workspace.open(place)
+    Workspace.at(place).store.write("locks/probe-1", b"of a run that was killed here")
+    assert Workspace.at(place).empty
+    Workspace.at(place).store.delete(["locks/probe-1"])
     Workspace.at(place).store.write("holiday.jpg", b"sea")
     with pytest.raises(WorkspaceError, match="holds other files"):
         Workspace.create(place)
@@ -152,6 +155,7 @@ def test_a_removed_workspace_is_gone_from_the_mirror_too(place: str, machine) ->
     ReviewStore(here).set_applied(["part-00001.parquet"])
     here.store.delete(here.store.listing())
     made = Workspace.create(place)
+    assert not any(made.path.glob("tables/*"))
     assert made.state == {} and ReviewStore(made).applied == [] and made.current() == {}
 
 

@@ -106,7 +106,9 @@ class MotoServer:
     def enforce(self, wanted: bool = True) -> None:
         """From now on check who may do what (``False``: let everyone do everything)."""
         count = b"0" if wanted else b"inf"
-        request = urllib.request.Request(f"{self.url}/moto-api/reset-auth", data=count, method="POST")
+        request = urllib.request.Request(
+            f"{self.url}/moto-api/reset-auth", data=count, headers={"Content-Type": "text/plain"}
+        )
         urllib.request.urlopen(request, timeout=10).close()
 
     def requests(self) -> list[str]:
