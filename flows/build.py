@@ -13,12 +13,12 @@ from prefect.artifacts import create_markdown_artifact, create_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture, as_completed, wait
 from prefect.logging import get_run_logger
+from prefect.runtime import task_run
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
-from flows.scheduling import Work as Outcome
-from flows.scheduling import carry_out
+from flows.scheduling import Ended, carry_out
 from quit.endpoints import endpoint_of
 from quit.errors import QuitError
 from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of, plan_build
@@ -54,7 +54,14 @@ def may_help(task: Any, run: Any, state: Any) -> bool:
     return False
 
 
-@task(name="shard", task_run_name="{stage}-{index}", cache_policy=NO_CACHE, retry_condition_fn=may_help)
+def shard_name() -> str:
+    """Return what the task run of a shard is called: ``read:minilm-late-3``."""
+    given = task_run.parameters
+    reader = f":{given['reader']}" if given["reader"] else ""
+    return f"{given['stage']}{reader}-{given['index']}"
+
+
+@task(name="shard", task_run_name=shard_name, cache_policy=NO_CACHE, retry_condition_fn=may_help)
 def work_on(
     spec: BuildSpec, stage: str, reader: str | None, index: int, count: int, first: str | None, end: str | None
 ) -> int:
@@ -74,7 +81,7 @@ def work_on(
     rows = pipeline.work(run, Range(index, count, first, end))
     took = time.monotonic() - started
     fields |= {"rows": rows, "seconds": round(took, 3)}
-    where = "questions" if (first, end) == (None, None) else f"questions {first or '(first)'} to {end or '(last)'}"
+    where = "all questions" if (first, end) == (None, None) else f"questions {first or '(first)'} to {end or '(last)'}"
     told = (run.key, index + 1, count, where, fields["endpoint"], rows, took)
     get_run_logger().info("%s: shard %d of %d, %s, %s: %d rows in %.1f s", *told, extra=fields)
     return rows
@@ -165,7 +172,7 @@ def build(
     return carry_out("build", workspace, limits, lambda: _build(workspace, sources, profile, overrides or []))
 
 
-def _build(workspace: str, sources: list[str], profile: str, overrides: list[str]) -> Outcome:
+def _build(workspace: str, sources: list[str], profile: str, overrides: list[str]) -> Ended:
     pipeline = plan_build(workspace, sources, profile, overrides)
     with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, _waiting):
         if pipeline.up_to_date:
@@ -176,7 +183,7 @@ def _build(workspace: str, sources: list[str], profile: str, overrides: list[str
     heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
     summary = heading + markdown_links(pipeline.workspace) + markdown_summary(pipeline.workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
-    return Outcome(summary, nothing)
+    return Ended(summary, nothing)
 
 
 def carry_out_stages(pipeline: Pipeline, profile: str, overrides: list[str]) -> None:
