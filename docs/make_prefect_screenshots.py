@@ -103,14 +103,10 @@ def three_runs(folder: Path, url: str) -> dict[str, dict[str, Any]]:
     return {"all": whole, "nothing": nothing, "more": more}
 
 
-def page(driver, address: str, target: str, height: int, text: str, click: str | None = None) -> None:
-    """Keep a page as a picture once it shows a text; ``click``: CSS of what is pressed before."""
-    driver.get(address)
+def page(driver, address: str, target: str, height: int, text: str) -> None:
+    """Keep a page as a picture once it shows a text."""
+    shoot(driver, address, IMAGES / f"{target}.png", 1400, height)
     until(lambda: text in driver.execute_script("return document.body.innerText"), 60)
-    shoot(driver, address, IMAGES / f"{target}.png", 1400, height)  # loads it again at its size
-    until(lambda: text in driver.execute_script("return document.body.innerText"), 60)
-    if click:
-        driver.execute_script("document.querySelector(arguments[0])?.click()", click)
     time.sleep(4)  # the graph is drawn after the rest
     keep(driver, IMAGES / f"{target}.png")
 
@@ -139,10 +135,16 @@ def main() -> None:
             with annotator(pages, folder / "browser") as browser:
                 driver = browser.driver
                 page(driver, f"{pages}/deployments", "prefect-deployments", 760, "label-update")
-                page(driver, f"{pages}/runs", "prefect-runs", 900, "Nothing new")
-                page(driver, f"{pages}/runs/flow-run/{runs['more']['id']}", "prefect-run", 1000, runs["more"]["name"])
+                page(driver, f"{pages}/runs", "prefect-runs", 1350, "Nothing new")
+                page(driver, f"{pages}/runs/flow-run/{runs['more']['id']}", "prefect-run", 1000, "shard 1 of 1")
                 page(
-                    driver, f"{pages}/runs/flow-run/{runs['nothing']['id']}", "prefect-nothing-new", 900, "Nothing new"
+                    driver, f"{pages}/runs/flow-run/{runs['nothing']['id']}", "prefect-nothing-new", 700, "those of its"
                 )
-                page(driver, f"{pages}/deployments/deployment/{build}/run", "prefect-form", 1500, "Workspace")
+                page(
+                    driver,
+                    f"{pages}/deployments/deployment/{build}/run",
+                    "prefect-form",
+                    1900,
+                    "Folder of the workspace",
+                )
                 page(driver, f"{pages}/artifacts/key/quit-build-summary", "prefect-artifact", 1000, "Build of")

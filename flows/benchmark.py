@@ -13,7 +13,7 @@ from prefect.logging import get_run_logger
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Split
-from flows.scheduling import Work, carry_out
+from flows.scheduling import Ended, carry_out
 from quit import __version__
 from quit.errors import InputError
 from quit.files import write_json
@@ -89,7 +89,7 @@ def _release_of(folder: str) -> Release:
 
 def _benchmark(
     release: Release, out: Path, split: str, names: tuple[tuple[str, ...], ...], bounds: bool, settings: Settings
-) -> Work:
+) -> Ended:
     request = Request(release.path, split, *names, bounds=bounds)
     given = settings.model_dump(mode="json")
     used = {section: given[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
@@ -108,7 +108,7 @@ def _benchmark(
         description=nothing or f"Release {release.name}, split {split}: {page}",
     )
     create_link_artifact(page.resolve().as_uri(), link_text=str(page), key="quit-leaderboard")
-    return Work(str(page), nothing)
+    return Ended(str(page), nothing)
 
 
 def _mark(out: Path) -> str | None:

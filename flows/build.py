@@ -8,7 +8,7 @@ from prefect.logging import get_run_logger
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
-from flows.scheduling import Work, carry_out
+from flows.scheduling import Ended, carry_out
 from flows.shards import Shards, listening
 from quit.pipeline import Pipeline, plan_build
 from quit.settings import Limits
@@ -37,7 +37,7 @@ def build(
     return carry_out("build", workspace, limits, lambda: _build(workspace, sources, profile, overrides or []))
 
 
-def _build(workspace: str, sources: list[str], profile: str, overrides: list[str]) -> Work:
+def _build(workspace: str, sources: list[str], profile: str, overrides: list[str]) -> Ended:
     pipeline = plan_build(workspace, sources, profile, overrides)
     with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, _waiting):
         if pipeline.up_to_date:
@@ -48,7 +48,7 @@ def _build(workspace: str, sources: list[str], profile: str, overrides: list[str
     heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
     summary = heading + markdown_links(pipeline.workspace) + markdown_summary(pipeline.workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
-    return Work(summary, nothing)
+    return Ended(summary, nothing)
 
 
 def carry_out_stages(pipeline: Pipeline, profile: str, overrides: list[str]) -> None:

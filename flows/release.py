@@ -13,7 +13,7 @@ from prefect.logging import get_run_logger
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Format
-from flows.scheduling import Work, carry_out
+from flows.scheduling import Ended, carry_out
 from flows.shards import may_help
 from quit.export import export as export_tables
 from quit.export.release import export_tables_of_release
@@ -84,7 +84,7 @@ def release(
 
 def _release(
     workspace: str, name: str, dated: bool, waive: list[str], formats: list[str], out: str, overwrite: bool
-) -> Work:
+) -> Ended:
     logger = get_run_logger()
     opened = Workspace.open(workspace)
     with opened.lock(last_build(opened).settings.run.lock_seconds, logger.warning):  # a build under way is waited for
@@ -92,14 +92,14 @@ def _release(
         if dated and newest is not None and _same_tables(opened, newest):
             nothing = f"Nothing new: the release {newest.name} holds these very tables."
             _told(workspace, newest, f"**{nothing}**\n\n")
-            return Work(str(newest.path), nothing)
+            return Ended(str(newest.path), nothing)
         for result in check(workspace, waive):
             logger.info("gate %s: %s (%s violations)", result["gate"], result["state"], result["violations"])
     path = freeze(workspace, name, waive)  # refuses by the same gates, under the workspace's lock
     if formats:
         logger.info("exported: %s", export(workspace, path, formats, out, overwrite))
     _told(workspace, open_release(path), "")
-    return Work(path)
+    return Ended(path)
 
 
 def _same_tables(opened: Workspace, newest: Release) -> bool:

@@ -15,7 +15,7 @@ from annotation.project import push as push_items
 from annotation.sync import pull
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS
-from flows.scheduling import Work, carry_out
+from flows.scheduling import Ended, carry_out
 from flows.shards import may_help
 from quit.endpoints import address
 from quit.errors import InputError
@@ -70,11 +70,11 @@ def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
 
-    def work() -> Work:
+    def work() -> Ended:
         exchanged = _exchange(workspace, url)
         changed = apply(workspace)  # people's verdicts over the judge's (3.2.4)
         get_run_logger().info("apply: %s", changed)
-        return Work(_summary(workspace), None if exchanged or changed["ran"] else NOTHING)
+        return Ended(_summary(workspace), None if exchanged or changed["ran"] else NOTHING)
 
     return carry_out("review", workspace, limits, work)
 
@@ -89,9 +89,9 @@ def review_sync(workspace: str, url: str | None = None, limits: Limits = NO_LIMI
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
 
-    def work() -> Work:
+    def work() -> Ended:
         exchanged = _exchange(workspace, url)
-        return Work(_summary(workspace), None if exchanged else NOTHING)
+        return Ended(_summary(workspace), None if exchanged else NOTHING)
 
     return carry_out("review-sync", workspace, limits, work)
 
@@ -105,11 +105,11 @@ def label_update(workspace: str, limits: Limits = NO_LIMITS) -> str:
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
 
-    def work() -> Work:
+    def work() -> Ended:
         changed = apply(workspace)
         get_run_logger().info("apply: %s", changed)
         nothing = None if changed["ran"] else "Nothing new: the labels rest on every review that was pulled."
-        return Work(_summary(workspace), nothing)
+        return Ended(_summary(workspace), nothing)
 
     return carry_out("label-update", workspace, limits, work)
 

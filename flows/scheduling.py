@@ -32,7 +32,7 @@ class RunTimeout(TimeoutError):
 
 
 @dataclass(frozen=True)
-class Work:
+class Ended:
     """What a flow's work came to. ``result``: the flow's; ``nothing_new``: why there was nothing to do, in one sentence."""
 
     result: Any
@@ -46,7 +46,7 @@ def helps_to_retry(error: BaseException) -> bool:
     return isinstance(error, OSError) and not isinstance(error, RunTimeout)
 
 
-def carry_out(flow: str, workspace: str | None, limits: Limits, work: Callable[[], Work]) -> Any:
+def carry_out(flow: str, workspace: str | None, limits: Limits, work: Callable[[], Ended]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a named ``Completed`` state.
 
     A scheduled run that comes too late, or that a later one of its schedule makes superfluous, is skipped and says so. The end is
@@ -94,7 +94,7 @@ def _timeout_of(limits: Limits) -> type[RunTimeout]:
     return Timeout
 
 
-def _with_retries(limits: Limits, work: Callable[[], Work], logger: Any) -> Work:
+def _with_retries(limits: Limits, work: Callable[[], Ended], logger: Any) -> Ended:
     for attempt in range(limits.retries):
         try:
             return work()

@@ -14,6 +14,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.futures import PrefectFuture
 from prefect.logging import get_run_logger
+from prefect.runtime import task_run
 
 from flows.runners import LostCluster, LostWorker, Runner
 from quit import workers
@@ -60,7 +61,14 @@ def may_help(task: Any, run: Any, state: Any) -> bool:
     return False
 
 
-@task(name="shard", task_run_name="{stage}-{index}", cache_policy=NO_CACHE, retry_condition_fn=may_help)
+def shard_name() -> str:
+    """Return what the task run of a shard is called: ``read:minilm-late-3``."""
+    given = task_run.parameters
+    reader = f":{given['reader']}" if given["reader"] else ""
+    return f"{given['stage']}{reader}-{given['index']}"
+
+
+@task(name="shard", task_run_name=shard_name, cache_policy=NO_CACHE, retry_condition_fn=may_help)
 def work_on(
     spec: BuildSpec,
     stage: str,

@@ -252,12 +252,12 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
     time.sleep(50)
     serving()
     gone = until(lambda: [one for one in server.runs_of("build/W") if one["state_name"] == "Skipped"], 120)
-    httpx.delete(f"{server.url}/deployments/{identity}/schedules/{schedule['id']}", timeout=60)
     assert all("does the same work" in one["state"]["message"] for one in gone)
-    after = [one for one in finished() if one["id"] not in before]
-    assert any(one["state_name"] == "Nothing new" for one in after) or until(
-        lambda: [one for one in finished() if one["id"] not in before and one["state_name"] == "Nothing new"], 60
-    )
+    caught_up = lambda: [  # noqa: E731
+        one for one in finished() if one["id"] not in before and one["state_name"] == "Nothing new"
+    ]
+    assert until(caught_up, 120)
+    httpx.delete(f"{server.url}/deployments/{identity}/schedules/{schedule['id']}", timeout=60)
     lines = (place / "serve.log").read_text(encoding="utf-8").splitlines()
     shards = [one for line in lines if line.startswith("{") and "stage" in (one := json.loads(line))]
     assert {one["stage"] for one in shards} >= {"filter", "read:minilm-late", "judge"}
