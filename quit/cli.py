@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,7 +43,7 @@ from quit.commands.options import (
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
-from quit.stopping import EXIT_CODE, end, heed_interrupts, on_stop, stopped
+from quit.stopping import EXIT_CODE, heeding_interrupts, on_stop
 
 app = typer.Typer(
     name="quit",
@@ -53,7 +54,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"), ("review", "run"))
+_LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"), ("review", "run"), ("models", "serve"))
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
 
 STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
@@ -364,10 +365,10 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     words = tuple(word for word in arguments if not word.startswith("-"))
-    if not any(words[: len(name)] == name for name in _LASTING):
-        heed_interrupts(quiet_after=not debug)
+    lasting = any(words[: len(name)] == name for name in _LASTING)
     try:
-        app(arguments, standalone_mode=True)
+        with nullcontext() if lasting else heeding_interrupts(quiet_after=not debug):
+            app(arguments, standalone_mode=True)
     except QuitError as error:
         if debug:
             raise
@@ -375,9 +376,6 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(EXIT_CODE) from None
-    finally:
-        if stopped():
-            end()  # nothing waits for threads that are still at work
 
 
 if __name__ == "__main__":

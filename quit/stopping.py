@@ -11,8 +11,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 LINE = "quit: stopped. What is done stays done; run the same command again to go on."
 EXIT_CODE = 130
@@ -35,12 +35,13 @@ def stopped() -> bool:
     return _stopped.is_set()
 
 
-def heed_interrupts(quiet_after: bool = True) -> None:
-    """Take Ctrl-C from now on; ``quiet_after``: nothing more goes to stderr after the line (else tracebacks of what was cut off do)."""
-    if threading.current_thread() is not threading.main_thread():
+@contextmanager
+def heeding_interrupts(quiet_after: bool = True) -> Iterator[None]:
+    """Take Ctrl-C in this block; ``quiet_after``: nothing more goes to stderr after the line (else tracebacks of what was cut off do)."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
+        yield  # started in the background by a shell: Ctrl-C is meant for others
         return
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        return  # started in the background by a shell: Ctrl-C is meant for others
 
     def handle(*_: object) -> None:
         if _stopped.is_set():
@@ -58,6 +59,12 @@ def heed_interrupts(quiet_after: bool = True) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, handle)
+    try:
+        yield
+    finally:
+        if stopped():
+            end()  # nothing waits for threads that are still at work
+        signal.signal(signal.SIGINT, before)
 
 
 def _end_later() -> None:

@@ -1,0 +1,70 @@
+"""Commands that pages show, run over a finished workspace: each must end well and print what it is for. Builds and servers: the tutorial's test."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, STARTER, run_quit
+from tests.docs.pages import blocks
+
+pytestmark = pytest.mark.slow
+
+PAGES = ("README.md", "docs/howto/report.md", "docs/howto/release.md", "docs/howto/export.md", "docs/howto/terminal.md")
+NOT_HERE = re.compile(r"quit (?:build|browse|review|models)\b|^(?:make|pip|python|export|hf) ")
+"""Builds, servers that stay, installations: other tests run them."""
+
+
+@pytest.fixture(scope="module")
+def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Path:
+    """A copy of the finished workspace with two releases."""
+    copy = tmp_path_factory.mktemp("shown") / "W"
+    shutil.copytree(built, copy)
+    for name in ("v1", "v2"):
+        done = run_quit("release", "create", "-w", str(copy), "--name", name, home=prefect_home)
+        assert done.returncode == 0, done.stderr
+    return copy
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, prefect_home: Path) -> None:
+    for name in ("W", "workspace"):
+        (tmp_path / name).symlink_to(workspace)
+    shutil.copy(STARTER, tmp_path / "mine.jsonl")
+    environment = {
+        **os.environ,
+        "PREFECT_HOME": str(prefect_home),
+        "PYTHONPATH": str(ROOT),
+        "HF_HOME": str(tmp_path / "hf"),
+    }
+    ran = 0
+    for block in blocks(ROOT / page):
+        if block.kind == "sh" and block.note != "not run":
+            for line in block.text.splitlines():
+                if NOT_HERE.search(line) or not line.strip():
+                    continue
+                words = shlex.split(line, comments=True)
+                target = words.index(">") if ">" in words else len(words)
+                assert Path(words[0]).name == "quit", line
+                command = [sys.executable, "-m", "quit.cli", *words[1:target]]
+                if words[1] == "export" and "--overwrite" not in words:
+                    command.append("--overwrite")  # the page's exports are alternatives
+                done = subprocess.run(
+                    command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
+                )
+                assert done.returncode == 0 and (done.stdout.strip() or "--quiet" in words), f"{line}\n{done.stderr}"
+                ran += 1
+        elif block.kind == "python" and page == "README.md":
+            done = subprocess.run(
+                [sys.executable, "-c", block.text], cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            assert done.returncode == 0 and done.stdout.strip(), done.stderr
+            ran += 1
+    assert ran >= 4
