@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from prefect import get_client
@@ -21,6 +20,7 @@ from prefect.utilities.timeout import timeout
 from quit.errors import QuitError
 from quit.history import Outcome, record_run
 from quit.settings import Limits
+from quit.workspace import Workspace
 
 NOTHING_NEW = "Nothing new"
 SKIPPED = "Skipped"
@@ -59,7 +59,7 @@ def carry_out(flow: str, workspace: str | None, limits: Limits, work: Callable[[
 
     def write_down(outcome: Outcome, message: str) -> None:
         if workspace is not None:
-            record_run(Path(workspace), flow, outcome, started, time.time(), message, run.name if run else "")
+            record_run(Workspace.at(workspace), flow, outcome, started, time.time(), message, run.name if run else "")
 
     why = superfluous(run, limits) if run else None
     if why is not None:

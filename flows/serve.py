@@ -42,7 +42,8 @@ class Planned:
     """One deployment, before any server knows of it."""
 
     name: str
-    workspace: Path
+    workspace: str
+    folder: str
     schedule: Schedule
     parameters: dict[str, Any]
 
@@ -52,7 +53,7 @@ class Planned:
         following = one.next_time(after)
         return {
             "deployment": f"{one.flow}/{self.name}",
-            "workspace": str(self.workspace),
+            "workspace": self.workspace,
             "cron": one.cron or None,
             "timezone": one.timezone if one.cron else None,
             "enabled": one.enabled,
@@ -64,7 +65,11 @@ class Planned:
 
 
 def plan(
-    workspaces: Sequence[Path], settings: Settings, profile: str, overrides: Sequence[str], sources: Sequence[str] = ()
+    workspaces: Sequence[str | Path],
+    settings: Settings,
+    profile: str,
+    overrides: Sequence[str],
+    sources: Sequence[str] = (),
 ) -> list[Planned]:
     """Return the deployments of these workspaces: one for each schedule of the profile, and one for each flow without a schedule.
 
@@ -73,19 +78,19 @@ def plan(
     """
     scheduled = {one.flow for one in settings.schedules}
     schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
-    folders = list(dict.fromkeys(path.resolve() for path in workspaces))
-    shared = len({path.name for path in folders}) < len(folders)
+    opened = list({one.address: one for one in map(Workspace.at, workspaces)}.values())
+    shared = len({one.name for one in opened}) < len(opened)
     made = []
-    for folder in folders:
-        label = f"{folder.name}-{content_hash(str(folder), size=3)}" if shared else folder.name
-        known = (Workspace.open(folder).build or {}) if (folder / "workspace.json").is_file() else {}
+    for folder in opened:
+        label = f"{folder.name}-{content_hash(folder.address, size=3)}" if shared else folder.name
+        known = (folder.build or {}) if folder.exists else {}
         given = [_absolute(text) for text in sources] or known.get("sources", [])
         if not given:
             raise InputError(f"{folder} has not been built yet: name what to build it from, --source KIND:PATH.")
         for one in schedules:
             parameters = _parameters(one, folder, given, profile, overrides, settings.failure_hook)
             name = label if one.title == one.flow else f"{label}-{one.title}"
-            made.append(Planned(name, folder, one, parameters))
+            made.append(Planned(name, folder.address, folder.name, one, parameters))
     return made
 
 
@@ -95,18 +100,20 @@ def _absolute(source: str) -> str:
 
 
 def _parameters(
-    one: Schedule, folder: Path, sources: Sequence[str], profile: str, overrides: Sequence[str], hook: Notice
+    one: Schedule, workspace: Workspace, sources: Sequence[str], profile: str, overrides: Sequence[str], hook: Notice
 ) -> dict[str, Any]:
     own = {name for name in Limits.model_fields if name in one.model_fields_set}
     limits = {**hook.model_dump(), **{name: getattr(one, name) for name in Limits.model_fields if name in own}}
     profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
     run = {"profile": profile, "overrides": list(overrides)}
+    # What is behind a URL has no folder to write to: it goes where this command runs.
+    folder = Path.cwd() / workspace.name if "://" in workspace.address else Path(workspace.address)
     defaults: dict[str, dict[str, Any]] = {
-        "build": {"workspace": str(folder), "sources": list(sources), **run},
-        "review-sync": {"workspace": str(folder)},
-        "label-update": {"workspace": str(folder)},
-        "release": {"workspace": str(folder), "name": "%Y-%m-%d", "out": str(folder / "exports")},
-        "benchmark": {"release": str(folder), "out": str(folder / "benchmark"), **run},
+        "build": {"workspace": workspace.address, "sources": list(sources), **run},
+        "review-sync": {"workspace": workspace.address},
+        "label-update": {"workspace": workspace.address},
+        "release": {"workspace": workspace.address, "name": "%Y-%m-%d", "out": str(folder / "exports")},
+        "benchmark": {"release": workspace.address, "out": str(folder / "benchmark"), **run},
     }
     flow = FLOWS[one.flow]
     known = [name for name in flow.parameters.properties if name != "limits"]
@@ -132,7 +139,7 @@ def deployment(planned: Planned) -> RunnerDeployment:
         concurrency_limit=ConcurrencyLimitConfig(limit=one.at_once, collision_strategy=strategy[one.collision]),
         parameters=planned.parameters,
         description=(flow.fn.__doc__ or "").partition("\n\n    Args:")[0].strip(),
-        tags=["quit", f"workspace:{planned.workspace.name}"],
+        tags=["quit", f"workspace:{planned.folder}"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
 

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from quit.errors import SettingsError
 from quit.settings import Settings
-
-_USER = re.compile(r"(?<=://)[^/\s@]+@")
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|HOOK|_AUTH", re.IGNORECASE)
-_SHORTEST = 6  # a shorter value would take ordinary words out of messages
 
 
 def address(url: str) -> str:
@@ -41,12 +34,3 @@ def endpoint_of(settings: Settings, stage: str, reader: str | None) -> str:
     """Return the address that a stage's shard is worked on with."""
     name = reader if reader is not None else settings.judge.name if stage == "judge" else None
     return endpoints(settings).get(name or "", "in process")
-
-
-def without_secrets(text: str, also: Sequence[str] = ()) -> str:
-    """Return a text without the values of environment variables that sound like secrets (or are named in ``also``), and without users
-    in URLs."""
-    for name, value in os.environ.items():
-        if (name in also or _SECRET.search(name)) and len(value) >= _SHORTEST:
-            text = text.replace(value, f"({name})")
-    return _USER.sub("", text)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any, Literal
 
 from quit.files import writing
+from quit.workspace import Workspace
 
 Outcome = Literal["done", "nothing new", "skipped", "failed"]
 OUTCOMES: tuple[Outcome, ...] = ("done", "nothing new", "skipped", "failed")
@@ -19,23 +19,24 @@ _FILE = "runs.jsonl"
 
 
 def record_run(
-    path: Path, flow: str, outcome: Outcome, started: float, finished: float, message: str = "", run: str = ""
+    workspace: Workspace, flow: str, outcome: Outcome, started: float, finished: float, message: str = "", run: str = ""
 ) -> None:
-    """Append a run to the diary of the workspace ``path``; nothing where there is no workspace (a build that never began)."""
-    if not (path / "workspace.json").is_file():
+    """Append a run to the diary of a workspace; nothing where there is none (a build that never began)."""
+    if not workspace.exists:
         return
+    path = workspace.path
     line = {"flow": flow, "outcome": outcome, "started": started, "finished": finished, "message": message, "run": run}
-    with writing(path / _FILE), (path / _FILE).open("a", encoding="utf-8") as file:
+    with workspace.changing(_FILE), writing(path / _FILE), (path / _FILE).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")  # one write, so lines of two processes do not mix
         file.flush()
         os.fsync(file.fileno())
 
 
-def runs_of(path: Path) -> list[dict[str, Any]]:
+def runs_of(workspace: Workspace) -> list[dict[str, Any]]:
     """Return the runs of a workspace, oldest first. A line cut short by a kill is left out."""
     found: list[dict[str, Any]] = []
     try:
-        lines = (path / _FILE).read_text(encoding="utf-8").splitlines()
+        lines = (workspace.path / _FILE).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return found
     for line in lines:

@@ -6,7 +6,7 @@ import json
 import logging
 from datetime import UTC, datetime
 
-from quit.endpoints import without_secrets
+from quit.secrets import without_secrets
 
 FIELDS = (
     *("flow", "workspace", "stage", "shard", "shards", "first_question", "end_question", "endpoint"),

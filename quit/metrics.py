@@ -62,8 +62,8 @@ _USAGE = {
 class Workspaces(Collector):
     """Collects the metrics of some workspaces; one that is not there yet has ``quit_workspace_up`` 0 and no more."""
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = [path.resolve() for path in folders]
+    def __init__(self, places: Sequence[str | Path]) -> None:
+        self._places = [str(place) if "://" in str(place) else str(Path(place).resolve()) for place in places]
 
     def describe(self) -> list[Metric]:
         """Return nothing: registering must not read a workspace."""
@@ -77,30 +77,30 @@ class Workspaces(Collector):
         }
         for name, (text, labels) in _COUNTERS.items():
             made[name] = CounterMetricFamily(name, text, labels=("workspace", *labels))
-        for folder in self._folders:
+        for place in self._places:
             started = time.monotonic()
             samples: Counter[tuple[str, tuple[str, ...]]] = Counter()
             try:
-                _read(folder, samples)
+                _read(place, samples)
                 samples["quit_workspace_up", ()] = 1
             except (QuitError, OSError):  # not built yet, or half way through a move: the next scrape will tell
                 samples["quit_workspace_up", ()] = 0
             samples["quit_scrape_seconds", ()] = time.monotonic() - started  # type: ignore[assignment]
             for (name, labels), value in samples.items():
-                made[name].add_metric((str(folder), *labels), value)
+                made[name].add_metric((place, *labels), value)
         yield from made.values()
 
 
-def _read(folder: Path, samples: Counter[tuple[str, tuple[str, ...]]]) -> None:
-    for run in runs_of(folder):
+def _read(place: str, samples: Counter[tuple[str, tuple[str, ...]]]) -> None:
+    workspace = Workspace.open(place)
+    for run in runs_of(workspace):
         key = (run["flow"], run["outcome"])
         samples["quit_runs", key] += 1
         samples["quit_run_last_finished_timestamp_seconds", key] = run["finished"]
         samples["quit_run_last_duration_seconds", key] = run["finished"] - run["started"]
         if run["flow"] == "build" and run["outcome"] in ("done", "nothing new"):
             samples["quit_build_last_success_timestamp_seconds", ()] = run["finished"]
-    workspace = Workspace.open(folder)
-    samples["quit_workspace_locked", ()] = int(lock_holder(folder) is not None)
+    samples["quit_workspace_locked", ()] = int(lock_holder(workspace) is not None)
     for one in progress(workspace):
         samples["quit_stage_shards", (one.run,)] = one.shards
         samples["quit_stage_shards_done", (one.run,)] = one.done
@@ -114,28 +114,28 @@ def _read(folder: Path, samples: Counter[tuple[str, tuple[str, ...]]]) -> None:
             samples["quit_rejects", (stage, reason)] = count
     settings = settings_of(workspace)
     where = endpoints(settings) if settings else {}
-    for entry in entries(folder):
+    for entry in entries(workspace.path):
         labels = (entry["run"], entry["model"], where.get(entry["model"], "unknown"))
         for name, (metric, more) in _USAGE.items():
             samples[metric, (*labels, *more)] += entry.get(name, 0)
 
 
-def registry(folders: Sequence[Path]) -> CollectorRegistry:
+def registry(places: Sequence[str | Path]) -> CollectorRegistry:
     """Return a registry of these workspaces' metrics."""
     made = CollectorRegistry(auto_describe=False)
-    made.register(Workspaces(folders))
+    made.register(Workspaces(places))
     return made
 
 
-def as_text(folders: Sequence[Path]) -> str:
+def as_text(places: Sequence[str | Path]) -> str:
     """Return the metrics in Prometheus' text format, as node_exporter's textfile collector takes them."""
-    return generate_latest(registry(folders)).decode()
+    return generate_latest(registry(places)).decode()
 
 
-def listen(folders: Sequence[Path], port: int, host: str) -> int:
+def listen(places: Sequence[str | Path], port: int, host: str) -> int:
     """Serve the metrics in a thread and return the port (``port`` 0 takes a free one). Raises ``ServerError`` where it is taken."""
     try:
-        server, _ = start_http_server(port, host, registry(folders))
+        server, _ = start_http_server(port, host, registry(places))
     except OSError as error:
         raise ServerError(f"Cannot serve metrics on {host}:{port}: {error}. Choose another --metrics-port.") from error
     return server.server_port

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import socket
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from quit.errors import QuitError
@@ -81,13 +79,15 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
     return done, int(shards)
 
 
-def lock_holder(path: Path) -> dict[str, Any] | None:
+def lock_holder(workspace: Workspace) -> dict[str, Any] | None:
     """Return who holds a workspace (``pid``, ``host``, ``since``), or None. A holder on this machine that is gone holds nothing."""
+    found = workspace.lock_info
+    if found is None:
+        return None
     try:
-        found = json.loads((path / "lock.json").read_text(encoding="utf-8"))
         if found["host"] == socket.gethostname():
             os.kill(int(found["pid"]), 0)
-    except (FileNotFoundError, ProcessLookupError, ValueError, KeyError, TypeError):
+    except (ProcessLookupError, ValueError, KeyError, TypeError):
         return None
     except PermissionError:
         pass  # it is there, and another user's

@@ -44,21 +44,21 @@ def is_done(rows: Sequence[Progress]) -> bool:
     return bool(rows) and all(one.state == "complete" for one in rows)
 
 
-def footer(path: Path) -> list[str]:
+def footer(workspace: Workspace) -> list[str]:
     """Return who holds the workspace, how its last run ended, and what was asked last."""
-    held = lock_holder(path)
+    held = lock_holder(workspace)
     lines = [
         f"held by process {held.get('pid')} on {held.get('host')} since {held.get('since')}"
         if held
         else "nobody works on it"
     ]
-    if runs := runs_of(path):
+    if runs := runs_of(workspace):
         last = runs[-1]
         took = last["finished"] - last["started"]
         ended = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(last["finished"]))
         said = f": {last['message']}" if last.get("message") else ""
         lines.append(f"last run: {last['flow']}, {last['outcome']}, {ended}, {took:.1f} s{said}")
-    if asked := entries(path):
+    if asked := entries(workspace.path):
         one = asked[-1]
         rate = f", {one['requests'] / one['seconds']:.1f}/s" if one.get("seconds") else ""
         lines.append(
@@ -67,7 +67,7 @@ def footer(path: Path) -> list[str]:
     return lines
 
 
-def watch(path: Path, interval: float, until_done: bool, console: Console | None = None) -> bool:
+def watch(place: str | Path, interval: float, until_done: bool, console: Console | None = None) -> bool:
     """Show a workspace until interrupted, or with ``until_done`` until it is complete and nobody holds it; returns whether it is.
 
     A workspace that is not there yet is waited for.
@@ -78,36 +78,37 @@ def watch(path: Path, interval: float, until_done: bool, console: Console | None
         if console.is_terminal:
             with Live(console=console, auto_refresh=False) as live:
                 while True:
-                    rows = _read(path)
-                    live.update(_table(path, rows, rates), refresh=True)
-                    if until_done and is_done(rows) and lock_holder(path) is None:
+                    workspace, rows = _read(place)
+                    live.update(_table(place, workspace, rows, rates), refresh=True)
+                    if until_done and is_done(rows) and workspace and lock_holder(workspace) is None:
                         return True
                     time.sleep(interval)
         while True:
-            rows = _read(path)
-            for line in changes(path, rows, told):
+            workspace, rows = _read(place)
+            for line in changes(workspace, rows, told):
                 console.print(escape(line), soft_wrap=True)
-            if until_done and is_done(rows) and lock_holder(path) is None:
+            if until_done and is_done(rows) and workspace and lock_holder(workspace) is None:
                 return True
             time.sleep(interval)
     except KeyboardInterrupt:
-        return is_done(_read(path))
+        return is_done(_read(place)[1])
 
 
-def changes(path: Path, rows: Sequence[Progress], told: dict[str, str]) -> list[str]:
+def changes(workspace: Workspace | None, rows: Sequence[Progress], told: dict[str, str]) -> list[str]:
     """Return a line for each thing that is not as it was told last; ``told`` remembers."""
     now = {one.run: f"{one.number:>2} {one.run}: {_state(one)}" for one in rows}
-    now |= {f"({place})": line for place, line in enumerate(footer(path)) if path.is_dir()}
+    now |= {f"({place})": line for place, line in enumerate(footer(workspace) if workspace else [])}
     lines = [line for key, line in now.items() if told.get(key) != line]
     told.update(now)
     return lines
 
 
-def _read(path: Path) -> list[Progress]:
+def _read(place: str | Path) -> tuple[Workspace | None, list[Progress]]:
     try:
-        return progress(Workspace.open(path)) if (path / "workspace.json").is_file() else []
-    except (QuitError, FileNotFoundError):  # a folder went while it was read: the next look will tell
-        return []
+        workspace = Workspace.open(place)
+        return workspace, progress(workspace)
+    except (QuitError, FileNotFoundError):  # not there yet, or it went while it was read: the next look will tell
+        return None, []
 
 
 def _state(one: Progress) -> str:
@@ -116,7 +117,7 @@ def _state(one: Progress) -> str:
     return f"{one.done} of {one.shards} shards" if one.shards else one.state
 
 
-def _table(path: Path, rows: Sequence[Progress], rates: Rates) -> Group:
+def _table(place: str | Path, workspace: Workspace | None, rows: Sequence[Progress], rates: Rates) -> Group:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("", "stage", "", "shards", "a minute", "left", "made"):
         table.add_column(name, justify="left" if name in ("stage", "made") else "right")
@@ -136,8 +137,8 @@ def _table(path: Path, rows: Sequence[Progress], rates: Rates) -> Group:
             _span(left) if left is not None and moving else "",
             made,
         )
-    below = Text("\n".join(footer(path)) if path.is_dir() else f"{path} is not there yet")
-    return Group(Text(str(path), style="bold"), table, Text(""), below)
+    below = Text("\n".join(footer(workspace)) if workspace else f"{place} is not there yet")
+    return Group(Text(str(place), style="bold"), table, Text(""), below)
 
 
 def _span(seconds: float) -> str:

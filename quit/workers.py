@@ -23,7 +23,7 @@ from quit import __version__
 from quit.cache import VARIABLE
 from quit.errors import QuitError, WorkspaceError
 from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of
-from quit.workspace import Range
+from quit.workspace import Range, Workspace
 
 _TICK = 0.5  # seconds between looks at a folder that another machine writes to
 
@@ -95,8 +95,8 @@ def _carry_out(spec: BuildSpec, stage: str, reader: str | None, shard: Range, to
     if told.cache:
         os.environ.setdefault(VARIABLE, told.cache)
     patience = spec.visible_seconds
-    folder = Path(spec.workspace)
-    if not _wait(lambda: (folder / "workspace.json").is_file(), patience):
+    folder = spec.workspace
+    if not _wait(lambda: Workspace.at(folder).exists, patience):
         raise WorkspaceError(
             f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path, or use a runner of this machine."
         )
@@ -107,7 +107,7 @@ def _carry_out(spec: BuildSpec, stage: str, reader: str | None, shard: Range, to
             "Mount the shared folder there under the same path."
         )
     run = pipeline.run(stage, reader)
-    if not _wait(lambda: not pipeline.missing_inputs(run), patience):
+    if not _wait(lambda: not pipeline.missing_inputs(run), patience, pipeline.workspace.look):
         raise WorkspaceError(
             f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {patience:g} s. Check the shared folder {folder}."
         )
@@ -133,18 +133,24 @@ def _same_pipeline(spec: BuildSpec, stage: str, reader: str | None, told: Told) 
 def seen(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -> None:
     """Wait until the parts that a worker has written are seen here. Raises :class:`WorkspaceError` when they do not come."""
     folder, patience = pipeline.folder(run), pipeline.settings.run.visible_seconds
-    if not _wait(lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard), patience):
+    if not _wait(
+        lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard), patience, pipeline.workspace.look
+    ):
         raise WorkspaceError(
             f"{host} says that it has written part {shard.index} of {run.key}, but {folder} does not show it after {patience:g} s. "
-            f"Is {pipeline.workspace.path} the same shared folder on both machines?"
+            f"Is {pipeline.workspace} the same shared folder on both machines?"
         )
 
 
-def _wait(ready: Callable[[], bool], seconds: float) -> bool:
-    """Whether something is so, now or within ``seconds``: network file systems remember for a while what was not there."""
+def _wait(ready: Callable[[], bool], seconds: float, look: Callable[[], None] = lambda: None) -> bool:
+    """Whether something is so, now or within ``seconds``: network file systems remember for a while what was not there.
+
+    ``look``: called before each new look.
+    """
     until = time.monotonic() + seconds
     while not ready():
         if time.monotonic() >= until:
             return False
         time.sleep(_TICK)
+        look()
     return True

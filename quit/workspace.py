@@ -171,7 +171,10 @@ class Workspace:
         """Go by the settings of a run."""
 
     def refresh(self) -> None:
-        """Take notice of what others have written."""
+        """Take notice of what others have written, before work."""
+
+    def look(self) -> None:
+        """Take notice of what workers elsewhere have written for the run that holds the workspace."""
 
     def bring(self, paths: Sequence[Path]) -> None:
         """Make sure that these files are here. Raises :class:`WorkspaceError` where the store lacks one."""
@@ -229,11 +232,11 @@ class Workspace:
             try:
                 lock.acquire(timeout=0)
             except Timeout:
-                waiting(f"Another run holds {self.path} ({_holder(holder)}); waiting for it.")
+                waiting(f"Another run holds {self.path} ({self.holder or 'just begun'}); waiting for it.")
                 lock.acquire(timeout=seconds)
         except Timeout:
             raise WorkspaceError(
-                f"Another run still holds {self.path} ({_holder(holder)}) after {seconds:g} s. Try again when it has finished."
+                f"Another run still holds {self.path} ({self.holder or 'unknown'}) after {seconds:g} s. Try again when it has finished."
             ) from None
         except OSError as error:
             raise WorkspaceError(f"Cannot lock {self.path}: {error}. Check that you may write there.") from error
@@ -248,10 +251,22 @@ class Workspace:
             lock.release()
 
     @property
+    def lock_info(self) -> dict[str, Any] | None:
+        """What the lock says of its holder (``pid``, ``host``, ``since``), dead or alive; None where it says nothing."""
+        try:
+            return _read_json(self.path / "lock.json", default=None)
+        except WorkspaceError:  # half a line, of a machine that went down
+            return None
+
+    @property
     def holder(self) -> str:
         """Who holds the workspace: process, host and time; empty where nobody does."""
-        path = self.path / "lock.json"
-        return _holder(path) if path.is_file() else ""
+        found = self.lock_info
+        return (
+            f"process {found.get('pid', '?')} on {found.get('host', '?')} since {found.get('since', '?')}"
+            if found
+            else ""
+        )
 
     # State
 
@@ -491,8 +506,3 @@ def _read_json(path: Path, **default: Any) -> Any:
         raise WorkspaceError(f"{path} is missing.") from None
     except (OSError, ValueError) as error:
         raise WorkspaceError(f"{path} cannot be read: {error}. Delete it and build again.") from error
-
-
-def _holder(path: Path) -> str:
-    found = _read_json(path, default=None) or {}
-    return f"process {found.get('pid', '?')} on {found.get('host', '?')} since {found.get('since', '?')}"

@@ -20,7 +20,7 @@ from quit.errors import ServerError
 from quit.history import record_run, runs_of
 from quit.logs import JsonLines
 from quit.metrics import as_text, listen
-from quit.progress import Progress, lock_holder, progress
+from quit.stage_progress import Progress, lock_holder, progress
 from quit.watching import Rates, changes, watch
 from quit.workspace import Workspace
 from tests.conftest import ROOT, run_quit
@@ -41,8 +41,8 @@ def test_metrics_are_what_the_tables_say(built: Path, tmp_path: Path) -> None:
     lines = [{"run": "read:minilm-late", "model": "minilm-late", **usage, "cached_tokens": 100, "seconds": 2.5}] * 2
     (workspace / "usage.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"cut')
     (workspace / "runs.jsonl").unlink(missing_ok=True)
-    record_run(workspace, "build", "done", 100.0, 160.0)
-    record_run(workspace, "build", "failed", 200.0, 201.5, "InputError: x")
+    record_run(Workspace.open(workspace), "build", "done", 100.0, 160.0)
+    record_run(Workspace.open(workspace), "build", "failed", 200.0, 201.5, "InputError: x")
     found = _samples(as_text([workspace]))
     opened = Workspace.open(workspace)
     assert found["quit_table_rows", (("stage", "label"), ("table", "labels"))] == len(opened.read("labels"))
@@ -114,28 +114,31 @@ def test_metrics_are_served_and_a_taken_port_is_said(tmp_path: Path) -> None:
 
 def test_a_lock_of_a_process_that_is_gone_is_no_lock(tmp_path: Path) -> None:
     workspace = Workspace.create(tmp_path / "W")
-    assert lock_holder(workspace.path) is None
+    assert lock_holder(workspace) is None
     with workspace.lock(1):
-        held = lock_holder(workspace.path)
+        held = lock_holder(workspace)
         assert held and held["pid"] == os.getpid()
-    assert lock_holder(workspace.path) is None
+    assert lock_holder(workspace) is None
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     left = {"pid": process.pid, "host": socket.gethostname(), "since": "then"}
     (workspace.path / "lock.json").write_text(json.dumps(left))
-    assert lock_holder(workspace.path) is None
+    assert lock_holder(workspace) is None
     (workspace.path / "lock.json").write_text(json.dumps({**left, "host": "elsewhere"}))
-    assert lock_holder(workspace.path) is not None  # nobody here can know
+    assert lock_holder(workspace) is not None  # nobody here can know
 
 
 def test_the_diary_survives_a_line_that_was_cut(tmp_path: Path) -> None:
     Workspace.create(tmp_path / "W")
-    record_run(tmp_path / "W", "build", "done", 1.0, 2.0, "ä", "calm-fox")
+    record_run(Workspace.at(tmp_path / "W"), "build", "done", 1.0, 2.0, "ä", "calm-fox")
     with (tmp_path / "W" / "runs.jsonl").open("a") as file:
         file.write('{"flow": "bui\n')
-    record_run(tmp_path / "W", "build", "nothing new", 3.0, 4.0)
-    assert [(one["outcome"], one["message"]) for one in runs_of(tmp_path / "W")] == [("done", "ä"), ("nothing new", "")]
-    record_run(tmp_path / "none", "build", "failed", 1.0, 2.0)
+    record_run(Workspace.at(tmp_path / "W"), "build", "nothing new", 3.0, 4.0)
+    assert [(one["outcome"], one["message"]) for one in runs_of(Workspace.at(tmp_path / "W"))] == [
+        ("done", "ä"),
+        ("nothing new", ""),
+    ]
+    record_run(Workspace.at(tmp_path / "none"), "build", "failed", 1.0, 2.0)
     assert not (tmp_path / "none").exists()
 
 
@@ -152,10 +155,10 @@ def test_rates_are_what_was_seen_since_the_watch_began() -> None:
 def test_changes_are_told_once(tmp_path: Path) -> None:
     told: dict[str, str] = {}
     row = Progress(3, "rank", "partial", 1, 4)
-    assert changes(tmp_path / "none", [row], told) == [" 3 rank: 1 of 4 shards"]
-    assert changes(tmp_path / "none", [row], told) == []
+    assert changes(None, [row], told) == [" 3 rank: 1 of 4 shards"]
+    assert changes(None, [row], told) == []
     done = Progress(3, "rank", "complete", 4, 4, {"ranked_hints": 1234})
-    assert changes(tmp_path / "none", [done], told) == [" 3 rank: complete, 1,234 ranked hints"]
+    assert changes(None, [done], told) == [" 3 rank: complete, 1,234 ranked hints"]
 
 
 @pytest.mark.slow

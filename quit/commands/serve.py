@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, print_json
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, place, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -18,7 +18,8 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     workspace: Annotated[
-        list[Path] | None, typer.Option("--workspace", "-w", help="Folder of a workspace; repeat for several.")
+        list[Path] | None,
+        typer.Option("--workspace", "-w", **place, help="Folder or URL of a workspace; repeat for several."),
     ] = None,
     source: Annotated[
         list[str] | None,

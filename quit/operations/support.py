@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import zipfile
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from quit import __version__
 from quit.doctor import examine
 from quit.errors import InputError, QuitError
 from quit.files import replacing, writing
+from quit.secrets import SECRET, anonymous
 from quit.settings import load
 from quit.summary import status
 from quit.workspace import Workspace
@@ -36,7 +36,6 @@ Left out: questions, hints, answers, reviews, people's names, replies of models,
 looks like a token, a password or an e-mail address is struck out.
 """
 
-_SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH", re.IGNORECASE)
 _RELEVANT = re.compile(
     r"^(QUIT_|PREFECT_|HF_|LABEL_STUDIO_|RAY_|AWS_|CUDA_|OMP_|VLLM_|FSSPEC_|DO_NOT_TRACK|NO_COLOR|TOKENIZERS_)"
 )
@@ -49,28 +48,6 @@ _SHOWN = (
     "QUIT_CACHE",
     "QUIT_ENVS",
 )
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
-_USERINFO = re.compile(r"(?<=://)[^/\s\"'@]+@")
-_BEARER = re.compile(r"\b(?:hf|sk|ghp|glpat|xox[a-z])[-_][A-Za-z0-9_-]{12,}|(?i:bearer|token)\s+[A-Za-z0-9._-]{12,}")
-_SHORTEST = 6
-"""Characters from which a variable's value is struck out wherever it occurs: shorter ones are words."""
-
-
-def scrub(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return a text without secrets.
-
-    Struck out: values of variables whose names speak of tokens or passwords, user and password in addresses, e-mail addresses, and what
-    has the form of a token. The home folder becomes ``~``.
-    """
-    held = os.environ if environment is None else environment
-    values = {value for name, value in held.items() if _SECRET.search(name) and len(value) >= _SHORTEST}
-    for value in sorted(values, key=lambda value: (-len(value), value)):
-        text = text.replace(value, "[secret]").replace(json.dumps(value)[1:-1], "[secret]")
-    text = _USERINFO.sub("[secret]@", text)
-    text = _BEARER.sub("[secret]", text)
-    text = _EMAIL.sub("[e-mail]", text)
-    home = held.get("HOME", "")
-    return text.replace(home, "~") if len(home) > 1 else text
 
 
 def bundle(target: Path, workspace: Path | None, profile: str) -> list[str]:
@@ -96,7 +73,7 @@ def bundle(target: Path, workspace: Path | None, profile: str) -> list[str]:
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
-            archive.writestr(zipfile.ZipInfo(name), scrub(text), zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(name), anonymous(text), zipfile.ZIP_DEFLATED)
     with writing(target), replacing(target, private=True) as temporary:
         temporary.write_bytes(made.getvalue())
     return list(files)
@@ -131,7 +108,7 @@ def _environment() -> dict[str, str]:
     return {
         name: value if name in _SHOWN else "set"
         for name, value in sorted(os.environ.items())
-        if _RELEVANT.match(name) and not (_SECRET.search(name) and name in _SHOWN)
+        if _RELEVANT.match(name) and not (SECRET.search(name) and name in _SHOWN)
     }
 
 
@@ -150,7 +127,7 @@ def _is_secret(key: str, value: Any) -> bool:
     """Whether a setting may hold a secret. Names of variables (``key_variable``) are none."""
     return (
         isinstance(value, str)
-        and bool(_SECRET.search(key.rpartition(".")[2]))
+        and bool(SECRET.search(key.rpartition(".")[2]))
         and not value.isupper()
         and " " not in value
         and bool(value)

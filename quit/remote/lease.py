@@ -77,6 +77,12 @@ class Lease:
                 "workspace. Nothing of the other's was touched; run the same command again."
             )
 
+    def info(self) -> dict[str, Any] | None:
+        """Return what the newest lease says of its holder, or None where there is none or it was given back."""
+        number = self._highest()
+        found = self._read(number) if number else {}
+        return None if not found or found.get("released") else found
+
     def release(self) -> None:
         """Give the workspace back. Where the store cannot be told, the lease runs out by itself."""
         self._ended.set()

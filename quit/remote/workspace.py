@@ -39,7 +39,7 @@ from quit.workspace import Range, Workspace, checksum, part_name
 
 VARIABLE = "QUIT_MIRRORS"
 CHANGING = (
-    *("workspace.json", "build.json", "state.json", "usage.jsonl"),
+    *("workspace.json", "build.json", "state.json", "usage.jsonl", "runs.jsonl"),
     *("reviews/applied.json", "reviews/project.json", "reviews/sync.json"),
 )
 """What is written more than once."""
@@ -125,6 +125,15 @@ class RemoteWorkspace(Workspace):
         """Take notice of what others have written. Who holds the lock knows it already."""
         if self._lease is None:
             self._sync()
+
+    def look(self) -> None:
+        """Take notice of what workers elsewhere have written for the run that holds the workspace."""
+        self._sync()
+
+    @property
+    def lock_info(self) -> dict[str, Any] | None:
+        """What the lease says of its holder (``pid``, ``host``, ``since``), dead or alive; None where it was given back."""
+        return Lease(self.store).info()
 
     # Writing
 

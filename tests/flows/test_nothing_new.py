@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from quit.history import runs_of
+from quit.workspace import Workspace
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
@@ -72,5 +73,5 @@ def test_releases_benchmarks_and_label_updates_are_not_made_twice(
     assert found["other"][0] == "Completed"  # another setting is something new
     assert found["label"][0] == "Nothing new"  # nobody has reviewed anything
     assert (workspace / "benchmark" / "leaderboard.html").is_file()
-    outcomes = [(one["flow"], one["outcome"]) for one in runs_of(workspace)]
+    outcomes = [(one["flow"], one["outcome"]) for one in runs_of(Workspace.open(workspace))]
     assert outcomes[:3] == [("benchmark", "failed"), ("release", "done"), ("release", "nothing new")]

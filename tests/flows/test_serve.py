@@ -262,7 +262,7 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
     shards = [one for line in lines if line.startswith("{") and "stage" in (one := json.loads(line))]
     assert {one["stage"] for one in shards} >= {"filter", "read:minilm-late", "judge"}
     assert all(one["endpoint"] == "in process" and one["shards"] >= 1 and one["workspace"] for one in shards)
-    outcomes = [one["outcome"] for one in runs_of(place / "W")]
+    outcomes = [one["outcome"] for one in runs_of(Workspace.open(place / "W"))]
     assert outcomes[0] == "done" and {"nothing new", "skipped"} <= set(outcomes)
 
 
@@ -319,7 +319,7 @@ def test_a_failure_is_told_by_webhook_and_mail_without_secrets(
     assert post["url"] == f"{server.url.removesuffix('/api')}/runs/flow-run/{run['id']}"
     assert "very-secret" not in json.dumps(post) and "(QUIT_TEST_HOOK)" in post["error"]
     assert "none.jsonl" in mail.letters[0] and "very-secret" not in mail.letters[0]
-    assert runs_of(place / "W")[-1]["outcome"] == "failed"
+    assert runs_of(Workspace.open(place / "W"))[-1]["outcome"] == "failed"
 
 
 def test_a_run_that_is_killed_is_told_too(
