@@ -13,6 +13,7 @@ import socket
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
+from uuid import UUID
 
 from prefect import Task
 from prefect.client.orchestration import get_client
@@ -52,6 +53,7 @@ class Runner:
         self._seconds = settings.cluster_seconds
         self._workers = workers
         self._runner: Any = None
+        self._given: dict[UUID, Any] = {}  # task run -> the runner it was given to
         self._stack = ExitStack()
 
     @property
@@ -92,18 +94,20 @@ class Runner:
             try:
                 future = self._runner.submit(task, parameters)
             except Exception as error:
-                raise self._fault(error) from error
+                raise self._fault(error, self._runner) from error
+        self._given[future.task_run_id] = self._runner
         future.add_done_callback(done)
         return future
 
     def result(self, future: PrefectFuture[Any]) -> Any:
         """Return what a finished task returned. Raises :class:`LostWorker`, or what the task raised."""
+        runner = self._given.pop(future.task_run_id)
         try:
             return future.result()
         except QuitError:
             raise
         except Exception as error:
-            raise self._fault(error) from error
+            raise self._fault(error, runner) from error
 
     def check(self) -> None:
         """Raise :class:`LostCluster` where the cluster has gone away and nobody would tell."""
@@ -184,12 +188,12 @@ class Runner:
             "command again, or use --runner threads."
         )
 
-    def _fault(self, error: Exception) -> Exception:
+    def _fault(self, error: Exception, runner: Any) -> Exception:
         """Return what an error of a runner means: a lost worker, a lost cluster, a worker without the program, or a bug as it is."""
         names = {each.__name__ for each in type(error).__mro__}
         text = str(error)
         if names & _LOST:
-            self._broken()
+            self._broken(runner)
             return LostWorker(f"{type(error).__name__}: {_line(error)}")
         if "Failed to reach API" in text:
             return ServerError(
@@ -206,9 +210,9 @@ class Runner:
             )
         return self._gone(_line(error)) if names & _GONE else error
 
-    def _broken(self) -> None:
+    def _broken(self, runner: Any) -> None:
         """A pool of processes that has lost one is of no use any more: let the next task start another."""
-        if self.kind == "processes" and self._runner is not None:
+        if self.kind == "processes" and self._runner is runner:
             self._runner = None
             self._stack.close()
 

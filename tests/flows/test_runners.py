@@ -69,7 +69,8 @@ def cluster() -> Iterator[RayCluster]:
 
 
 def _arguments(workspace: Path, source: Path, runner: str, shards: int = SHARDS) -> list[str]:
-    return ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "--shards", str(shards), "--runner", runner]
+    command = ["build", "-w", str(workspace), "-s", f"jsonl:{source}", "--shards", str(shards), "--runner", runner]
+    return [*command, "--set", "run.cluster_seconds=120"]  # the machine may be busy
 
 
 @pytest.mark.parametrize("runner", ["processes", "dask"])

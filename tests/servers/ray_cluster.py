@@ -61,9 +61,15 @@ class RayCluster:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": token,
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "180",  # a busy machine starts a client's server slowly
             **(environment or {}),
         }
-        self.client_environment = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token}
+        self.client_environment = {
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": token,
+            "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "60",
+            "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "120",
+        }
         self._port, self._client_port = free_ports(2)
         self._nodes: list[subprocess.Popen[bytes]] = []
 
