@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -13,7 +14,7 @@ from threading import RLock
 from typing import Any
 from urllib.parse import urlsplit
 
-from quit.errors import MissingDependency, SettingsError, did_you_mean
+from quit.errors import MissingDependency, SettingsError, WorkspaceError, did_you_mean
 from quit.remote.faults import endpoint, is_missing_bucket, speaking
 from quit.settings.remote import Remote
 
@@ -195,6 +196,13 @@ class FolderStore(Store):
             os.link(temporary, self._path(key))  # unlike a move, this refuses to replace
         except FileExistsError:
             return False
+        except OSError as error:
+            if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+                raise WorkspaceError(
+                    f"The file system of {self.url} has no hard links, by which machines agree who writes. Use the folder "
+                    "itself (without file://) from one machine, or another place."
+                ) from error
+            raise
         finally:
             temporary.unlink(missing_ok=True)
         return True

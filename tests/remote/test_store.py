@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 import threading
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from quit.cli import main
-from quit.errors import ServerError, SettingsError
+from quit.errors import ServerError, SettingsError, WorkspaceError
 from quit.remote.faults import endpoint
 from quit.remote.store import checked_url, open_store
 from quit.settings.remote import Remote
@@ -56,6 +57,16 @@ def test_a_shared_folder_never_shows_half_a_file(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="missing"):
         store.write("b", tmp_path / "missing")
     assert store.listing() == {"a": 10}
+
+
+def test_a_file_system_without_hard_links_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(source: Path, target: str) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("os.link", refuse)  # as exFAT does
+    with pytest.raises(WorkspaceError, match="no hard links"):
+        open_store(f"file://{tmp_path}/shared").create("a", b"1")
+    assert open_store(f"file://{tmp_path}/shared").listing() == {}
 
 
 @pytest.mark.parametrize(
