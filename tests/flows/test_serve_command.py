@@ -54,6 +54,5 @@ def test_a_taken_port_is_said_before_a_server_is_started(tmp_path: Path) -> None
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(ServerError, match=f"Port {port} is taken"):
-            with prefect_server(True, Serving(server_port=port)):
-                pass
+        with pytest.raises(ServerError, match=f"Port {port} is taken"), prefect_server(True, Serving(server_port=port)):
+            pass
