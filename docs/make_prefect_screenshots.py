@@ -147,4 +147,6 @@ def main() -> None:
                     1900,
                     "Folder of the workspace",
                 )
-                page(driver, f"{pages}/artifacts/key/quit-build-summary", "prefect-artifact", 1000, "Build of")
+                wanted = {"flow_run_id": {"any_": [runs["more"]["id"]]}, "key": {"any_": ["quit-build-summary"]}}
+                [made] = ask(url, "artifacts/filter", {"artifacts": wanted})
+                page(driver, f"{pages}/artifacts/artifact/{made['id']}", "prefect-artifact", 1000, "Build of")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from prefect import get_client
@@ -49,7 +49,7 @@ def helps_to_retry(error: BaseException) -> bool:
 def carry_out(flow: str, workspace: str | None, limits: Limits, work: Callable[[], Ended]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a named ``Completed`` state.
 
-    A scheduled run that comes too late, or that a later one of its schedule makes superfluous, is skipped and says so. The end is
+    A scheduled run that comes too late, or whose work another one has done meanwhile, is skipped and says so. The end is
     written down in the workspace's diary (``workspace``: None for flows that have none).
     """
     context = FlowRunContext.get()
@@ -125,35 +125,30 @@ def superfluous(run: FlowRun, limits: Limits, now: datetime | None = None) -> st
             f"Skipped: planned for {_clock(planned)}, started {behind:.0f} s later by this machine's clock; the schedule allows "
             f"{limits.late_seconds:g} s. Nothing was changed; the next run does the work."
         )
-    if limits.catch_up == "once":
-        later = [
-            one for one in _due(run, planned, now) if one.expected_start_time and one.expected_start_time > planned
-        ]
-        if later:
-            newest = max(later, key=lambda one: one.expected_start_time or planned)
-            return (
-                f"Skipped: planned for {_clock(planned)}, and the run {newest.name!r} of the same schedule, planned for "
-                f"{_clock(newest.expected_start_time or now)}, does the same work. Nothing was changed."
-            )
+    if limits.catch_up == "once" and (other := _did_it(run, planned)):
+        return (
+            f"Skipped: planned for {_clock(planned)}; the run {other.name!r} of the same schedule began later than that, at "
+            f"{_clock(other.start_time or now)}, and did the same work. Nothing was changed."
+        )
     return None
 
 
-def _due(run: FlowRun, planned: datetime, now: datetime) -> list[FlowRun]:
-    """Return the other runs of a run's deployment that were planned after it and are due, save those that came to nothing."""
+def _did_it(run: FlowRun, planned: datetime) -> FlowRun | None:
+    """Return a finished run of the same deployment, with the same parameters, that began when this one was due already.
+
+    It saw whatever this one was to see. (Giving way to a run that is still to come would starve a schedule whose runs start slowly.)
+    """
     wanted = FlowRunFilter.model_validate(
         {
             "deployment_id": {"any_": [run.deployment_id]},
-            "expected_start_time": {"after_": planned + timedelta(milliseconds=1), "before_": now},
+            "start_time": {"after_": planned},
+            "state": {"type": {"any_": [StateType.COMPLETED]}},
         }
     )
     with get_client(sync_client=True) as client:
         found = client.read_flow_runs(flow_run_filter=wanted, limit=200)
-    fruitless = {StateType.CANCELLED, StateType.CANCELLING, StateType.FAILED, StateType.CRASHED}
-    return [
-        one
-        for one in found
-        if one.auto_scheduled and one.id != run.id and one.state_type not in fruitless and one.state_name != SKIPPED
-    ]
+    same = (one for one in found if one.id != run.id and one.state_name != SKIPPED and one.parameters == run.parameters)
+    return next(same, None)
 
 
 def _clock(moment: datetime) -> str:

@@ -72,7 +72,8 @@ class Limits(Notice):
     catch_up: Literal["once", "each"] = Field(
         "once",
         title="Missed runs",
-        description="After a time without a runner: `once` lets only the newest missed run work, `each` lets all of them.",
+        description="After a time without a runner: `once` lets the first missed run work and skips those due before it began, `each` lets "
+        "all of them.",
     )
 
 

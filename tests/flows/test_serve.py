@@ -25,7 +25,8 @@ from quit.workspace import Workspace
 from tests.conftest import ROOT, STARTER
 
 pytestmark = pytest.mark.slow
-QUESTIONS = STARTER.read_text(encoding="utf-8").splitlines()[:5]
+LINES = STARTER.read_text(encoding="utf-8").splitlines()
+QUESTIONS = [*LINES[:4], LINES[5]]  # the fifth has too few hints
 FINAL = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 
 
@@ -37,7 +38,11 @@ class Live:
         self.environment = {**os.environ, "PREFECT_HOME": str(home), "PREFECT_API_URL": url, "PYTHONPATH": _path()}
 
     def post(self, path: str, body: Any) -> Any:
-        answer = httpx.post(f"{self.url}/{path}", json=body, timeout=60)
+        for _ in range(5):
+            answer = httpx.post(f"{self.url}/{path}", json=body, timeout=60)
+            if answer.status_code < 500:
+                break
+            time.sleep(2)  # SQLite is busy
         answer.raise_for_status()
         return answer.json() if answer.content else None
 
@@ -52,7 +57,7 @@ class Live:
     def run(self, identity: str) -> dict[str, Any]:
         return httpx.get(f"{self.url}/flow_runs/{identity}", timeout=60).raise_for_status().json()
 
-    def ended(self, *identities: str, seconds: float = 400) -> list[dict[str, Any]]:
+    def ended(self, *identities: str, seconds: float = 600) -> list[dict[str, Any]]:
         until(lambda: all(self.run(one)["state_type"] in FINAL for one in identities), seconds)
         return [self.run(one) for one in identities]
 
@@ -230,34 +235,36 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
         json=[{"active": True, "schedule": {"interval": 15}}],
         timeout=60,
     ).json()
-    finished = lambda: [one for one in server.runs_of("build/W") if one["state_type"] == "COMPLETED"]  # noqa: E731
-    worked = lambda: [one for one in finished() if one["state_name"] == "Completed"]  # noqa: E731
-    [first] = until(worked, 300)
-    assert len(server.tasks(first["id"])) == 15 and "quit-build" in server.artifacts(first["id"])
-    nothing = until(lambda: [one for one in finished() if one["state_name"] == "Nothing new"], 120)[0]
-    assert nothing["auto_scheduled"] and "Nothing new: sources, settings and models" in nothing["state"]["message"]
-    assert server.tasks(nothing["id"]) == []  # not one shard was worked on
-    told = server.artifacts(nothing["id"])["quit-build-summary"]
-    assert "No stage ran" in told and (place / "W").as_uri() in told
+    try:
+        finished = lambda: [one for one in server.runs_of("build/W") if one["state_type"] == "COMPLETED"]  # noqa: E731
+        worked = lambda: [one for one in finished() if one["state_name"] == "Completed"]  # noqa: E731
+        [first] = until(worked, 600)
+        assert len(server.tasks(first["id"])) == 15 and "quit-build" in server.artifacts(first["id"])
+        nothing = until(lambda: [one for one in finished() if one["state_name"] == "Nothing new"], 300)[0]
+        assert nothing["auto_scheduled"] and "Nothing new: sources, settings and models" in nothing["state"]["message"]
+        assert server.tasks(nothing["id"]) == []  # not one shard was worked on
+        told = server.artifacts(nothing["id"])["quit-build-summary"]
+        assert "No stage ran" in told and (place / "W").as_uri() in told
 
-    questions = len(Workspace.open(place / "W").read("questions"))
-    (place / "mine.jsonl").write_text("\n".join(QUESTIONS) + "\n", encoding="utf-8")
-    until(lambda: len(worked()) == 2, 300)
-    assert len(Workspace.open(place / "W").read("questions")) == questions + 1
+        questions = len(Workspace.open(place / "W").read("questions"))
+        (place / "mine.jsonl").write_text("\n".join(QUESTIONS) + "\n", encoding="utf-8")
+        until(lambda: len(worked()) == 2, 600)
+        assert len(Workspace.open(place / "W").read("questions")) == questions + 1
 
-    # Missed runs: the process is away for three ticks; only the newest of what it missed works.
-    process.terminate()
-    process.wait(60)
-    before = {one["id"] for one in server.runs_of("build/W") if one["state_type"] in FINAL}
-    time.sleep(50)
-    serving()
-    gone = until(lambda: [one for one in server.runs_of("build/W") if one["state_name"] == "Skipped"], 120)
-    assert all("does the same work" in one["state"]["message"] for one in gone)
-    caught_up = lambda: [  # noqa: E731
-        one for one in finished() if one["id"] not in before and one["state_name"] == "Nothing new"
-    ]
-    assert until(caught_up, 120)
-    httpx.delete(f"{server.url}/deployments/{identity}/schedules/{schedule['id']}", timeout=60)
+        # Missed runs: the process is away for three ticks; only one run of those it missed works.
+        process.terminate()
+        process.wait(60)
+        before = {one["id"] for one in server.runs_of("build/W") if one["state_type"] in FINAL}
+        time.sleep(50)
+        serving()
+        gone = until(lambda: [one for one in server.runs_of("build/W") if one["state_name"] == "Skipped"], 300)
+        assert all("did the same work" in one["state"]["message"] for one in gone)
+        caught_up = lambda: [  # noqa: E731
+            one for one in finished() if one["id"] not in before and one["state_name"] == "Nothing new"
+        ]
+        assert until(caught_up, 300)
+    finally:  # the runs of a minute would stand in the way of other tests
+        httpx.delete(f"{server.url}/deployments/{identity}/schedules/{schedule['id']}", timeout=60)
     lines = (place / "serve.log").read_text(encoding="utf-8").splitlines()
     shards = [one for line in lines if line.startswith("{") and "stage" in (one := json.loads(line))]
     assert {one["stage"] for one in shards} >= {"filter", "read:minilm-late", "judge"}

@@ -1,0 +1,58 @@
+"""``quit serve`` before anything is served: what it says, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from quit.errors import ServerError
+from quit.settings import Serving
+from quit.starting import prefect_server
+from tests.conftest import run_quit
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def _no_server_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+
+
+def _serve(tmp_path: Path, *more: str):
+    arguments = ("serve", "-w", str(tmp_path / "W"), "-s", f"jsonl:{tmp_path / 'x.jsonl'}", *more)
+    return run_quit(*arguments, home=tmp_path / "prefect", timeout=120)
+
+
+def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
+    done = _serve(tmp_path, "--json", "--set", "schedules=[{flow='build', cron='0 3 * * *', timezone='Europe/Vienna'}]")
+    assert done.returncode == 0, done.stderr
+    listed = {one["deployment"]: one for one in json.loads(done.stdout)}
+    assert set(listed) == {"build/W", "review-sync/W", "label-update/W", "release/W", "benchmark/W"}
+    assert "T03:00:00" in listed["build/W"]["next"] and listed["release/W"]["next"] is None
+    assert not (tmp_path / "W").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        ([], 4, "--with-server"),
+        (["--api-url", "http://127.0.0.1:9/api"], 6, "does not answer"),
+        (["--set", "schedules=[{flow='build', cron='0 25 * * *'}]"], 4, "schedules.0.cron"),
+        (["-p", "nightli"], 4, "no profile"),
+    ],
+)
+def test_what_is_missing_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
+    done = _serve(tmp_path, *more)
+    assert done.returncode == code and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_taken_port_is_said_before_a_server_is_started(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(ServerError, match=f"Port {port} is taken"), prefect_server(True, Serving(server_port=port)):
+            pass
