@@ -79,7 +79,8 @@ def examine(refs: Any, settings: Any) -> dict[str, Any]:
 
     made = collect(watched(), duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
     faults = []
-    for row in made["rejects"].to_pylist():
+    rows = made["rejects"].to_pylist()
+    for row in sorted(rows, key=lambda row: (row["file"] or "", row["position"] or 0)):
         detail = row["detail"]
         if not detail.startswith(("line ", "record ", "row ")):
             detail = f"{_where(wheres, row['file'], row['position'], row['record_id'])}: {detail}"

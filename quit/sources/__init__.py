@@ -87,6 +87,7 @@ SOURCES: dict[str, Source] = {
 }
 
 _BARE = (".jsonl", ".parquet")
+_SHEETS = (".csv", ".tsv", ".xlsx", ".ods")
 
 
 def parse_source(text: str) -> SourceRef:
@@ -96,6 +97,10 @@ def parse_source(text: str) -> SourceRef:
     empty.
     """
     kind, colon, rest = text.partition(":")
+    if text.lower().endswith(_SHEETS):
+        raise SettingsError(
+            f"Source {text!r} is a table, which no kind reads: turn it into JSON Lines first (docs/tutorial.md, section 1, has the lines)."
+        )
     if not colon or "/" in kind:
         if not text.lower().endswith(_BARE):
             raise SettingsError(f"Source {text!r} names no kind: write KIND:PATH with one of {', '.join(SOURCES)}.")

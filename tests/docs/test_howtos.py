@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, STARTER, run_quit
+from tests.conftest import ROOT, run_quit
 from tests.docs.pages import blocks
 
 pytestmark = pytest.mark.slow
@@ -37,7 +37,7 @@ def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory, prefect_hom
 def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, prefect_home: Path) -> None:
     for name in ("W", "workspace"):
         (tmp_path / name).symlink_to(workspace)
-    shutil.copy(STARTER, tmp_path / "mine.jsonl")
+    shutil.copy(ROOT / "docs" / "tutorial" / "hints.jsonl", tmp_path / "mine.jsonl")
     environment = {
         **os.environ,
         "PREFECT_HOME": str(prefect_home),
