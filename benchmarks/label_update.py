@@ -24,11 +24,12 @@ from quit.construct.label import label_passages
 from quit.construct.passages import enumerate_passages
 from quit.evaluate.normalize import normalize_answer
 from quit.models.factory import Models
+from quit.ranges import Range, ranges
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide
 from quit.settings import load
 from quit.stages import STAGES, Context, Inputs
-from quit.workspace import Range, Workspace, ranges
+from quit.workspace import Workspace
 
 WORDS = "river tower engine poem desert island bridge king planet metal opera garden winter harbour signal".split()
 READERS = 6

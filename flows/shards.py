@@ -21,7 +21,7 @@ from quit import workers
 from quit.endpoints import endpoint_of
 from quit.errors import QuitError, ServerError
 from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of
-from quit.workspace import Range
+from quit.ranges import Range
 
 _HEARTBEAT = 5.0  # seconds between looks at a cluster that has not said anything
 

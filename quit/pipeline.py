@@ -24,13 +24,14 @@ from quit.errors import InputError, SettingsError
 from quit.ids import content_hash
 from quit.models.factory import Models, identities, reader_identity
 from quit.overrides import decisions, in_force
+from quit.ranges import WHOLE, Range, ranges
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, decisions_hash
 from quit.settings import PLACES, Settings, load, parse
 from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
 from quit.stages import STAGES, Context, Inputs, Stage
 from quit.usage import record
-from quit.workspace import WHOLE, Range, Workspace, ranges
+from quit.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quit.errors import QuitError
+from quit.ranges import Range
 from quit.settings import Settings, load
 from quit.stages import STAGES, Stage
-from quit.workspace import Range, Workspace
+from quit.workspace import Workspace
 
 _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
 

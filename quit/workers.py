@@ -23,7 +23,8 @@ from quit import __version__
 from quit.cache import VARIABLE
 from quit.errors import QuitError, WorkspaceError
 from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of
-from quit.workspace import Range, Workspace
+from quit.ranges import Range
+from quit.workspace import Workspace
 
 _TICK = 0.5  # seconds between looks at a folder that another machine writes to
 

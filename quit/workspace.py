@@ -23,7 +23,6 @@ import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,39 +36,7 @@ from filelock import FileLock, Timeout
 import schemas
 from quit.errors import WorkspaceError
 from quit.files import remove_leftovers, replacing, write_json, writing
-
-
-@dataclass(frozen=True)
-class Range:
-    """A shard: the questions with ``first <= question_id < end`` (None: no bound), number ``index`` of ``count``."""
-
-    index: int
-    count: int
-    first: str | None = None
-    end: str | None = None
-
-    def holds(self, first: str | None, last: str | None) -> bool:
-        """Whether ids between ``first`` and ``last`` (inclusive) all lie in this range."""
-        if first is None or last is None:
-            return False
-        return (self.first is None or first >= self.first) and (self.end is None or last < self.end)
-
-    def misses(self, first: str | None, last: str | None) -> bool:
-        """Whether no id between ``first`` and ``last`` lies in this range."""
-        if first is None or last is None:
-            return True
-        return (self.first is not None and last < self.first) or (self.end is not None and first >= self.end)
-
-
-WHOLE = Range(0, 1)
-
-
-def ranges(question_ids: Sequence[str], count: int) -> list[Range]:
-    """Cut sorted ids into ``count`` contiguous ranges of nearly equal length (fewer, if there are fewer questions)."""
-    count = max(1, min(count, len(question_ids)))
-    cuts = [question_ids[len(question_ids) * index // count] for index in range(1, count)]
-    bounds = [None, *cuts, None]
-    return [Range(index, count, bounds[index], bounds[index + 1]) for index in range(count)]
+from quit.ranges import WHOLE, Range
 
 
 class Workspace:

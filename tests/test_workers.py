@@ -16,9 +16,10 @@ from quit import pipeline as pipeline_module
 from quit.errors import InputError, QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
 from quit.pipeline import BuildSpec, Pipeline, plan_build
+from quit.ranges import WHOLE
 from quit.settings import ServerSettings
 from quit.workers import Told, carry_out, seen, told
-from quit.workspace import WHOLE, Workspace
+from quit.workspace import Workspace
 from tests.conftest import STARTER
 
 QUICK = ["run.visible_seconds=0.1"]

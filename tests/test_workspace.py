@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 import schemas
 from quit.errors import WorkspaceError
 from quit.files import temporary_of, writing
-from quit.workspace import Range, Workspace, ranges
+from quit.ranges import Range, ranges
+from quit.workspace import Workspace
 
 HINTS = schemas.table("usable_hints")
 

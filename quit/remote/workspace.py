@@ -31,11 +31,12 @@ from quit.cache import cache_folder
 from quit.errors import WorkspaceError
 from quit.estimate import Estimate
 from quit.files import remove_leftovers, replacing, write_json, writing
+from quit.ranges import Range
 from quit.remote.lease import Lease
 from quit.remote.replies import Replies
 from quit.remote.store import Store, open_store
 from quit.settings.remote import Remote
-from quit.workspace import Range, Workspace, checksum, part_name
+from quit.workspace import Workspace, checksum, part_name
 
 VARIABLE = "QUIT_MIRRORS"
 CHANGING = (

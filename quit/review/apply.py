@@ -7,9 +7,10 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.pipeline import Pipeline
+from quit.ranges import WHOLE
 from quit.review.store import ReviewStore
 from quit.review.verdicts import disagreements
-from quit.workspace import WHOLE, Workspace
+from quit.workspace import Workspace
 
 
 @dataclass

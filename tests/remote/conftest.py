@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import schemas
+from quit.ranges import ranges
 from quit.remote.workspace import VARIABLE, RemoteWorkspace
-from quit.workspace import Workspace, ranges
+from quit.workspace import Workspace
 from tests.servers.moto import MotoServer
 
 HINTS = schemas.table("usable_hints")

@@ -12,9 +12,10 @@ import pytest
 
 import schemas
 from quit.errors import WorkspaceError
+from quit.ranges import Range, ranges
 from quit.remote.lease import Lease
 from quit.review.store import ReviewStore
-from quit.workspace import Range, Workspace, ranges
+from quit.workspace import Workspace
 from tests.remote.conftest import FOLDER, hints, opened, store
 
 
