@@ -13,7 +13,7 @@ from quit.remote.lease import Lease
 from quit.remote.store import Store, open_store
 from quit.settings.remote import Remote
 
-QUICK = Remote(lease_seconds=0.6, poll_seconds=0.02, settle_seconds=0.05)
+QUICK = Remote(lease_seconds=1.0, poll_seconds=0.02, settle_seconds=0.05)
 
 
 class Stuck(Lease):
@@ -59,7 +59,7 @@ def test_a_dead_holder_is_replaced_when_its_lease_has_run_out_and_not_before(pla
     dead.release()  # changes nothing for the heir
     heir.check()
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_store(place, QUICK)).acquire(1.2)
+        Lease(open_store(place, QUICK)).acquire(2)
     heir.release()
 
 
@@ -67,7 +67,7 @@ def test_a_living_holder_is_waited_for_however_long_it_takes(place: str) -> None
     holder = Lease(open_store(place, QUICK))
     holder.acquire(0)
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_store(place, QUICK)).acquire(4 * QUICK.lease_seconds)
+        Lease(open_store(place, QUICK)).acquire(3 * QUICK.lease_seconds)
     holder.check()
     holder.release()
 
@@ -76,7 +76,7 @@ def test_the_holders_own_lease_counts_not_the_one_of_who_waits(place: str) -> No
     slow = Stuck(open_store(place, QUICK.model_copy(update={"lease_seconds": 30})))
     slow.acquire(0)
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_store(place, QUICK)).acquire(1.5)
+        Lease(open_store(place, QUICK)).acquire(2)
 
 
 def test_a_number_that_was_cleared_away_gives_nothing(place: str) -> None:

@@ -22,7 +22,7 @@ from tests.remote.conftest import hints, opened, store
 from tests.servers.moto import MotoServer
 
 pytestmark = pytest.mark.slow
-LEASE = ("--set", "remote.lease_seconds=4", "--set", "remote.poll_seconds=0.5")
+LEASE = ("--set", "remote.lease_seconds=12", "--set", "remote.poll_seconds=0.5")
 
 
 @pytest.fixture(autouse=True)
@@ -58,16 +58,16 @@ def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> Non
 
 
 def test_a_dead_holders_lease_is_taken_over(place: str) -> None:
-    how = Remote(lease_seconds=1, poll_seconds=0.1)
+    how = Remote(lease_seconds=3, poll_seconds=0.1)
     code = (
         "import sys; from quit.remote.lease import Lease; from quit.remote.store import open_store\n"
         "from quit.settings.remote import Remote\n"
-        f"Lease(open_store({place!r}, Remote(lease_seconds=1))).acquire(0); print('held', flush=True); sys.stdin.read()"
+        f"Lease(open_store({place!r}, Remote(lease_seconds=3))).acquire(0); print('held', flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
     with pytest.raises(Exception, match="still holds"):
-        Lease(open_store(place, how)).acquire(2.5)  # alive: its signs of life come through
+        Lease(open_store(place, how)).acquire(6)  # alive: its signs of life come through
     process.kill()
     process.wait()
     heir = Lease(open_store(place, how))
