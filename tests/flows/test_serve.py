@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import http.server
 import json
 import os
@@ -189,6 +190,7 @@ def hook() -> Iterator[Hook]:
 def serving(server: Live, place: Path, hook: Hook) -> Iterator[Callable[[], subprocess.Popen]]:
     """Starts ``quit serve`` for the workspace W; it runs until the module ends, or a test stops it."""
     server.environment["QUIT_TEST_HOOK"] = f"http://127.0.0.1:{hook.server_port}/hooks/very-secret"
+    server.environment["QUIT_TEST_TOKEN"] = "very-secret"
     running: list[subprocess.Popen] = []
 
     def start() -> subprocess.Popen:
@@ -315,17 +317,18 @@ def test_a_failure_is_told_by_webhook_and_mail_without_secrets(
         save = f"from flows.notices import QuitMail; QuitMail(url={url!r}).save('team', overwrite=True)"
         done = subprocess.run([sys.executable, "-c", save], env=server.environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        secret = server.environment["QUIT_TEST_HOOK"]
-        [run] = server.ended(server.start("build/W", sources=[f"jsonl:{place / 'none.jsonl'} {secret}"]))
+        [run] = server.ended(server.start("build/W", sources=[f"jsonl:{place / 'none-very-secret.jsonl'}"]))
         assert run["state_type"] == "FAILED"
         until(lambda: hook.posts and mail.letters, 60)
         mail.shutdown()
     post = hook.posts[-1]
     assert post["flow"] == "build" and post["run"] == run["name"] and post["workspace"] == str(place / "W")
-    assert "none.jsonl" in post["error"] and post["what_to_do"].startswith("Fix the input")
+    assert "none-(QUIT_TEST_TOKEN).jsonl" in post["error"] and post["what_to_do"].startswith("Fix the input")
     assert post["url"] == f"{server.url.removesuffix('/api')}/runs/flow-run/{run['id']}"
-    assert "very-secret" not in json.dumps(post) and "(QUIT_TEST_HOOK)" in post["error"]
-    assert "none.jsonl" in mail.letters[0] and "very-secret" not in mail.letters[0]
+    assert "very-secret" not in json.dumps(post)
+    parts = email.message_from_string(mail.letters[0]).walk()
+    letter = " ".join(part.get_payload(decode=True).decode() for part in parts if not part.is_multipart())
+    assert "none-(QUIT_TEST_TOKEN).jsonl" in letter and run["name"] in letter and "very-secret" not in letter
     assert runs_of(Workspace.open(place / "W"))[-1]["outcome"] == "failed"
 
 
