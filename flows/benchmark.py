@@ -13,7 +13,7 @@ from prefect.logging import get_run_logger
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Split
-from flows.scheduling import Ended, carry_out
+from flows.scheduling import Ended, under_limits
 from quit import __version__
 from quit.errors import InputError
 from quit.files import write_json
@@ -63,7 +63,7 @@ def benchmark(
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
     workspace = None if is_release(release) else release
-    return carry_out(
+    return under_limits(
         "benchmark",
         workspace,
         limits,
@@ -81,9 +81,11 @@ def benchmark(
 def _release_of(folder: str) -> Release:
     if is_release(folder):
         return open_release(folder)
-    found = newest_release(Workspace.open(folder))
+    opened = Workspace.open(folder)
+    found = newest_release(opened)
     if found is None:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
+    opened.bring_folder(found.path)
     return found
 
 

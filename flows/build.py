@@ -8,7 +8,7 @@ from prefect.logging import get_run_logger
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
-from flows.scheduling import Ended, carry_out
+from flows.scheduling import Ended, under_limits
 from flows.shards import Shards, listening
 from quit.pipeline import Pipeline, plan_build
 from quit.settings import Limits
@@ -34,24 +34,26 @@ def build(
         overrides: key=value over the profile, such as labels.max_new_tokens=16.
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
-    return carry_out("build", workspace, limits, lambda: _build(workspace, sources, profile, overrides or []))
+    return under_limits("build", workspace, limits, lambda: _build(workspace, sources, profile, overrides or []))
 
 
 def _build(workspace: str, sources: list[str], profile: str, overrides: list[str]) -> Ended:
     pipeline = plan_build(workspace, sources, profile, overrides)
     with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, _waiting):
+        pipeline = pipeline.planned_again()  # reviews may have been applied while this waited
+        nothing = None
         if pipeline.up_to_date:
-            nothing = f"Nothing new: sources, settings and models of {pipeline.workspace.path} are those of its tables."
+            pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
+            nothing = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
         else:
-            nothing = None
-            carry_out_stages(pipeline, profile, overrides)
+            _stages(pipeline, profile, overrides)
     heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
     summary = heading + markdown_links(pipeline.workspace) + markdown_summary(pipeline.workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
     return Ended(summary, nothing)
 
 
-def carry_out_stages(pipeline: Pipeline, profile: str, overrides: list[str]) -> None:
+def _stages(pipeline: Pipeline, profile: str, overrides: list[str]) -> None:
     """Carry out what is missing, one line a stage. The caller holds the workspace's lock."""
     pipeline.begin(profile, overrides)
     with Shards(pipeline, listening()) as do:

@@ -13,7 +13,7 @@ from prefect.logging import get_run_logger
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Format
-from flows.scheduling import Ended, carry_out
+from flows.scheduling import Ended, under_limits
 from flows.shards import may_help
 from quit.export import export as export_tables
 from quit.export.release import export_tables_of_release
@@ -79,7 +79,7 @@ def release(
     """
     named = datetime.now().strftime(name)
     work = lambda: _release(workspace, named, name != named, waive or [], formats or [], out, overwrite)  # noqa: E731
-    return carry_out("release", workspace, limits, work)
+    return under_limits("release", workspace, limits, work)
 
 
 def _release(

@@ -15,7 +15,7 @@ from annotation.project import push as push_items
 from annotation.sync import pull
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS
-from flows.scheduling import Ended, carry_out
+from flows.scheduling import Ended, under_limits
 from flows.shards import may_help
 from quit.endpoints import address
 from quit.errors import InputError
@@ -76,7 +76,7 @@ def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -
         get_run_logger().info("apply: %s", changed)
         return Ended(_summary(workspace), None if exchanged or changed["ran"] else NOTHING)
 
-    return carry_out("review", workspace, limits, work)
+    return under_limits("review", workspace, limits, work)
 
 
 @flow(name="review-sync", **HOOKS)
@@ -93,7 +93,7 @@ def review_sync(workspace: str, url: str | None = None, limits: Limits = NO_LIMI
         exchanged = _exchange(workspace, url)
         return Ended(_summary(workspace), None if exchanged else NOTHING)
 
-    return carry_out("review-sync", workspace, limits, work)
+    return under_limits("review-sync", workspace, limits, work)
 
 
 @flow(name="label-update", **HOOKS)
@@ -111,7 +111,7 @@ def label_update(workspace: str, limits: Limits = NO_LIMITS) -> str:
         nothing = None if changed["ran"] else "Nothing new: the labels rest on every review that was pulled."
         return Ended(_summary(workspace), nothing)
 
-    return carry_out("label-update", workspace, limits, work)
+    return under_limits("label-update", workspace, limits, work)
 
 
 NOTHING = "Nothing new: the project is up to date, and nobody has reviewed anything since the last time."

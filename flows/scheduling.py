@@ -1,4 +1,4 @@
-"""What holds for every run of a flow: late runs, timeout, retries, what is said at the end, the diary. Flows call :func:`carry_out`."""
+"""What holds for every run of a flow: late runs, timeout, retries, what is said at the end, the diary. Flows call :func:`under_limits`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from prefect.utilities.timeout import timeout
 
 from quit.errors import QuitError
 from quit.history import Outcome, record_run
+from quit.secrets import without_secrets
 from quit.settings import Limits
 from quit.workspace import Workspace
 
@@ -46,7 +47,7 @@ def helps_to_retry(error: BaseException) -> bool:
     return isinstance(error, OSError) and not isinstance(error, RunTimeout)
 
 
-def carry_out(flow: str, workspace: str | None, limits: Limits, work: Callable[[], Ended]) -> Any:
+def under_limits(flow: str, workspace: str | None, limits: Limits, work: Callable[[], Ended]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a named ``Completed`` state.
 
     A scheduled run that comes too late, or whose work another one has done meanwhile, is skipped and says so. The end is
@@ -58,8 +59,13 @@ def carry_out(flow: str, workspace: str | None, limits: Limits, work: Callable[[
     started = time.time()
 
     def write_down(outcome: Outcome, message: str) -> None:
-        if workspace is not None:
-            record_run(Workspace.at(workspace), flow, outcome, started, time.time(), message, run.name if run else "")
+        if workspace is None:
+            return
+        try:
+            name = run.name if run else ""
+            record_run(Workspace.at(workspace), flow, outcome, started, time.time(), without_secrets(message), name)
+        except Exception as error:  # a diary that cannot be written makes no failure of a run
+            logger.warning("%s is not noted in the diary: %s", workspace, without_secrets(str(error)))
 
     why = superfluous(run, limits) if run else None
     if why is not None:

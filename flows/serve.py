@@ -23,6 +23,7 @@ from flows.release import release
 from flows.review import label_update, review_sync
 from quit.endpoints import address
 from quit.errors import InputError, ServerError, SettingsError, did_you_mean
+from quit.files import is_url
 from quit.ids import content_hash
 from quit.settings import Limits, Notice, Schedule, Settings
 from quit.workspace import Workspace
@@ -107,7 +108,7 @@ def _parameters(
     profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
     run = {"profile": profile, "overrides": list(overrides)}
     # What is behind a URL has no folder to write to: it goes where this command runs.
-    folder = Path.cwd() / workspace.name if "://" in workspace.address else Path(workspace.address)
+    folder = Path.cwd() / workspace.name if is_url(workspace.address) else Path(workspace.address)
     defaults: dict[str, dict[str, Any]] = {
         "build": {"workspace": workspace.address, "sources": list(sources), **run},
         "review-sync": {"workspace": workspace.address},

@@ -87,7 +87,7 @@ def work_on(
         made: workers.Report | int = pipeline.work(pipeline.run(stage, reader), shard)
         rows = made
     else:
-        made = workers.carry_out(spec, stage, reader, shard, told)
+        made = workers.work_shard(spec, stage, reader, shard, told)
         pipeline = pipeline_of(spec, processes=told.processes)
         rows = made.rows or 0
     _log(pipeline, pipeline.run(stage, reader), shard, rows, time.monotonic() - started)
@@ -156,7 +156,7 @@ class Shards:
 
     def _waiting(self, runs: list[StageRun]) -> deque[tuple[StageRun, Range]]:
         """Return the shards to do; several runs take turns."""
-        pending = [self.pipeline.pending(run) for run in runs]
+        pending = [self.pipeline.pending(run, publish=True) for run in runs]
         for run, shards in zip(runs, pending, strict=True):
             if shards:
                 self._logger.info("%s: %d of %d shards to do", run.key, len(shards), shards[0].count)

@@ -54,7 +54,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"), ("review", "run"), ("models", "serve"))
+_LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"), ("models", "serve"))
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
 
 STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
@@ -122,6 +122,8 @@ def build(
     pipeline = plan_build(workspace, sources, profile, overrides)
     console = BuildConsole(pipeline, quiet=quiet)
     if pipeline.up_to_date:
+        with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, console.waiting):
+            pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
         console.say(f"{workspace} is up to date: nothing to run.")
     else:
         console.quieten_prefect()  # before it is imported
@@ -365,7 +367,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     words = tuple(word for word in arguments if not word.startswith("-"))
-    lasting = any(words[: len(name)] == name for name in _LASTING)
+    lasting = any(words[: len(name)] == name for name in _LASTING) or bool({"--watch", "--cron"} & {*arguments})
     try:
         with nullcontext() if lasting else heeding_interrupts(quiet_after=not debug):
             app(arguments, standalone_mode=True)

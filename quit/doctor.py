@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quit.errors import QuitError
+from quit.files import is_url
 
 _GIB = 1 << 30
 _NEEDED_DISK = 2 * _GIB
@@ -112,7 +113,7 @@ def _prefect() -> str:
 def _folder(workspace: Path | str | None) -> Path:
     if workspace is None:
         return Path.cwd()
-    return Path.home() if "://" in str(workspace) else Path(workspace)
+    return Path.home() if is_url(workspace) else Path(workspace)
 
 
 def _workspace(path: Path | str) -> str:

@@ -20,6 +20,11 @@ LEFTOVER = re.compile(r"\..+\.\d+-\d+(-[0-9a-f]{8})?\.tmp")
 """Names of the temporary files that :func:`replacing` makes; a killed run leaves some."""
 
 
+def is_url(place: object) -> bool:
+    """Whether a text names a place in a store rather than a path."""
+    return "://" in str(place)
+
+
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
     """Turn the system's refusals to write into one clear line: full disk, no permission, no such folder (:class:`WorkspaceError`)."""

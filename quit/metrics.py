@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from quit.endpoints import endpoints
 from quit.errors import QuitError, ServerError
+from quit.files import is_url
 from quit.history import runs_of
 from quit.stage_progress import lock_holder, progress, settings_of
 from quit.summary import funnel, rejects_by_stage
@@ -63,7 +64,7 @@ class Workspaces(Collector):
     """Collects the metrics of some workspaces; one that is not there yet has ``quit_workspace_up`` 0 and no more."""
 
     def __init__(self, places: Sequence[str | Path]) -> None:
-        self._places = [str(place) if "://" in str(place) else str(Path(place).resolve()) for place in places]
+        self._places = [str(place) if is_url(place) else str(Path(place).resolve()) for place in places]
 
     def describe(self) -> list[Metric]:
         """Return nothing: registering must not read a workspace."""

@@ -85,7 +85,6 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
 
     Raises :class:`InputError` for an id that is none, or whose override is not in force (any more).
     """
-    made: list[dict[str, Any]] = []
 
     def make(log: pa.Table) -> pa.Table:
         rows = {row["override_id"]: row for row in log.to_pylist()}
@@ -99,12 +98,9 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
             now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint, span and answer now"
             raise InputError(f"The override {override_id} is not in force: {now}.")
         ended = {**row, "decision": WITHDRAWN, "by": _text(by, "by"), "reason": _text(reason, "reason")}
-        table = _numbered([ended], len(log), _now())
-        made.extend(table.to_pylist())
-        return table
+        return _numbered([ended], len(log), _now())
 
-    workspace.append("overrides", make)
-    return made[0]
+    return workspace.append("overrides", make).to_pylist()[0]
 
 
 def read_decisions(path: Path) -> list[Decision]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -197,12 +197,13 @@ class Pipeline:
         wanted = self.settings.run.shards or -(-len(identities) // self.settings.run.shard_questions)
         return ranges(identities, wanted)
 
-    def pending(self, run: StageRun) -> list[Range]:
+    def pending(self, run: StageRun, *, publish: bool = False) -> list[Range]:
         """Return the shards that are still to do (none if the run is complete, under whatever number of shards)."""
         if self.is_done(run):
             return []
         folder = self.folder(run)
-        return [shard for shard in self.shards(run) if not self.workspace.part_done(folder, run.stage.outputs, shard)]
+        done = partial(self.workspace.part_done, folder, run.stage.outputs, publish=publish)
+        return [shard for shard in self.shards(run) if not done(shard)]
 
     def missing_inputs(self, run: StageRun) -> list[str]:
         """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried out."""
@@ -266,6 +267,10 @@ class Pipeline:
                 break
             done[run.key] = self.fingerprints[run.key]
         self.workspace.set_current(done)
+
+    def planned_again(self) -> Pipeline:
+        """Return this build as it would be planned now, with the same models: what was applied or overruled meanwhile counts."""
+        return _remember(Pipeline(self.workspace, self.settings, self.sources, models=self.models))
 
     def spec(self) -> BuildSpec:
         """Return this build as something that can be sent to a worker."""

@@ -88,6 +88,8 @@ def plan(
     )
     scale = len(questions) / len(chosen) if chosen else 0.0
     known = GenerationCache() if cache and pipeline.settings.run.generation_cache else None
+    if known is not None:
+        pipeline.workspace.keep_replies(known)
     measured = totals(pipeline.workspace.path)
     lines = []
     try:

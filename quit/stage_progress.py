@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quit.errors import QuitError
-from quit.ranges import Range
 from quit.settings import Settings, load
 from quit.stages import STAGES, Stage
 from quit.workspace import Workspace
@@ -65,18 +64,29 @@ def progress(workspace: Workspace) -> list[Progress]:
 
 def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
     """Return (shards done, shards) of the stage run's newest unfinished folder."""
-    parent = workspace.folder(key, stage.number, "x").parent
-    folders = [one for one in parent.glob("*") if one.is_dir() and not (one / "manifest.json").is_file()]
-    first = stage.outputs[0]
-    newest = max(folders, key=lambda one: one.stat().st_mtime_ns, default=None)
+    below: dict[str, dict[str, float]] = {}
+    for name, when in workspace.files_below(workspace.folder(key, stage.number, "x").parent).items():
+        fingerprint, _, rest = name.partition("/")
+        below.setdefault(fingerprint, {})[rest] = when
+    first = f"{stage.outputs[0]}/"
+    begun = [
+        {name.removeprefix(first): when for name, when in files.items() if name.startswith(first)} | {"": 0.0}
+        for files in below.values()
+        if "manifest.json" not in files
+    ]
+    newest = max(range(len(begun)), key=lambda place: (max(begun[place].values()), len(begun[place])), default=None)
     if newest is None:
         return 0, 0
-    counts = [match for path in (newest / first).glob("part-*") if (match := _PART.fullmatch(path.name))]
-    if not counts:
+    files = [files for files in below.values() if "manifest.json" not in files][newest]
+    found = {name: match for name in begun[newest] if (match := _PART.fullmatch(name))}
+    if not found:
         return 0, 0
-    shards = max(counts, key=lambda one: (newest / first / one.group()).stat().st_mtime_ns).group(2)
-    mine = [int(one.group(1)) for one in counts if one.group(2) == shards]
-    done = sum(workspace.part_done(newest, stage.outputs, Range(index, int(shards))) for index in mine)
+    shards = found[max(found, key=lambda name: begun[newest][name])].group(2)
+    done = sum(
+        all(f"{output}/{name}" in files for output in stage.outputs)
+        for name, match in found.items()
+        if match.group(2) == shards
+    )
     return done, int(shards)
 
 

@@ -46,7 +46,10 @@ def is_done(rows: Sequence[Progress]) -> bool:
 
 def footer(workspace: Workspace) -> list[str]:
     """Return who holds the workspace, how its last run ended, and what was asked last."""
-    held = lock_holder(workspace)
+    try:
+        held = lock_holder(workspace)
+    except QuitError as error:  # a store that does not answer now may do so at the next look
+        return [str(error)]
     lines = [
         f"held by process {held.get('pid')} on {held.get('host')} since {held.get('since')}"
         if held
@@ -80,14 +83,14 @@ def watch(place: str | Path, interval: float, until_done: bool, console: Console
                 while True:
                     workspace, rows = _read(place)
                     live.update(_table(place, workspace, rows, rates), refresh=True)
-                    if until_done and is_done(rows) and workspace and lock_holder(workspace) is None:
+                    if until_done and is_done(rows) and workspace and _is_free(workspace):
                         return True
                     time.sleep(interval)
         while True:
             workspace, rows = _read(place)
             for line in changes(workspace, rows, told):
                 console.print(escape(line), soft_wrap=True)
-            if until_done and is_done(rows) and workspace and lock_holder(workspace) is None:
+            if until_done and is_done(rows) and workspace and _is_free(workspace):
                 return True
             time.sleep(interval)
     except KeyboardInterrupt:
@@ -109,6 +112,13 @@ def _read(place: str | Path) -> tuple[Workspace | None, list[Progress]]:
         return workspace, progress(workspace)
     except (QuitError, FileNotFoundError):  # not there yet, or it went while it was read: the next look will tell
         return None, []
+
+
+def _is_free(workspace: Workspace) -> bool:
+    try:
+        return lock_holder(workspace) is None
+    except QuitError:
+        return False
 
 
 def _state(one: Progress) -> str:

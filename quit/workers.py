@@ -8,9 +8,11 @@ same tables, and that the tables it reads from have arrived.
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import platform
 import socket
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,6 +66,20 @@ def program() -> str:
     return f"{__version__}, workspaces {schemas.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
 
 
+@cache
+def _end_with_parent() -> None:
+    """See to it that a process of a pool ends with the process that started it, however that ends: nobody else would tell it."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
+
+
 def told(pipeline: Pipeline, run: StageRun, processes: int) -> Told:
     """Return what a worker of this build is told about a stage run. The caller holds the workspace."""
     return Told(
@@ -75,20 +91,21 @@ def told(pipeline: Pipeline, run: StageRun, processes: int) -> Told:
     )
 
 
-def carry_out(spec: BuildSpec, stage: str, reader: str | None, shard: Range, told: Told) -> Report:
+def work_shard(spec: BuildSpec, stage: str, reader: str | None, shard: Range, told: Told) -> Report:
     """Carry out one shard in a worker of another process. Every refusal names the worker's machine.
 
     Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or tables that have
     not arrived; and whatever the stage raises.
     """
+    _end_with_parent()
     host = socket.gethostname()
     try:
-        return _carry_out(spec, stage, reader, shard, told, host)
+        return _work(spec, stage, reader, shard, told, host)
     except QuitError as error:
         raise type(error)(f"{error} (Worker on {host}.)") from error
 
 
-def _carry_out(spec: BuildSpec, stage: str, reader: str | None, shard: Range, told: Told, host: str) -> Report:
+def _work(spec: BuildSpec, stage: str, reader: str | None, shard: Range, told: Told, host: str) -> Report:
     if told.program != program():
         raise WorkspaceError(
             f"A worker has another program than the build: {program()} there, {told.program} here. Install the same on both."
@@ -99,7 +116,7 @@ def _carry_out(spec: BuildSpec, stage: str, reader: str | None, shard: Range, to
     folder = spec.workspace
     if not _wait(lambda: Workspace.at(folder).exists, patience):
         raise WorkspaceError(
-            f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path, or use a runner of this machine."
+            f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path (give it the store's address and credentials), or use a runner of this machine."
         )
     pipeline = _same_pipeline(spec, stage, reader, told)
     if not _wait(lambda: pipeline.workspace.holder == told.holder, patience):
@@ -112,9 +129,10 @@ def _carry_out(spec: BuildSpec, stage: str, reader: str | None, shard: Range, to
         raise WorkspaceError(
             f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {patience:g} s. Check the shared folder {folder}."
         )
-    if pipeline.workspace.part_done(pipeline.folder(run), run.stage.outputs, shard):
+    if pipeline.workspace.part_done(pipeline.folder(run), run.stage.outputs, shard, publish=True):
         return Report(None, pipeline.models.meter.take(), host)
     rows = pipeline.work(run, shard)
+    pipeline.workspace.flush_replies()
     return Report(rows, pipeline.models.meter.take(), host)
 
 

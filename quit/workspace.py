@@ -35,7 +35,7 @@ from filelock import FileLock, Timeout
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.files import remove_leftovers, replacing, write_json, writing
+from quit.files import is_url, remove_leftovers, replacing, write_json, writing
 from quit.ranges import WHOLE, Range
 
 
@@ -55,7 +55,7 @@ class Workspace:
     @classmethod
     def at(cls, place: str | Path) -> Workspace:
         """Return what is or will be a workspace at a path or URL, unchecked. Raises what a store refuses."""
-        if "://" in str(place):
+        if is_url(place):
             from quit.remote.workspace import RemoteWorkspace  # a folder needs none of it
 
             return RemoteWorkspace(str(place))
@@ -153,6 +153,12 @@ class Workspace:
         """Whether a file is part of the workspace, not only of its mirror."""
         return path.is_file()
 
+    def files_below(self, folder: Path) -> dict[str, float]:
+        """Return the name of every file below a folder, relative to it, and when it was written (0 where nobody says)."""
+        return {
+            path.relative_to(folder).as_posix(): path.stat().st_mtime for path in folder.rglob("*") if path.is_file()
+        }
+
     @contextmanager
     def changing(self, name: str) -> Iterator[None]:
         """Change a small file, which others see afterwards."""
@@ -163,6 +169,9 @@ class Workspace:
 
     def publish_folder(self, folder: Path, last: str) -> None:
         """Let others see a folder; ``last``: the file that marks it as complete."""
+
+    def flush_replies(self) -> None:
+        """Let others see the replies of language models that came in so far."""
 
     def keep_replies(self, cache: Any) -> None:
         """Bring and keep the replies of language models that this workspace rests on (``cache``: a ``GenerationCache``)."""
@@ -267,8 +276,8 @@ class Workspace:
         """Return the manifest of a complete stage run, or None."""
         return _read_json(folder / "manifest.json", default=None)
 
-    def part_done(self, folder: Path, outputs: Sequence[str], shard: Range) -> bool:
-        """Whether every table of a stage run has this shard's part."""
+    def part_done(self, folder: Path, outputs: Sequence[str], shard: Range, *, publish: bool = False) -> bool:
+        """Whether every table of a stage run has this shard's part. ``publish``: one that only this machine has becomes one that all have."""
         return all((folder / name / part_name(shard)).is_file() for name in outputs)
 
     def write_part(self, folder: Path, shard: Range, tables: Mapping[str, pa.Table]) -> None:

@@ -31,6 +31,7 @@ SHARED = {"vllm": "vllm", "live": "review", "reviewed_build": "review", "built":
 """Costly things of the session, and the group of the tests that use them."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep tests together that share something costly, the others file by file, where several workers run them."""
     for item in items:

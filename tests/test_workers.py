@@ -18,7 +18,7 @@ from quit.models.generation.meter import Meter
 from quit.pipeline import BuildSpec, Pipeline, plan_build
 from quit.ranges import WHOLE
 from quit.settings import ServerSettings
-from quit.workers import Told, carry_out, seen, told
+from quit.workers import Told, seen, told, work_shard
 from quit.workspace import Workspace
 from tests.conftest import STARTER
 
@@ -47,12 +47,12 @@ def _order(pipeline: Pipeline, stage: str = "collect") -> tuple[BuildSpec, Told]
 
 def test_a_worker_writes_the_part_and_does_not_do_it_twice(planned: Pipeline) -> None:
     spec, order = _order(planned)
-    first = carry_out(spec, "collect", None, WHOLE, order)
+    first = work_shard(spec, "collect", None, WHOLE, order)
     assert first.rows == 3 and first.host
     folder = planned.folder(planned.run("collect"))
     written = {path: path.stat().st_mtime_ns for path in folder.rglob("part-*")}
     assert written
-    assert carry_out(spec, "collect", None, WHOLE, order).rows is None
+    assert work_shard(spec, "collect", None, WHOLE, order).rows is None
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("part-*")} == written
     seen(planned, planned.run("collect"), WHOLE, first.host)
 
@@ -60,7 +60,7 @@ def test_a_worker_writes_the_part_and_does_not_do_it_twice(planned: Pipeline) ->
 def test_another_program_is_refused(planned: Pipeline) -> None:
     spec, order = _order(planned)
     with pytest.raises(WorkspaceError, match=r"another program.*code 0123.*Worker on") as raised:
-        carry_out(spec, "collect", None, WHOLE, dataclasses.replace(order, program="9.9, workspaces 1, code 0123"))
+        work_shard(spec, "collect", None, WHOLE, dataclasses.replace(order, program="9.9, workspaces 1, code 0123"))
     assert not raised.value.retryable
     assert not list(planned.workspace.path.rglob("part-*"))
 
@@ -69,7 +69,7 @@ def test_a_workspace_out_of_sight_is_refused_and_not_made(planned: Pipeline, tmp
     spec, order = _order(planned)
     away = dataclasses.replace(spec, workspace=str(tmp_path / "not-mounted"))
     with pytest.raises(WorkspaceError, match="cannot see the workspace.*not-mounted.*Mount"):
-        carry_out(away, "collect", None, WHOLE, order)
+        work_shard(away, "collect", None, WHOLE, order)
     assert not (tmp_path / "not-mounted").exists()
 
 
@@ -79,10 +79,10 @@ def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, source: P
     other = Workspace.create(tmp_path / "elsewhere")
     own = dataclasses.replace(spec, workspace=str(other.path))
     with pytest.raises(WorkspaceError, match="sees another folder.*held by nobody"):
-        carry_out(own, "collect", None, WHOLE, order)
+        work_shard(own, "collect", None, WHOLE, order)
     (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
     with pytest.raises(WorkspaceError, match="process 1 on far since then"):
-        carry_out(own, "collect", None, WHOLE, order)
+        work_shard(own, "collect", None, WHOLE, order)
     assert not (other.path / "tables").exists()
 
 
@@ -93,16 +93,16 @@ def test_a_source_that_differs_there_is_refused(
     monkeypatch.setattr(pipeline_module, "_PIPELINES", {})  # a worker's own process has none yet
     source.write_text(source.read_text(encoding="utf-8").replace("?", "??", 1), encoding="utf-8")
     with pytest.raises(WorkspaceError, match="would make other tables in collect"):
-        carry_out(spec, "collect", None, WHOLE, order)
+        work_shard(spec, "collect", None, WHOLE, order)
     source.unlink()
     with pytest.raises(InputError, match=r"few.jsonl.*Worker on"):
-        carry_out(spec, "collect", None, WHOLE, order)
+        work_shard(spec, "collect", None, WHOLE, order)
 
 
 def test_tables_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipeline) -> None:
     spec, order = _order(planned, "filter")
     with pytest.raises(WorkspaceError, match="does not see the tables of collect"):
-        carry_out(spec, "filter", None, WHOLE, order)
+        work_shard(spec, "filter", None, WHOLE, order)
     assert not list(planned.workspace.path.rglob("part-*"))
 
 
@@ -116,16 +116,16 @@ def test_the_builds_cache_is_the_workers_unless_it_has_its_own(
 ) -> None:
     spec, order = _order(planned)
     monkeypatch.delenv("QUIT_CACHE")
-    carry_out(spec, "collect", None, WHOLE, dataclasses.replace(order, cache="/local/cache"))
+    work_shard(spec, "collect", None, WHOLE, dataclasses.replace(order, cache="/local/cache"))
     assert os.environ["QUIT_CACHE"] == "/local/cache"
-    carry_out(spec, "collect", None, WHOLE, dataclasses.replace(order, cache="/other"))
+    work_shard(spec, "collect", None, WHOLE, dataclasses.replace(order, cache="/other"))
     assert os.environ["QUIT_CACHE"] == "/local/cache"
 
 
 def test_clocks_of_machines_may_differ(planned: Pipeline) -> None:
     """Files from the past and the future, as a worker with a wrong clock leaves them: nothing looks at their times."""
     spec, order = _order(planned)
-    carry_out(spec, "collect", None, WHOLE, order)
+    work_shard(spec, "collect", None, WHOLE, order)
     before = planned.fingerprints
     folder = planned.folder(planned.run("collect"))
     half = folder / "questions" / ".part-00000-of-00001.parquet.1-1-0000abcd.tmp"

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, print_json
+from quit.commands.options import JsonOption, NamedProfileOption, local_folder, print_json
 from quit.errors import MissingDependency, SettingsError
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
@@ -43,7 +43,7 @@ VectorsOption = Annotated[
         "--vectors", help="A dense index whose vectors tell how alike documents are; else they are encoded now."
     ),
 ]
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables and the plot.")]
+OutOption = Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables and the plot.")]
 ArmsOption = Annotated[
     Arms,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, print_json
+from quit.commands.options import JsonOption, NamedProfileOption, local_folder, print_json
 
 app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
 
@@ -15,7 +15,8 @@ ReleaseOption = Annotated[
     Path, typer.Option("--release", "-r", help="Folder of a release, such as workspace/releases/v1.")
 ]
 OutOption = Annotated[
-    Path, typer.Option("--out", "-o", help="Folder of the results; finished work in it is not done again.")
+    Path,
+    typer.Option("--out", "-o", **local_folder, help="Folder of the results; finished work in it is not done again."),
 ]
 SplitOption = Annotated[
     str, typer.Option("--split", help="Questions: train, dev, test or all. The corpus is always whole.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import print_json
+from quit.commands.options import local_folder, print_json
 
 app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
 
@@ -25,7 +25,9 @@ def run(
             "--queries", "-q", help="JSONL of {id, question, answers, hops?, kind?}; the corpus's own if not given."
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the tables.")] = Path("complexity"),
+    out: Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables.")] = Path(
+        "complexity"
+    ),
     source: Annotated[str | None, typer.Option("--source", "-s", help="Only questions of this source.")] = None,
     limit: Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")] = None,
     profile: Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or a TOML file.")] = "embedded",

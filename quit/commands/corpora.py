@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption
+from quit.commands.options import JsonOption, NamedProfileOption, local_folder
 
 corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
 index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
 graph = typer.Typer(help="Neighbourhood graphs of a corpus.", no_args_is_help=True)
 
 CorpusOption = Annotated[Path, typer.Option("--corpus", "-c", help="Folder of a corpus (`quit corpus build`).")]
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")]
+OutOption = Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder to write to.")]
 EncoderOption = Annotated[
     str,
     typer.Option(

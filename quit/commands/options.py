@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from quit.errors import SettingsError
+from quit.files import is_url
 
 
 def _place(text: str | Path) -> Any:
     """A folder as a path; a URL as it is, since a path would lose one of its slashes."""
-    return str(text) if "://" in str(text) else Path(text)
+    return str(text) if is_url(text) else Path(text)
 
 
 def _release(text: str | Path) -> Path:
@@ -26,7 +27,7 @@ def _release(text: str | Path) -> Path:
 
 
 def _local(text: str | Path) -> Path:
-    if "://" in str(text):
+    if is_url(text):
         raise SettingsError(
             f"{text}: this is written to a folder of this machine. Name one, and copy it where it belongs."
         )

@@ -303,6 +303,7 @@ def webhook(
     secret = webhook_secret(store)
 
     def pull_once() -> str:
+        opened.refresh()  # another machine may have pulled
         report = pull_reviews(store, server, settings, project=found["id"])
         return f"{report.versions} new versions, {report.withdrawn} withdrawn, {report.events} events; {report.done} of {report.tasks} done"
 

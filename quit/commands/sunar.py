@@ -7,11 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, ProfileOption, SetOption, print_json
+from quit.commands.options import JsonOption, ProfileOption, SetOption, local_folder, print_json
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
 
-OutOption = Annotated[Path, typer.Option("--out", "-o", help="Folder of the runs, one below it a variant.")]
+OutOption = Annotated[
+    Path, typer.Option("--out", "-o", **local_folder, help="Folder of the runs, one below it a variant.")
+]
 
 
 @app.command()

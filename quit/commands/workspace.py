@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, WorkspaceOption, print_json
+from quit.commands.options import JsonOption, NamedProfileOption, WorkspaceOption, local_folder, place, print_json
 from quit.estimate import Estimate
 
 app = typer.Typer(
@@ -24,10 +24,10 @@ _MIB = 1 << 20
 
 @app.command("backup")
 def backup(
-    archive: Annotated[Path, typer.Argument(help="Tar file to write; it must not exist.")],
+    archive: Annotated[Path, typer.Argument(**local_folder, help="Tar file to write; it must not exist.")],
     workspace: WorkspaceOption = Path("workspace"),
     everything: Annotated[bool, typer.Option("--everything", help="Tables of older fingerprints too.")] = False,
-    wait: WaitOption = 60.0,
+    wait: WaitOption = 180.0,
     as_json: JsonOption = False,
 ) -> None:
     """Write a workspace to one tar file: current tables, reviews, overrides, releases, settings.
@@ -75,7 +75,7 @@ def gc(
     remove: Annotated[bool, typer.Option("--remove", help="Remove them. Without it nothing is changed.")] = False,
     keep: Annotated[int, typer.Option("--keep", min=0, help="Leave so many of each stage, the newest.")] = 0,
     days: Annotated[float, typer.Option("--days", min=0, help="Leave what is younger than so many days.")] = 0.0,
-    wait: WaitOption = 60.0,
+    wait: WaitOption = 180.0,
     as_json: JsonOption = False,
 ) -> None:
     """List tables that other settings, sources or versions left behind, or remove them. A dry run unless --remove is given.
@@ -114,7 +114,7 @@ def gc(
 def migrate(
     workspace: WorkspaceOption = Path("workspace"),
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    wait: WaitOption = 60.0,
+    wait: WaitOption = 180.0,
     as_json: JsonOption = False,
 ) -> None:
     """Bring a workspace that an older program made up to date. Back it up first.
@@ -139,8 +139,12 @@ def migrate(
 
 @app.command("support")
 def support(
-    archive: Annotated[Path, typer.Argument(help="ZIP file to write; it must not exist.")] = Path("quit-support.zip"),
-    workspace: Annotated[Path | None, typer.Option("--workspace", "-w", help="Also tell of this workspace.")] = None,
+    archive: Annotated[Path, typer.Argument(**local_folder, help="ZIP file to write; it must not exist.")] = Path(
+        "quit-support.zip"
+    ),
+    workspace: Annotated[
+        Path | None, typer.Option("--workspace", "-w", **place, help="Also tell of this workspace.")
+    ] = None,
     profile: NamedProfileOption = "embedded",
 ) -> None:
     """Write a bundle for asking for help: versions, checks, settings, the state of the stages. No secrets, no texts of the dataset.

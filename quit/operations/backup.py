@@ -24,17 +24,17 @@ from typing import IO, Any
 
 from quit import __version__
 from quit.errors import InputError, WorkspaceError
-from quit.files import LEFTOVER, replacing, writing
-from quit.sources import parse_source
+from quit.files import is_url, replacing, writing
 from quit.workspace import Workspace
 
 FORMAT = 1
 """Version of a backup's layout. A program refuses a backup whose number is higher than its own."""
 DESCRIPTION = "backup.json"
 _CHUNK = 1 << 20
-_NEVER = ("lock", "lock.json")
-_SERVER = PurePosixPath("reviews/server")
-"""Where a local annotation server keeps accounts and secrets: no part of a backup."""
+_NEVER = ("lock", "lock.json", "reviews/sync.json")
+"""``sync.json`` may already tell of a pull whose part came too late for the backup; without it the next pull reads everything."""
+_LEFT_OUT = (PurePosixPath("reviews/server"), PurePosixPath("reviews/queue"))
+"""Accounts and secrets of a local annotation server; events that a pull reads and removes at any time."""
 
 Progress = Callable[[int, int], None]
 """Told bytes done and bytes in all."""
@@ -53,7 +53,7 @@ class Backup:
     @property
     def missing_sources(self) -> tuple[str, ...]:
         """The sources of the last build that are not where they were: they are no part of a backup."""
-        return tuple(text for text in self.sources if not parse_source(text).path.exists())
+        return tuple(text for text in self.sources if not Path(text.partition(":")[2]).exists())
 
 
 def backup(
@@ -61,13 +61,13 @@ def backup(
     target: Path,
     *,
     everything: bool = False,
-    wait: float = 60.0,
+    wait: float = 180.0,
     progress: Progress = lambda done, total: None,
 ) -> Backup:
     """Write a workspace to the tar file ``target``, readable by its owner alone.
 
     Current tables, logs, reviews, releases and settings go in; with ``everything`` tables of older fingerprints too. Never in it: locks,
-    what killed runs left, and ``reviews/server`` (accounts and secrets of a local annotation server). Waits up to ``wait`` seconds for
+    what killed runs left, how far the last pull got, and accounts, secrets and queue of a local annotation server. Waits up to ``wait`` seconds for
     a running build. Raises :class:`WorkspaceError` where the workspace is held longer, a file is damaged, or the disk refuses, and
     ``InputError`` where ``target`` exists.
     """
@@ -108,6 +108,10 @@ def restore(archive: Path, folder: Path, *, progress: Progress = lambda done, to
     Raises ``InputError`` for what is no backup, is cut short, damaged, or a newer program's, and :class:`WorkspaceError` where ``folder``
     exists and is not empty, or the disk refuses.
     """
+    if is_url(folder):
+        raise InputError(
+            f"{folder}: a backup is restored to a folder of this machine. Name one, and copy it where it belongs."
+        )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise WorkspaceError(f"{folder} exists and is not empty. A restore replaces nothing: name a new folder.")
     staging = folder.with_name(f".{folder.name}.restoring")
@@ -136,8 +140,8 @@ def _chosen(workspace: Workspace, everything: bool) -> tuple[list[str], int]:
         name = place.as_posix()
         if path.is_symlink() or not path.is_file() or name in _NEVER or path.name == "lock":
             continue
-        if LEFTOVER.fullmatch(path.name) or _SERVER in PurePosixPath(name).parents:
-            continue
+        if any(part.startswith(".") for part in place.parts) or {*_LEFT_OUT} & {*PurePosixPath(name).parents}:
+            continue  # what killed runs left has names with a dot
         if place.parts[0] == "tables":
             folder = workspace.path.joinpath(*place.parts[:3])
             if folder not in current and not everything:

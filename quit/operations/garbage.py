@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quit.errors import InputError, QuitError, WorkspaceError
-from quit.files import writing
+from quit.files import is_url, writing
 from quit.pipeline import last_build
 from quit.workspace import Workspace
 
@@ -33,7 +33,7 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
     Raises ``InputError`` for a workspace behind a URL. ``keep``: leave so many of each stage, the newest. ``days``: leave what is younger. Releases hold copies of their own, so nothing here
     is theirs. While the last build cannot be planned (a source is gone), unfinished runs stay: they may be its.
     """
-    if "://" in workspace.address:
+    if is_url(workspace.address):
         raise InputError(
             f"{workspace} is behind a URL: removing tables works on a folder. Copy it, or remove old objects below tables/ by the store's "
             "own means; current fingerprints are in state.json."
@@ -58,16 +58,16 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
     return found
 
 
-def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 60.0) -> int:
+def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 180.0) -> int:
     """Remove these stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where another run holds the workspace.
 
     A manifest goes first: whatever a kill leaves is an unfinished run, never a complete one that lacks parts.
     """
     freed = 0
     with workspace.lock(wait):
-        current = {folder for folder, _ in workspace.current().values()}
+        removable = {one.folder for one in unused(workspace)}  # a build may have begun meanwhile
         for one in found:
-            if one.folder in current:
+            if one.folder not in removable:
                 raise WorkspaceError(f"{one.folder} is in use again. Look again, then remove.")
             with writing(one.folder):
                 (one.folder / "manifest.json").unlink(missing_ok=True)

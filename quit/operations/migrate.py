@@ -15,7 +15,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import schemas
-from quit.errors import WorkspaceError
+from quit.errors import InputError, WorkspaceError
+from quit.files import is_url
 from quit.workspace import Workspace
 
 
@@ -42,7 +43,7 @@ class Outcome:
 
 
 def migrate(
-    place: str | Path, *, dry_run: bool = False, wait: float = 60.0, steps: Mapping[int, Step] = STEPS
+    place: str | Path, *, dry_run: bool = False, wait: float = 180.0, steps: Mapping[int, Step] = STEPS
 ) -> Outcome:
     """Bring a workspace to :data:`schemas.WORKSPACE_FORMAT`; a kill in the middle loses nothing, run it again.
 
@@ -56,6 +57,8 @@ def migrate(
             f"{workspace} has format {found}, and this program knows no step from {missing[0]} to {missing[0] + 1}. Use the program that "
             "made it, or an older one of this line that has the step."
         )
+    if found < wanted and is_url(workspace.address):
+        raise InputError(f"{workspace} is behind a URL: copy it to a folder, migrate that, and copy it back.")
     todo = [(version, steps[version]) for version in range(found, wanted)]
     if todo and not dry_run:
         with workspace.lock(wait):

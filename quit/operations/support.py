@@ -67,9 +67,11 @@ def bundle(target: Path, workspace: Path | None, profile: str) -> list[str]:
     }
     if workspace is not None:
         files["workspace.json"] = _json(_try(lambda: _workspace(workspace)))
-        diary = workspace / "usage.jsonl"
-        if diary.is_file():
-            files["usage.jsonl"] = diary.read_text(encoding="utf-8", errors="replace")
+        diary = _try(
+            lambda: (Workspace.at(workspace).path / "usage.jsonl").read_text(encoding="utf-8", errors="replace")
+        )
+        if isinstance(diary, str):
+            files["usage.jsonl"] = diary
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -114,8 +116,9 @@ def _environment() -> dict[str, str]:
 
 def _settings(workspace: Path | None, profile: str) -> list[dict[str, Any]]:
     overrides: list[str] = []
-    if workspace is not None and (workspace / "workspace.json").is_file():
-        known = Workspace.open(workspace).build or {}
+    opened = Workspace.at(workspace) if workspace is not None else None
+    if opened is not None and opened.exists:
+        known = opened.build or {}
         profile, overrides = known.get("profile", profile), known.get("overrides", [])
     return [
         {"key": key, "value": "[secret]" if _is_secret(key, value) else value, "origin": origin}
@@ -152,18 +155,18 @@ def _workspace(path: Path) -> dict[str, Any]:
         for run, (_, manifest) in opened.current().items()
     }
     sizes: dict[str, dict[str, int]] = {}
-    for file in path.rglob("*"):
+    for file in opened.path.rglob("*"):
         if file.is_file():
-            one = sizes.setdefault(file.relative_to(path).parts[0], {"files": 0, "bytes": 0})
+            one = sizes.setdefault(file.relative_to(opened.path).parts[0], {"files": 0, "bytes": 0})
             one["files"] += 1
             one["bytes"] += file.stat().st_size
     return {
-        "path": path.resolve(),
+        "path": opened.address,
         "profile": known.get("profile"),
         "overrides": len(known.get("overrides", ())),
         "sources": [urlsplit(text).scheme for text in known.get("sources", ())],
         "stages": stages,
-        "damaged": [str(file.relative_to(path)) for file in opened.damaged()],
+        "damaged": [str(file.relative_to(opened.path)) for file in opened.damaged()],
         "size": dict(sorted(sizes.items())),
         "manifests": manifests,
     }

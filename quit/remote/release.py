@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from filelock import FileLock
+
 from quit.errors import InputError
+from quit.files import replacing
 from quit.release.release import DESCRIPTION
 from quit.remote.store import open_store
 from quit.remote.workspace import mirror_folder
@@ -22,9 +25,13 @@ def fetched_release(url: str) -> Path:
             f"{store.url} is no release: it has no {DESCRIPTION}. List a workspace's: quit release list -w URL"
         )
     folder = mirror_folder(store)
-    for path in sorted(folder.rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    for key in found:
-        (folder / key).parent.mkdir(parents=True, exist_ok=True)
-        store.fetch(key, folder / key)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_name(f".{folder.name}.lock")):
+        # What another command reads meanwhile is left alone: the same bytes stay, others are moved into place whole.
+        for path in sorted(folder.rglob("*"), reverse=True):
+            if path.is_file() and path.relative_to(folder).as_posix() not in found:
+                path.unlink()
+        for key in sorted(found):
+            with replacing(folder / key) as temporary:
+                store.fetch(key, temporary)
     return folder

@@ -24,11 +24,6 @@ _MEMORY = RLock()
 _PACKAGES = {"s3": "'quit-builder[object-store]'", "gs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
 
 
-def is_url(text: object) -> bool:
-    """Whether a text names a place in a store rather than a folder."""
-    return "://" in str(text)
-
-
 def checked_url(text: str) -> str:
     """Return the URL without slashes at its end. Raises ``SettingsError`` for a protocol nobody knows, or credentials in it."""
     parts = urlsplit(text)

@@ -39,6 +39,7 @@ from quit.settings.remote import Remote
 from quit.workspace import Workspace, checksum, part_name
 
 VARIABLE = "QUIT_MIRRORS"
+_STALE = 86400.0  # seconds after which a file on its way is a killed run's
 CHANGING = (
     *("workspace.json", "build.json", "state.json", "usage.jsonl", "runs.jsonl"),
     *("reviews/applied.json", "reviews/project.json", "reviews/sync.json"),
@@ -213,6 +214,11 @@ class RemoteWorkspace(Workspace):
             finally:
                 temporary.unlink(missing_ok=True)
 
+    def flush_replies(self) -> None:
+        """Copy the replies that came in so far to the store."""
+        if self._replies is not None:
+            self._replies.flush()
+
     def keep_replies(self, cache: Any) -> None:
         """Bring the replies that were paid for, and copy new ones to the store from now on."""
         if self._replies is None:
@@ -224,10 +230,15 @@ class RemoteWorkspace(Workspace):
         """Whether the store has a file, as far as is known since the last :meth:`refresh`."""
         return self._key(path) in self._known
 
-    def part_done(self, folder: Path, outputs: Sequence[str], shard: Range) -> bool:
-        """Whether the store has this shard's parts; those that a killed run left here only are copied there."""
+    def files_below(self, folder: Path) -> dict[str, float]:
+        """Return the name of every file below a folder, relative to it; the store's times are not asked for."""
+        under = self._key(folder) + "/"
+        return {key.removeprefix(under): 0.0 for key in self._known if key.startswith(under)}
+
+    def part_done(self, folder: Path, outputs: Sequence[str], shard: Range, *, publish: bool = False) -> bool:
+        """Whether the store has this shard's parts; ``publish``: those that a killed run left here only are copied there."""
         paths = [folder / name / part_name(shard) for name in outputs]
-        if not all(self._key(path) in self._known or path.is_file() for path in paths):
+        if not all(self._key(path) in self._known or (publish and path.is_file()) for path in paths):
             return False
         for path in paths:
             if self._key(path) not in self._known:
@@ -252,7 +263,9 @@ class RemoteWorkspace(Workspace):
                 for part in facts["parts"]:
                     path = folder / name / part["file"]
                     try:
-                        if not path.is_file() or checksum(path) != part["sha256"]:
+                        if self._known.get(self._key(path)) != part["bytes"]:
+                            found.append(path)
+                        elif not path.is_file() or checksum(path) != part["sha256"]:
                             self._fetch(self._key(path), part)
                     except WorkspaceError:
                         found.append(path)
@@ -309,6 +322,9 @@ class RemoteWorkspace(Workspace):
     def _clear(self) -> None:
         """Remove what killed runs left: halves of files, releases that never got into the store. Only under the lock."""
         remove_leftovers(self.path / "tables")
+        for path in (self.path / ".incoming").glob("*"):
+            if time.time() - path.stat().st_mtime > _STALE:
+                path.unlink(missing_ok=True)
         for path in self.path.glob(_RELEASES):
             if not self.has(path):
                 shutil.rmtree(path.parent)

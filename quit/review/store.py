@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.files import writing
+from quit.files import temporary_of, writing
 from quit.workspace import Workspace
 
 
@@ -73,7 +73,7 @@ class ReviewStore:
         target = self.folder / f"part-{self.next_sync():05d}.parquet"
         with writing(target):
             self.folder.mkdir(parents=True, exist_ok=True)
-            temporary = target.with_name(f".{target.name}.{os.getpid()}")
+            temporary = temporary_of(target)
             pq.write_table(made, temporary, compression="zstd")
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
@@ -125,7 +125,7 @@ class ReviewStore:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             target = folder / f"{_now()}-{uuid.uuid4().hex[:8]}.json"
-            temporary = target.with_name(f".{target.name}")
+            temporary = temporary_of(target)
             with temporary.open("wb") as file:
                 file.write(event)
                 file.flush()

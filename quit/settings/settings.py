@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from pydantic import model_validator
 
 from quit.settings.bandits import Bandits, Reports
@@ -111,8 +108,3 @@ class Settings(Section):
     def labelers(self) -> tuple[ReaderSettings, ...]:
         """The readers whose answers decide labels, in profile order."""
         return tuple(reader for reader in self.readers if reader.role == "labeler")
-
-    def subset(self, sections: Sequence[str]) -> dict[str, Any]:
-        """Return the named sections as plain values, for a fingerprint."""
-        whole = self.model_dump(mode="json")
-        return {section: whole[section] for section in sections}

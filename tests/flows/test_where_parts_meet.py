@@ -1,0 +1,96 @@
+"""Where the parts of a build meet: sources that moved, reviews applied while a build waits, workspaces behind URLs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from quit.operations.backup import backup, restore
+from quit.pipeline import last_build, plan_build
+from quit.workspace import Workspace
+from tests.conftest import run_quit
+
+pytestmark = pytest.mark.slow  # the build they work on
+
+
+@pytest.fixture
+def moved(built: Path, tmp_path: Path) -> Path:
+    """A restored backup of a build whose sources lie elsewhere now."""
+    shutil.copytree(built, tmp_path / "old")
+    known = Workspace.open(tmp_path / "old").build
+    [source] = known["sources"]
+    gone = tmp_path / "gone" / Path(source.partition(":")[2]).name
+    (tmp_path / "old" / "build.json").write_text(json.dumps({**known, "sources": [f"jsonl:{gone}"]}))
+    backup(Workspace.open(tmp_path / "old"), tmp_path / "b.tar")
+    return tmp_path
+
+
+def test_a_restore_names_the_sources_that_are_not_here(moved: Path, prefect_home: Path) -> None:
+    done = run_quit("workspace", "restore", str(moved / "b.tar"), "-w", str(moved / "W"), home=prefect_home)
+    assert done.returncode == 0, done.stderr
+    assert f"not here: jsonl:{moved / 'gone'}" in done.stdout
+
+
+def test_naming_the_new_place_of_the_sources_is_enough(moved: Path, small_source: Path, prefect_home: Path) -> None:
+    restore(moved / "b.tar", moved / "W")
+    done = run_quit("build", "-w", str(moved / "W"), "--source", f"jsonl:{small_source}", home=prefect_home)
+    assert "up to date" in done.stdout + done.stderr
+    assert last_build(Workspace.open(moved / "W")).up_to_date
+    done = run_quit("export", "-w", str(moved / "W"), "-f", "trec", "--out", str(moved / "out"), home=prefect_home)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "W")
+    pipeline = plan_build(tmp_path / "W", [f"jsonl:{small_source}"], "embedded", [])
+    assert "update" not in [run.key for run in pipeline.runs]
+    told: list[str] = []
+    ready, over = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with Workspace.open(tmp_path / "W").lock(5):
+            ready.set()
+            over.wait(10)
+            (tmp_path / "W" / "reviews").mkdir(exist_ok=True)
+            (tmp_path / "W" / "reviews" / "applied.json").write_text('{"parts": ["part-00001.parquet"]}')
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    ready.wait(10)
+
+    def waiting(message: str) -> None:
+        told.append(message)
+        over.set()
+
+    with pipeline.workspace.lock(20, waiting):
+        thread.join()
+        assert told
+        again = pipeline.planned_again()
+        assert again.reviews_applied
+        assert again.runs[-1].key == "update"
+        assert again.models is pipeline.models  # not loaded twice
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("workspace", "backup", "s3://bucket/W.tar", "-w"),
+        ("bandits", "run", "--out", "s3://bucket/x", "-r"),
+        ("index", "build", "--out", "s3://bucket/x", "-c"),
+    ],
+)
+def test_what_is_written_here_is_not_asked_for_at_a_url(command, built: Path, prefect_home: Path) -> None:
+    done = run_quit(*command, str(built), home=prefect_home)
+    assert done.returncode != 0
+    assert "s3:" in done.stderr and "Traceback" not in done.stderr
+    assert not Path("s3:").exists()
+
+
+def test_a_restore_to_a_url_is_refused(tmp_path: Path, prefect_home: Path) -> None:
+    done = run_quit("workspace", "restore", str(tmp_path / "b.tar"), "-w", "s3://bucket/W", home=prefect_home)
+    assert done.returncode == 3
+    assert "restored to a folder of this machine" in done.stderr
