@@ -7,8 +7,10 @@ import shutil
 import threading
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+import schemas
 from quit.operations.backup import backup, restore
 from quit.pipeline import last_build, plan_build
 from quit.workspace import Workspace
@@ -56,6 +58,8 @@ def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path
             ready.set()
             over.wait(10)
             (tmp_path / "W" / "reviews").mkdir(exist_ok=True)
+            none = schemas.table("reviews").schema.empty_table()
+            pq.write_table(none, tmp_path / "W" / "reviews" / "part-00001.parquet")
             (tmp_path / "W" / "reviews" / "applied.json").write_text('{"parts": ["part-00001.parquet"]}')
 
     thread = threading.Thread(target=other)
@@ -79,7 +83,7 @@ def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path
     "command",
     [
         ("workspace", "backup", "s3://bucket/W.tar", "-w"),
-        ("bandits", "run", "--out", "s3://bucket/x", "-r"),
+        ("benchmark", "run", "--out", "s3://bucket/x", "--release"),
         ("index", "build", "--out", "s3://bucket/x", "-c"),
     ],
 )

@@ -114,7 +114,9 @@ def test_a_part_that_never_left_its_machine_is_copied_not_made_again(place: str,
     here.write_part(folder, Range(0, 1), {"usable_hints": hints(0)})
     assert here.store.listing("tables") == {}
     again = opened(place)
-    assert again.part_done(folder, ["usable_hints"], Range(0, 1))
+    assert not again.part_done(folder, ["usable_hints"], Range(0, 1))  # a look changes nothing
+    assert again.store.listing("tables") == {}
+    assert again.part_done(folder, ["usable_hints"], Range(0, 1), publish=True)
     assert list(again.store.listing("tables")) == ["tables/02_filter/f0/usable_hints/part-00000-of-00001.parquet"]
 
 
