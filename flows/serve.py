@@ -24,6 +24,7 @@ from flows.review import label_update, review_sync
 from quit.endpoints import address
 from quit.errors import InputError, ServerError, SettingsError, did_you_mean
 from quit.ids import content_hash
+from quit.pipeline import check_labelers
 from quit.settings import Limits, Notice, Schedule, Settings
 from quit.workspace import Workspace
 
@@ -74,8 +75,9 @@ def plan(
     """Return the deployments of these workspaces: one for each schedule of the profile, and one for each flow without a schedule.
 
     ``sources``: of builds, ``kind:path``; those of a workspace's last build if not given. Raises ``InputError`` for a workspace that has
-    neither, ``SettingsError`` for parameters that a flow does not take.
+    neither, ``SettingsError`` for parameters that a flow does not take, or a profile without labelers.
     """
+    check_labelers(settings)
     scheduled = {one.flow for one in settings.schedules}
     schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
     opened = list({one.address: one for one in map(Workspace.at, workspaces)}.values())

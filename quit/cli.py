@@ -103,8 +103,8 @@ def build(
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
-    What is up to date is not run again; a killed run goes on where it stopped. Without --source, the sources (and profile)
-    of the workspace's last build are used.
+    What is up to date is not run again; a killed run goes on where it stopped. The workspace remembers sources, profile and
+    overrides: without --source, --profile, --set those of its last build are used. One --source or --set replaces all of that kind.
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
@@ -318,7 +318,7 @@ def plan(
     if not sources:
         raise SettingsError(f"{workspace} has no build to plan from. Name the sources: --source KIND:PATH.")
     chosen = profile or known.get("profile", "embedded")
-    overrides = set_ if set_ is not None else known.get("overrides", []) if profile is None else []
+    overrides = set_ if set_ is not None else known.get("overrides", [])
     pipeline = Pipeline(
         Workspace.at(workspace), load(chosen, overrides).settings, [parse_source(text) for text in sources]
     )
