@@ -26,6 +26,7 @@ from quit.errors import InputError, ServerError, SettingsError, did_you_mean
 from quit.ids import content_hash
 from quit.pipeline import check_labelers
 from quit.settings import Limits, Notice, Schedule, Settings
+from quit.sources import split_source
 from quit.workspace import Workspace
 
 FLOWS: dict[str, Flow[..., Any]] = {
@@ -97,7 +98,7 @@ def plan(
 
 
 def _absolute(source: str) -> str:
-    kind, _, path = source.partition(":")
+    kind, path = split_source(source)
     return f"{kind}:{Path(path).resolve()}"
 
 

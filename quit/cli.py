@@ -120,6 +120,7 @@ def build(
         if value is not None:
             overrides = [text for text in overrides if not text.startswith(f"{key}=")] + [f"{key}={value}"]
     pipeline = plan_build(workspace, sources, profile, overrides)
+    sources = list(map(str, pipeline.sources))  # a bare path is a source here, not in the flow's form
     console = BuildConsole(pipeline, quiet=quiet)
     if pipeline.up_to_date:
         console.say(f"{workspace} is up to date: nothing to run.")

@@ -97,3 +97,22 @@ def test_a_plan_keeps_the_overrides_that_a_build_would_keep(
         cli.main(["plan", "-w", str(tmp_path / "W"), "--json", *more])
     assert ended.value.code == 0
     assert seen[0].settings.run.shards == (3 if "--set" in more else 7)
+
+
+def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows import build as module
+    from quit import cli
+
+    flow, seen = module.build, []
+
+    def called(workspace: str, sources: list[str], *_: object) -> None:
+        flow.validate_parameters({"workspace": workspace, "sources": sources})
+        seen.extend(sources)
+
+    monkeypatch.setattr(module, "build", called)
+    monkeypatch.chdir(source.parent)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["build", "-w", str(tmp_path / "W"), "--source", source.name, "--quiet"])
+    assert ended.value.code == 0 and seen == [f"jsonl:{source.name}"]

@@ -151,6 +151,12 @@ def test_a_profile_that_can_label_nothing_is_refused_before_anything_is_deployed
         plan([tmp_path / "W"], load(str(profile)).settings, str(profile), [], ["jsonl:x.jsonl"])
 
 
+def test_a_bare_path_is_a_source_of_a_schedule_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    build = plan([tmp_path / "W"], _settings(), "embedded", [], ["mine.jsonl"])[0]
+    assert build.parameters["sources"] == [f"jsonl:{tmp_path / 'mine.jsonl'}"]
+
+
 def _failed(error: Exception) -> object:
     return Failed(data=error, message=f"Flow run encountered an exception: {type(error).__name__}: {error}")
 
