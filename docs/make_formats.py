@@ -65,6 +65,13 @@ REASONS = {
 """Reason in ``rejects`` -> what is left out, when, what to do. The test holds it against the readers."""
 
 
+PUBLISHED = {
+    "triviahg": "https://github.com/DataScienceUIBK/TriviaHG",
+    "wikihint": "https://github.com/DataScienceUIBK/WikiHint",
+}
+"""Where the files of a kind are."""
+
+
 def page() -> str:
     """Return the page, without the note at its head."""
     lines = ["# Formats\n", "## Sources\n"]
@@ -74,7 +81,11 @@ def page() -> str:
     for name, source in SOURCES.items():
         lines += [f"### {name}\n", f"{source.doc} Expected: {source.expected}.\n"]
         if source.citation:
-            lines.append(f"{source.citation} Licence: {source.licence}.\n")
+            lines.append(
+                f"{source.citation} Licence: {source.licence}."
+                + (f" Files: {PUBLISHED[name]}" if name in PUBLISHED else "")
+                + "\n"
+            )
         lines.append(_says(sys.modules[source.read.__module__].read))
         if name == "jsonl":
             lines += _fields()

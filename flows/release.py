@@ -16,7 +16,7 @@ from flows.parameters import NO_LIMITS, Format
 from flows.scheduling import Ended, under_limits
 from flows.shards import may_help
 from quit.export import export as export_tables
-from quit.export.release import export_tables_of_release
+from quit.export.release import export_tables_of_release, exported
 from quit.models.factory import Models
 from quit.pipeline import last_build
 from quit.release.create import create, subject_of
@@ -66,7 +66,7 @@ def release(
     """Freeze a workspace as a release and export it; returns its folder.
 
     Fails as `quit release create` does when a gate is neither passed nor waived. Where the name has a date and the newest release holds
-    these very tables, nothing is made.
+    these very tables, only exports that are not there yet are made.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
@@ -90,6 +90,11 @@ def _release(
     with opened.lock(last_build(opened).settings.run.lock_seconds, logger.warning):  # a build under way is waited for
         newest = newest_release(opened)
         if dated and newest is not None and _same_tables(opened, newest):
+            missing = [one for one in formats if not exported(newest, one, out)]
+            if missing:  # an earlier run froze it and could not export it
+                logger.info("the release %s is frozen, its exports %s are not there", newest.name, ", ".join(missing))
+                logger.info("exported: %s", export(workspace, str(newest.path), missing, out, overwrite))
+                return Ended(str(newest.path))
             nothing = f"Nothing new: the release {newest.name} holds these very tables."
             _told(workspace, newest, f"**{nothing}**\n\n")
             return Ended(str(newest.path), nothing)

@@ -131,7 +131,7 @@ class Runner:
                 made = self._ray() if self.kind == "ray" else self._dask()
             except ImportError as error:
                 raise MissingDependency(
-                    f"run.runner = {self._text!r} needs prefect-{self.kind} ({error}). Run: pip install 'quit-builder[{self.kind}]'"
+                    f"run.runner = {self._text!r} needs prefect-{self.kind} ({error}). Run: pip install -c constraints.txt -e '.[{self.kind}]'"
                 ) from error
             self._knock()
         try:

@@ -25,7 +25,9 @@ from quit.endpoints import address
 from quit.errors import InputError, ServerError, SettingsError, did_you_mean
 from quit.files import is_url
 from quit.ids import content_hash
+from quit.pipeline import check_labelers
 from quit.settings import Limits, Notice, Schedule, Settings
+from quit.sources import split_source
 from quit.workspace import Workspace
 
 FLOWS: dict[str, Flow[..., Any]] = {
@@ -75,8 +77,9 @@ def plan(
     """Return the deployments of these workspaces: one for each schedule of the profile, and one for each flow without a schedule.
 
     ``sources``: of builds, ``kind:path``; those of a workspace's last build if not given. Raises ``InputError`` for a workspace that has
-    neither, ``SettingsError`` for parameters that a flow does not take.
+    neither, ``SettingsError`` for parameters that a flow does not take, or a profile without labelers.
     """
+    check_labelers(settings)
     scheduled = {one.flow for one in settings.schedules}
     schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
     opened = list({one.address: one for one in map(Workspace.at, workspaces)}.values())
@@ -96,7 +99,7 @@ def plan(
 
 
 def _absolute(source: str) -> str:
-    kind, _, path = source.partition(":")
+    kind, path = split_source(source)
     return f"{kind}:{Path(path).resolve()}"
 
 

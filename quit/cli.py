@@ -103,8 +103,8 @@ def build(
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
-    What is up to date is not run again; a killed run goes on where it stopped. Without --source, the sources (and profile)
-    of the workspace's last build are used.
+    What is up to date is not run again; a killed run goes on where it stopped. The workspace remembers sources, profile and
+    overrides: without --source, --profile, --set those of its last build are used. One --source or --set replaces all of that kind.
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
@@ -120,6 +120,7 @@ def build(
         if value is not None:
             overrides = [text for text in overrides if not text.startswith(f"{key}=")] + [f"{key}={value}"]
     pipeline = plan_build(workspace, sources, profile, overrides)
+    sources = list(map(str, pipeline.sources))  # a bare path is a source here, not in the flow's form
     console = BuildConsole(pipeline, quiet=quiet)
     if pipeline.up_to_date:
         with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, console.waiting):
@@ -320,7 +321,7 @@ def plan(
     if not sources:
         raise SettingsError(f"{workspace} has no build to plan from. Name the sources: --source KIND:PATH.")
     chosen = profile or known.get("profile", "embedded")
-    overrides = set_ if set_ is not None else known.get("overrides", []) if profile is None else []
+    overrides = set_ if set_ is not None else known.get("overrides", [])
     pipeline = Pipeline(
         Workspace.at(workspace), load(chosen, overrides).settings, [parse_source(text) for text in sources]
     )

@@ -78,8 +78,7 @@ class Pipeline:
         decided: int | None = None,
         models: Models | None = None,
     ) -> None:
-        if not settings.labelers:
-            raise SettingsError("The profile names no reader with role 'labeler'; labels need at least one.")
+        check_labelers(settings)
         self.workspace = workspace
         self.settings = settings
         self.sources = tuple(sources)
@@ -337,6 +336,15 @@ class Pipeline:
             else:
                 found += identities(self.settings, [name])
         return found
+
+
+def check_labelers(settings: Settings) -> None:
+    """Raise ``SettingsError`` for settings that can label nothing."""
+    if not settings.labelers:
+        raise SettingsError(
+            "The profile names no reader with role 'labeler'; labels need at least one. A profile takes nothing from another: start "
+            "from a copy of a whole one, such as profiles/embedded.toml."
+        )
 
 
 def last_build(workspace: Workspace, review: Sequence[str] = ()) -> Pipeline:

@@ -81,3 +81,38 @@ def test_embedded_readers_cost_nothing(source: Path, tmp_path: Path) -> None:
     made = plan(_pipeline(source, tmp_path, "no/model"))
     assert {line.model for line in made.lines} == {"r"}
     assert (made.questions, made.passages) == (QUESTIONS, 325 * QUESTIONS)
+
+
+@pytest.mark.parametrize("more", [(), ("-p", "embedded"), ("--set", "run.shards=3")])
+def test_a_plan_keeps_the_overrides_that_a_build_would_keep(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
+) -> None:
+    from quit import cli
+
+    opened = Workspace.create(tmp_path / "W")
+    opened.set_build({"sources": [f"jsonl:{source}"], "profile": "embedded", "overrides": ["run.shards=7"]})
+    seen = []
+    monkeypatch.setattr("quit.plan.plan", lambda pipeline, **given: seen.append(pipeline) or plan(pipeline, **given))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["plan", "-w", str(tmp_path / "W"), "--json", *more])
+    assert ended.value.code == 0
+    assert seen[0].settings.run.shards == (3 if "--set" in more else 7)
+
+
+def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows import build as module
+    from quit import cli
+
+    flow, seen = module.build, []
+
+    def called(workspace: str, sources: list[str], *_: object) -> None:
+        flow.validate_parameters({"workspace": workspace, "sources": sources})
+        seen.extend(sources)
+
+    monkeypatch.setattr(module, "build", called)
+    monkeypatch.chdir(source.parent)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["build", "-w", str(tmp_path / "W"), "--source", source.name, "--quiet"])
+    assert ended.value.code == 0 and seen == [f"jsonl:{source.name}"]

@@ -113,7 +113,7 @@ def load(kind: str, name: str, settings: FirstStages) -> Any:
         import sentence_transformers
     except ImportError:
         raise MissingDependency(
-            "This encoder needs sentence-transformers. Run: pip install 'quit-builder[retrieval]'"
+            "This encoder needs sentence-transformers. Run: pip install -c constraints.txt -e ."
         ) from None
     import torch
 

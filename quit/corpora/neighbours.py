@@ -129,7 +129,7 @@ def _faiss() -> Any:
         import faiss
     except ImportError:
         raise MissingDependency(
-            "graph.method=faiss needs faiss. Run: pip install 'quit-builder[retrieval]', or set graph.method=exact"
+            "graph.method=faiss needs faiss. Run: pip install -c constraints.txt -e '.[retrieval]', or set graph.method=exact"
         ) from None
     return faiss
 

@@ -32,7 +32,7 @@ def write_report(
     try:
         import matplotlib
     except ImportError:
-        raise MissingDependency("Plots need matplotlib. Run: pip install 'quit-builder[plots]'") from None
+        raise MissingDependency("Plots need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'") from None
     matplotlib.use("Agg")
     numbers: dict[str, Any] = {
         "graph": graph.facts,

@@ -36,6 +36,11 @@ class ReaderInfo:
     kind: str
 
 
+def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
+    """Return the fingerprint of what an export is made from: inputs, settings and models, not the moment."""
+    return content_hash("release", dict(provenance), [info.identity for info in readers])
+
+
 @dataclass(frozen=True)
 class ExportTables:
     """The tables of a release (see ``schemas.tables``) and where they come from.
@@ -70,7 +75,7 @@ class ExportTables:
     @property
     def fingerprint(self) -> str:
         """The release's fingerprint: that of its provenance (inputs, settings, models), not of the moment."""
-        return content_hash("release", dict(self.provenance), [info.identity for info in self.readers])
+        return fingerprint_of(self.provenance, self.readers)
 
     @property
     def ordered_readers(self) -> tuple[ReaderInfo, ...]:

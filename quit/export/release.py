@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from quit.export.dataset import ExportTables, ReaderInfo
+from quit.export.dataset import ExportTables, ReaderInfo, fingerprint_of
+from quit.export.files import read_manifest
 from quit.release.release import Release, verify
 from quit.release.tables import TableFiles
 
@@ -22,6 +23,15 @@ def export_tables_of_release(path: str | Path) -> ExportTables:
     release = verify(path)
     tables = frozen_tables(release.files, release.readers, _provenance(release))
     return replace(tables, statistics=release.facts["statistics"] or None)
+
+
+def exported(release: Release, format: str, out: str | Path) -> bool:
+    """Whether ``out/<format>`` holds an export of this release."""
+    manifest = read_manifest(Path(out) / format)
+    return manifest is not None and (manifest.format, manifest.release_fingerprint) == (
+        format,
+        fingerprint_of(_provenance(release), release.readers),
+    )
 
 
 def frozen_tables(

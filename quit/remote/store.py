@@ -21,7 +21,7 @@ from quit.settings.remote import Remote
 PROTOCOLS = ("s3", "file", "memory", "gs", "az", "abfs")
 _MEMORY = RLock()
 """fsspec's memory is one place for all threads and guards nothing."""
-_PACKAGES = {"s3": "'quit-builder[object-store]'", "gs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
+_PACKAGES = {"s3": "-c constraints.txt -e '.[object-store]'", "gs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}
 
 
 def checked_url(text: str) -> str:

@@ -17,8 +17,10 @@ def funnel(facts: Facts) -> Section:
         "plot-funnel", [name for name, _ in steps], {"questions": [count for _, count in steps]}, "questions"
     )
     made = Section("funnel", "From collected to released")
-    pooled = f"{facts['counts']['records']:,} source records were pooled into {dict(steps)['questions collected']:,} questions."
-    made.said.append(pooled)
+    collected = dict(steps)["questions collected"]
+    made.said.append(
+        f"{first:,} questions in the sources; {collected:,} have hints enough, from {facts['counts']['records']:,} source records."
+    )
     made.plots.append(
         Plot(
             "What is left after each stage",

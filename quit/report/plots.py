@@ -127,7 +127,9 @@ def _svg(name: str, draw: Callable[[Any], None], height: float) -> str:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingDependency("The report's plots need matplotlib: pip install 'quit-builder[plots]'") from error
+        raise MissingDependency(
+            "The report's plots need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'"
+        ) from error
     # The user's own matplotlibrc must not change the report.
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **_STYLE}), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a letter that the measuring font lacks: the browser has it

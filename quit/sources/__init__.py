@@ -90,22 +90,28 @@ _BARE = (".jsonl", ".parquet")
 _SHEETS = (".csv", ".tsv", ".xlsx", ".ods")
 
 
+def split_source(text: str) -> tuple[str, str]:
+    """Return kind and path of ``KIND:PATH``; a bare path in ``.jsonl`` or ``.parquet`` is of kind ``jsonl``, any other of kind ""."""
+    kind, colon, rest = text.partition(":")
+    if colon and "/" not in kind:
+        return kind, rest
+    return ("jsonl" if text.lower().endswith(_BARE) else ""), text
+
+
 def parse_source(text: str) -> SourceRef:
     """Return the source that ``KIND:PATH`` names; a bare path in ``.jsonl`` or ``.parquet`` is of kind ``jsonl``.
 
     Raises ``SettingsError`` for an unknown or missing kind, ``InputError`` for a path that is missing, unreadable or
     empty.
     """
-    kind, colon, rest = text.partition(":")
+    kind, rest = split_source(text)
     if text.lower().endswith(_SHEETS):
         raise SettingsError(
             f"Source {text!r} is a table, which no kind reads: turn it into JSON Lines first (docs/tutorial.md, section 1, has the lines)."
         )
-    if not colon or "/" in kind:
-        if not text.lower().endswith(_BARE):
-            raise SettingsError(f"Source {text!r} names no kind: write KIND:PATH with one of {', '.join(SOURCES)}.")
-        kind, rest = "jsonl", text
-    elif kind not in SOURCES:
+    if not kind:
+        raise SettingsError(f"Source {text!r} names no kind: write KIND:PATH with one of {', '.join(SOURCES)}.")
+    if kind not in SOURCES:
         raise SettingsError(f"Unknown source kind {kind!r} in {text!r}.{did_you_mean(kind, list(SOURCES))}")
     if not rest.strip():
         raise SettingsError(f"Source {text!r} names no path: write {kind}:PATH.")

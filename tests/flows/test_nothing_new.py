@@ -33,6 +33,9 @@ found = {"before": told(benchmark(workspace, out, return_state=True))}
 found["release"] = [
     told(release(workspace, name, return_state=True)) for name in ("nightly-%Y", "again-%Y")
 ]
+found["export"] = [
+    told(release(workspace, "late-%Y", formats=["release-json"], out=workspace + "/exports", return_state=True)) for _ in range(2)
+]
 settings = {"retrievers": ["bm25"], "overrides": ["benchmark.resamples=100"]}
 found["benchmark"] = [told(benchmark(workspace, out, return_state=True, **settings)) for _ in range(2)]
 settings["overrides"] = ["benchmark.resamples=100", "benchmark.depth=50"]
@@ -69,6 +72,9 @@ def test_releases_benchmarks_and_label_updates_are_not_made_twice(
     ]  # a name without a date is meant as it stands
     assert "holds these very tables" in found["release"][1][1]
     assert len(list((workspace / "releases").iterdir())) == 1
+    # frozen before, exported only now: what a retry does after an export that failed
+    assert [name for name, _ in found["export"]] == ["Completed", "Nothing new"]
+    assert (workspace / "exports" / "release-json" / "manifest.json").is_file()
     assert [name for name, _ in found["benchmark"]] == ["Completed", "Nothing new"]
     assert found["other"][0] == "Completed"  # another setting is something new
     assert found["label"][0] == "Nothing new"  # nobody has reviewed anything

@@ -144,6 +144,19 @@ def test_a_workspace_that_was_never_built_needs_a_source(tmp_path: Path) -> None
         plan([tmp_path / "W"], _settings(), "embedded", [])
 
 
+def test_a_profile_that_can_label_nothing_is_refused_before_anything_is_deployed(tmp_path: Path) -> None:
+    profile = tmp_path / "nightly.toml"
+    profile.write_text('[[schedules]]\nflow = "build"\ncron = "0 3 * * *"\n', encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"labeler.*profiles/embedded\.toml"):
+        plan([tmp_path / "W"], load(str(profile)).settings, str(profile), [], ["jsonl:x.jsonl"])
+
+
+def test_a_bare_path_is_a_source_of_a_schedule_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    build = plan([tmp_path / "W"], _settings(), "embedded", [], ["mine.jsonl"])[0]
+    assert build.parameters["sources"] == [f"jsonl:{tmp_path / 'mine.jsonl'}"]
+
+
 def _failed(error: Exception) -> object:
     return Failed(data=error, message=f"Flow run encountered an exception: {type(error).__name__}: {error}")
 

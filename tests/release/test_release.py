@@ -12,7 +12,7 @@ import pytest
 from quit.construct.split import read_pins
 from quit.errors import InputError
 from quit.export import export
-from quit.export.release import export_tables_of_release
+from quit.export.release import export_tables_of_release, exported
 from quit.release.release import verify
 from quit.release.tables import ROWS_A_GROUP, write_table
 from schemas import table
@@ -130,6 +130,16 @@ def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:
         "01": {"one": "Picasso", "two": "NO ANSWER"},
         "10": {"one": "Wrong", "two": "NO ANSWER"},
     }
+
+
+def test_only_an_export_of_this_release_counts_as_one(tmp_path: Path) -> None:
+    other = small.rows()
+    other["splits"][1]["split"] = "test"
+    one, two = small.freeze(tmp_path / "v1", small.rows()), small.freeze(tmp_path / "v2", other)
+    assert not exported(one, "release-json", tmp_path / "out")
+    export(export_tables_of_release(tmp_path / "v1"), ["release-json"], tmp_path / "out")
+    assert exported(one, "release-json", tmp_path / "out") and not exported(one, "beir", tmp_path / "out")
+    assert not exported(two, "release-json", tmp_path / "out")
 
 
 def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> None:

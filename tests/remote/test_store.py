@@ -99,7 +99,7 @@ def test_a_missing_package_is_named() -> None:
     )
     done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True)
     assert done.returncode == 5 and done.stderr.count("\n") == 1
-    assert "pip install 'quit-builder[object-store]'" in done.stderr
+    assert "pip install -c constraints.txt -e '.[object-store]'" in done.stderr
 
 
 @pytest.mark.parametrize("url", ["s3://bucket", "file:///x", "memory://w"])

@@ -66,7 +66,7 @@ class VllmGenerator:
                 from vllm import LLM
             except ImportError as error:
                 raise MissingDependency(
-                    f"{self.name}: vLLM is not installed ({error}). Run: pip install 'quit-builder[vllm]' where there is a GPU, "
+                    f"{self.name}: vLLM is not installed ({error}). Run: pip install -e '.[vllm]' where there is a GPU, "
                     'or serve the model and use kind = "server".'
                 ) from error
             where = {"revision": self._options.revision} if self._options.revision else {}

@@ -61,7 +61,7 @@ def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingDependency("Curves need matplotlib: pip install 'quit-builder[plots]'") from error
+        raise MissingDependency("Curves need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'") from error
     drawn = Figure(figsize=(9, 5.5), layout="constrained")
     axes = drawn.subplots()
     colours = [f"C{number}" for number in range(10)]

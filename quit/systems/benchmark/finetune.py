@@ -116,7 +116,9 @@ def train(
     try:
         import accelerate  # noqa: F401  # what transformers' trainer runs on
     except ImportError as error:
-        raise MissingDependency("Fine-tuning needs accelerate. Run: pip install 'quit-builder[finetune]'") from error
+        raise MissingDependency(
+            "Fine-tuning needs accelerate. Run: pip install -c constraints.txt -e '.[finetune]'"
+        ) from error
     import sentence_transformers as st
     import transformers
     from datasets import Dataset as Rows

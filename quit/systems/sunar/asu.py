@@ -1,4 +1,4 @@
-"""Answer semantic uncertainty: a batch that makes the reader answer in many ways is worth less (papers/000, section 3.2, eq. 1-3).
+"""Answer semantic uncertainty: a batch that makes the reader answer in many ways is worth less (the SUNAR paper, section 3.2, eq. 1-3).
 
 m answers are sampled from the batch, grouped into sets of one meaning, and every score of the batch is divided by the number s of
 sets. The paper divides cross-encoder scores as they are; where those are negative that *raises* them, so they pass a sigmoid first.

@@ -1,4 +1,4 @@
-"""The meta evidence reasoner (papers/000, section 3.2 and figure 4): one last look at the whole path and its evidence."""
+"""The meta evidence reasoner (the SUNAR paper, section 3.2 and figure 4): one last look at the whole path and its evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReAct style planning (Yao et al. 2023; papers/000, figure 9): thought, action, observation, in turns."""
+"""ReAct style planning (Yao et al. 2023; the SUNAR paper, figure 9): thought, action, observation, in turns."""
 
 from __future__ import annotations
 

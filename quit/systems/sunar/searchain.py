@@ -1,4 +1,4 @@
-"""SearChain style planning (Xu et al. 2024; papers/000, figure 7): a whole chain of queries at once, checked query by query."""
+"""SearChain style planning (Xu et al. 2024; the SUNAR paper, figure 7): a whole chain of queries at once, checked query by query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SELF-ASK (Press et al. 2023; papers/000, figures 5 and 6): the model asks itself follow-up questions, the retriever answers them."""
+"""SELF-ASK (Press et al. 2023; the SUNAR paper, figures 5 and 6): the model asks itself follow-up questions, the retriever answers them."""
 
 from __future__ import annotations
 

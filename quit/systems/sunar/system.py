@@ -1,4 +1,4 @@
-"""SUNAR put together: plan, retrieve, answer, look back (papers/000, section 3, figure 2). Every part can be switched off."""
+"""SUNAR put together: plan, retrieve, answer, look back (the SUNAR paper, section 3, figure 2). Every part can be switched off."""
 
 from __future__ import annotations
 
