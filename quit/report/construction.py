@@ -19,7 +19,7 @@ def funnel(facts: Facts) -> Section:
     made = Section("funnel", "From collected to released")
     collected = dict(steps)["questions collected"]
     made.said.append(
-        f"{first:,} questions in the sources; {collected:,} have hints enough, from {facts['counts']['records']:,} source records."
+        f"{first:,} questions in the sources; {collected:,} have enough hints, from {facts['counts']['records']:,} source records."
     )
     made.plots.append(
         Plot(

@@ -105,7 +105,7 @@ def test_every_plot_has_a_name_and_a_table_and_no_two_share_an_id(html) -> None:
 
 def test_the_figures_are_on_the_page(html) -> None:
     text = " ".join(Parsed(html).text.split())
-    assert "5 questions in the sources; 4 have hints enough, from 4 source records." in text
+    assert "5 questions in the sources; 4 have enough hints, from 4 source records." in text
     assert "agree on 50.0% of the 2 answers" in text
     assert "Krippendorff's alpha 0.53" in text
     assert "Cost at the profile's prices: 6.50." in text
