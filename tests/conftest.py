@@ -27,18 +27,6 @@ DATA = ROOT.parent / "shared" / "data"
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"
 
 
-SHARED = {"vllm": "vllm", "live": "review", "reviewed_build": "review", "built": "built"}
-"""Costly things of the session, and the group of the tests that use them."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep tests together that share something costly, the others file by file, where several workers run them."""
-    for item in items:
-        groups = [group for name, group in SHARED.items() if name in getattr(item, "fixturenames", ())]
-        item.add_marker(pytest.mark.xdist_group(groups[0] if groups else item.path.relative_to(ROOT).as_posix()))
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The tests, and what they start, keep their caches to themselves; environments and checkpoints last."""
