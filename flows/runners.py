@@ -33,6 +33,9 @@ _LOST = frozenset(
 _GONE = frozenset("ConnectionError CommClosedError FutureCancelledError CancelledError RaySystemError".split())
 
 
+_SLOW = "Starting Ray client server failed"  # what a busy head says when the process of a new session took too long
+
+
 class LostWorker(Exception):
     """The worker of a shard is gone: killed, out of memory, its machine down. Another one can take the shard."""
 
@@ -134,12 +137,17 @@ class Runner:
                     f"run.runner = {self._text!r} needs prefect-{self.kind} ({error}). Run: pip install -c constraints.txt -e '.[{self.kind}]'"
                 ) from error
             self._knock()
-        try:
-            self._stack.enter_context(made)
-            if self.kind == "dask":
-                _ = made.client  # connects, which it would leave to the first task
-        except Exception as error:
-            raise self._gone(f"{type(error).__name__}: {_line(error)}") from error
+        for last in (False, False, True):
+            try:
+                self._stack.enter_context(made)
+                if self.kind == "dask":
+                    _ = made.client  # connects, which it would leave to the first task
+                break
+            except Exception as error:
+                if last or _SLOW not in str(error):
+                    raise self._gone(f"{type(error).__name__}: {_line(error)}") from error
+                logging.getLogger(__name__).warning("Ray was slow to start a session; trying again.")
+                made = made.duplicate()
         return made
 
     def _ray(self) -> TaskRunner[Any]:

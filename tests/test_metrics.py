@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -174,7 +175,14 @@ def test_watching_a_finished_workspace_ends_by_itself_piped_and_on_a_terminal(bu
 @pytest.mark.slow
 def test_ctrl_c_ends_a_watch_without_a_fault(built: Path) -> None:
     command = [sys.executable, "-u", "-m", "quit.cli", "status", "-w", str(built), "--watch", "--interval", "0.2"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,  # as a terminal does
+    )
     assert process.stdout
     assert "collect" in process.stdout.readline()
     time.sleep(0.5)

@@ -247,7 +247,7 @@ def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPa
     from flows.runners import Runner
 
     monkeypatch.setitem(sys.modules, "prefect_ray.task_runners", None)
-    with Runner("ray", Run(runner="ray"), 2) as runner, pytest.raises(MissingDependency, match=r"quit-builder\[ray\]"):
+    with Runner("ray", Run(runner="ray"), 2) as runner, pytest.raises(MissingDependency, match=r"-e .\.\[ray\]"):
         runner.submit(None, {}, print)
 
 
