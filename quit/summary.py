@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from quit.endpoints import address
 from quit.evaluate.normalize import normalize_answer
+from quit.files import is_url
 from quit.stages import STAGES
 from quit.usage import totals
 from quit.workspace import Workspace
@@ -297,15 +299,18 @@ def markdown_summary(workspace: Workspace) -> str:
 
 def markdown_links(workspace: Workspace) -> str:
     """Return where things are, as a Markdown list: the workspace, its review project, its releases."""
-    from quit.release.release import releases_of
+    from quit.release.release import FOLDER, releases_of
     from quit.review.store import ReviewStore
 
-    path = workspace.path.resolve()
-    lines = [f"- workspace: [`{path}`]({path.as_uri()})"]
+    place = workspace.address
+    lines = [f"- workspace: [{place}]({place if is_url(place) else Path(place).as_uri()})"]
     project = ReviewStore(workspace).project
     if project.get("url") and project.get("id"):
         url = f"{address(project['url'])}/projects/{project['id']}/data"
         lines.append(f"- review project: [{url}]({url})")
     for one in releases_of(workspace):
-        lines.append(f"- release {one.name} (`{one.content_id[:12]}`): [`{one.path}`]({one.path.resolve().as_uri()})")
+        there = f"{place}/{FOLDER}/{one.name}"
+        lines.append(
+            f"- release {one.name} (`{one.content_id[:12]}`): [{there}]({there if is_url(there) else Path(there).as_uri()})"
+        )
     return "\n".join(lines) + "\n\n"
