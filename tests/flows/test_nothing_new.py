@@ -64,12 +64,7 @@ def test_releases_benchmarks_and_label_updates_are_not_made_twice(
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["before"][0] == "Failed" and "no release to benchmark yet" in found["before"][1]
     names = [name for name, _ in found["release"]]
-    assert names == [
-        "Completed",
-        "Nothing new",
-        "Completed",
-        "Completed",
-    ]  # a name without a date is meant as it stands
+    assert names == ["Completed", "Nothing new"]
     assert "holds these very tables" in found["release"][1][1]
     assert len(list((workspace / "releases").iterdir())) == 1
     # frozen before, exported only now: what a retry does after an export that failed
