@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import re
@@ -23,6 +24,12 @@ LEFTOVER = re.compile(r"\..+\.\d+-\d+(-[0-9a-f]{8})?\.tmp")
 def is_url(place: object) -> bool:
     """Whether a text names a place in a store rather than a path."""
     return "://" in str(place)
+
+
+def file_checksum(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -16,7 +16,6 @@ or none. Tables of older fingerprints stay until someone removes them: going bac
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import socket
@@ -35,7 +34,7 @@ from filelock import FileLock, Timeout
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.files import is_url, remove_leftovers, replacing, write_json, writing
+from quit.files import file_checksum, is_url, remove_leftovers, replacing, write_json, writing
 from quit.ranges import WHOLE, Range
 
 
@@ -341,6 +340,15 @@ class Workspace:
                     found[run] = (folder, manifest)
         return found
 
+    def current_parts(self) -> list[tuple[Path, dict[str, Any]]]:
+        """Return the path of every current part with what its manifest says of it (``file``, ``rows``, ``bytes``, ``sha256``)."""
+        return [
+            (folder / name / part["file"], part)
+            for folder, manifest in self.current().values()
+            for name, facts in manifest["tables"].items()
+            for part in facts["parts"]
+        ]
+
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it."""
         if schemas.table(name).log:
@@ -398,14 +406,9 @@ class Workspace:
 
     def damaged(self) -> list[Path]:
         """Return the current part files that are missing or do not have the checksum of their manifest."""
-        found = []
-        for folder, manifest in self.current().values():
-            for name, facts in manifest["tables"].items():
-                for part in facts["parts"]:
-                    path = folder / name / part["file"]
-                    if not path.is_file() or checksum(path) != part["sha256"]:
-                        found.append(path)
-        return found
+        return [
+            path for path, part in self.current_parts() if not path.is_file() or file_checksum(path) != part["sha256"]
+        ]
 
     def connect(self, question_id: str | None = None, tables: Sequence[str] | None = None) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB with one view a table over the current Parquet files.
@@ -450,13 +453,7 @@ def _describe(path: Path, table: str) -> dict[str, Any]:
         # No order is assumed: whatever a stage's row order, these bound the part's questions.
         bounds = pc.min_max(parquet.read(["question_id"]).column(0))
         described |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
-    return {**described, "sha256": checksum(path)}
-
-
-def checksum(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {**described, "sha256": file_checksum(path)}
 
 
 def _read_parquet(path: Path) -> pa.Table:

@@ -75,7 +75,7 @@ def backup(
         raise InputError(f"{target} exists. A backup replaces nothing: name another file.")
     with workspace.lock(wait):
         workspace.bring_folder(workspace.path / "releases")
-        workspace.bring([path for path, _ in _parts(workspace)])
+        workspace.bring([path for path, _ in workspace.current_parts()])
         names, old = _chosen(workspace, everything)
         wanted = _checksums(workspace)
         total = sum((workspace.path / name).stat().st_size for name in names)
@@ -151,23 +151,13 @@ def _chosen(workspace: Workspace, everything: bool) -> tuple[list[str], int]:
     return sorted(names), len(old)
 
 
-def _parts(workspace: Workspace) -> list[tuple[Path, str]]:
-    """Return path and checksum of every part that a current manifest lists."""
-    return [
-        (folder / table / part["file"], part["sha256"])
-        for folder, manifest in workspace.current().values()
-        for table, facts in manifest["tables"].items()
-        for part in facts["parts"]
-    ]
-
-
 def _checksums(workspace: Workspace) -> dict[str, str]:
     """Return name -> checksum of every current part; one that is missing is an error."""
     found = {}
-    for path, checksum in _parts(workspace):
+    for path, part in workspace.current_parts():
         if not path.is_file():
             raise WorkspaceError(f"{path} is missing. Build again (or restore it), then back up.")
-        found[path.relative_to(workspace.path).as_posix()] = checksum
+        found[path.relative_to(workspace.path).as_posix()] = part["sha256"]
     return found
 
 

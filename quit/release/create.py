@@ -15,7 +15,7 @@ from typing import Any
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.evaluate.statistics import statistics
 from quit.export.workspace import provenance_of, readers_of
-from quit.files import write_json, writing
+from quit.files import file_checksum, write_json, writing
 from quit.ids import content_hash
 from quit.models.language import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
@@ -30,7 +30,6 @@ from quit.release.release import (
     Release,
     checksum_of,
     content_id_of,
-    file_checksum,
     is_release,
     open_release,
     verify,

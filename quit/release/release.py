@@ -12,7 +12,6 @@ id whatever its name. ``checksum`` covers the rest of ``release.json`` too (name
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ import pyarrow.parquet as pq
 
 from quit.errors import InputError
 from quit.export.dataset import ReaderInfo
+from quit.files import file_checksum
 from quit.ids import content_hash
 from quit.release.tables import TABLES, TableFiles, contract
 from quit.workspace import Workspace
@@ -80,12 +80,6 @@ def content_id_of(content: Mapping[str, Any]) -> str:
 def checksum_of(facts: Mapping[str, Any]) -> str:
     """Return the hash of everything in ``release.json`` but this hash."""
     return content_hash({key: value for key, value in facts.items() if key != "checksum"})
-
-
-def file_checksum(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_release(path: str | Path) -> bool:

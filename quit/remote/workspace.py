@@ -30,13 +30,13 @@ import schemas
 from quit.cache import cache_folder
 from quit.errors import WorkspaceError
 from quit.estimate import Estimate
-from quit.files import remove_leftovers, replacing, write_json, writing
+from quit.files import file_checksum, remove_leftovers, replacing, write_json, writing
 from quit.ranges import Range
 from quit.remote.lease import Lease
 from quit.remote.replies import Replies
 from quit.remote.store import Store, open_store
 from quit.settings.remote import Remote
-from quit.workspace import Workspace, checksum, part_name
+from quit.workspace import Workspace, part_name
 
 VARIABLE = "QUIT_MIRRORS"
 _STALE = 86400.0  # seconds after which a file on its way is a killed run's
@@ -258,17 +258,14 @@ class RemoteWorkspace(Workspace):
     def damaged(self) -> list[Path]:
         """Return the current part files that the store lacks or has with another checksum; a damaged mirror is mended."""
         found = []
-        for folder, manifest in self.current().values():
-            for name, facts in manifest["tables"].items():
-                for part in facts["parts"]:
-                    path = folder / name / part["file"]
-                    try:
-                        if self._known.get(self._key(path)) != part["bytes"]:
-                            found.append(path)
-                        elif not path.is_file() or checksum(path) != part["sha256"]:
-                            self._fetch(self._key(path), part)
-                    except WorkspaceError:
-                        found.append(path)
+        for path, part in self.current_parts():
+            try:
+                if self._known.get(self._key(path)) != part["bytes"]:
+                    found.append(path)
+                elif not path.is_file() or file_checksum(path) != part["sha256"]:
+                    self._fetch(self._key(path), part)
+            except WorkspaceError:
+                found.append(path)
         return found
 
     def bring(self, paths: Sequence[Path]) -> None:
@@ -339,7 +336,7 @@ class RemoteWorkspace(Workspace):
                 try:
                     if not self.store.fetch(key, temporary):
                         break
-                    if part is None or checksum(temporary) == part["sha256"]:
+                    if part is None or file_checksum(temporary) == part["sha256"]:
                         os.replace(temporary, target)
                         if part is not None:
                             _stamp(target, part["sha256"])
@@ -367,7 +364,7 @@ class RemoteWorkspace(Workspace):
             return False
         if found.st_mtime_ns == _time_of(part["sha256"]):
             return True
-        if checksum(path) != part["sha256"]:
+        if file_checksum(path) != part["sha256"]:
             return False
         _stamp(path, part["sha256"])
         return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -14,32 +13,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 import schemas
 from quit.workspace import Workspace
+from tests.comparing import bytes_of, tables_of
 from tests.conftest import ROOT, run_quit
 
 pytestmark = pytest.mark.slow
 
 
-def _bytes_of(folder: Path) -> dict[str, str]:
-    """Return path -> checksum of every table file and manifest."""
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted((folder / "tables").rglob("*"))
-        if path.is_file()
-    }
-
-
-def _tables(folder: Path) -> dict[str, pa.Table]:
-    workspace = Workspace.open(folder)
-    return {name: workspace.read(name) for name in schemas.TABLES}
-
-
 def test_a_build_makes_every_table_and_rejects_bad_lines(built: Path) -> None:
-    tables = _tables(built)
+    tables = tables_of(built)
     may_be_empty = ("scores", "leak_findings", "overrides", "drawn_candidates", "second_verdicts", "reviews", "changes")
     assert all(len(tables[name]) for name in schemas.TABLES if name not in may_be_empty)
     assert len(tables["passages"]) == 325 * len(tables["splits"])
@@ -51,7 +36,7 @@ def test_a_build_makes_every_table_and_rejects_bad_lines(built: Path) -> None:
 
 
 def test_every_row_names_its_producer(built: Path) -> None:
-    tables = _tables(built)
+    tables = tables_of(built)
     for name, column in (
         ("answers", "producer"),
         ("verdicts", "producer"),
@@ -77,7 +62,7 @@ def test_the_number_of_shards_changes_no_row(
         "build", "-w", str(tmp_path / "W"), "-s", f"jsonl:{small_source}", "--shards", "7", home=prefect_home
     )
     assert done.returncode == 0, done.stderr
-    seven, one = _tables(tmp_path / "W"), _tables(built)
+    seven, one = tables_of(tmp_path / "W"), tables_of(built)
     for name in schemas.TABLES:
         assert seven[name].equals(one[name]), name
     assert Workspace.open(tmp_path / "W").state == Workspace.open(built).state
@@ -125,7 +110,7 @@ def test_killed_at_any_point_it_resumes_to_the_same_bytes(
         ).returncode
         == 0
     )
-    assert _bytes_of(folder) == _bytes_of(undisturbed)
+    assert bytes_of(folder) == bytes_of(undisturbed)
 
 
 def _wait(ready: Callable[[], bool], process: subprocess.Popen) -> None:

@@ -16,13 +16,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import schemas
 from quit.errors import MissingDependency, ServerError
 from quit.settings import Run
-from quit.workspace import Workspace
+from tests.comparing import bytes_of, tables_of
 from tests.conftest import ROOT, STARTER, run_quit
 from tests.servers import rude
 from tests.servers.builds import write_profile
@@ -32,19 +31,6 @@ from tests.servers.rude import RudeServer
 pytestmark = pytest.mark.slow
 QUESTIONS = 8
 SHARDS = 4
-
-
-def _bytes_of(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted((folder / "tables").rglob("*"))
-        if path.is_file()
-    }
-
-
-def _tables(folder: Path) -> dict[str, pa.Table]:
-    workspace = Workspace.open(folder)
-    return {name: workspace.read(name) for name in schemas.TABLES}
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +65,7 @@ def test_a_runner_of_this_machine_makes_the_same_bytes(
 ) -> None:
     done = run_quit(*_arguments(tmp_path / "W", source, runner), home=prefect_home)
     assert done.returncode == 0, done.stderr
-    assert _bytes_of(tmp_path / "W") == _bytes_of(by_threads)
+    assert bytes_of(tmp_path / "W") == bytes_of(by_threads)
     shown = re.findall(r"^ *\d+ (\S+): (\d+) of (\d+) shards$", done.stderr, re.M)
     assert ("collect", "1", "1") in shown and ("label", str(SHARDS), str(SHARDS)) in shown
 
@@ -89,7 +75,7 @@ def test_local_ray_and_another_number_of_shards_make_the_same_rows(
 ) -> None:
     done = run_quit(*_arguments(tmp_path / "W", source, "ray", shards=3), home=prefect_home)
     assert done.returncode == 0, done.stderr
-    three, four = _tables(tmp_path / "W"), _tables(by_threads)
+    three, four = tables_of(tmp_path / "W"), tables_of(by_threads)
     for name in schemas.TABLES:
         assert three[name].equals(four[name]), name
     assert "Ray" not in done.stderr and "token" not in done.stderr, "the terminal is the build's"
@@ -123,7 +109,7 @@ def test_a_node_is_killed_and_the_bytes_are_the_same(
     assert process.returncode == 0, said
     assert re.search(r"read:\S+: part \d has lost its worker \(\w+Error", said), said
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
-    assert _bytes_of(folder) == _bytes_of(by_threads)
+    assert bytes_of(folder) == bytes_of(by_threads)
 
 
 def test_a_killed_process_of_the_pool_is_replaced(
@@ -156,7 +142,7 @@ def test_a_killed_process_of_the_pool_is_replaced(
         process.kill()
     assert process.returncode == 0, said
     assert "has lost its worker" in said
-    assert _bytes_of(folder) == _bytes_of(by_threads)
+    assert bytes_of(folder) == bytes_of(by_threads)
 
 
 def test_a_worker_with_another_program_is_refused(
@@ -263,7 +249,7 @@ def test_a_scheduled_run_takes_its_runner_from_its_parameters(by_threads: Path, 
         with get_client(sync_client=True) as client:
             names = {run.name for run in client.read_task_runs()}
     assert {"collect-0", "filter-0", f"label-{SHARDS - 1}"} <= names, "workers report to the build's server"
-    assert _bytes_of(tmp_path / "W") == _bytes_of(by_threads)
+    assert bytes_of(tmp_path / "W") == bytes_of(by_threads)
 
 
 def _reply(payload: dict[str, Any]) -> str:
@@ -298,5 +284,5 @@ def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_a
         status = json.loads(run_quit("status", "-w", str(tmp_path / runner), "--json", home=prefect_home).stdout)
         counted = {name: model["requests"] for name, model in status["language_models"].items()}
         assert sum(counted.values()) == len(asked)
-        found[runner] = (counted, _bytes_of(tmp_path / runner))
+        found[runner] = (counted, bytes_of(tmp_path / runner))
     assert found["processes"] == found["threads"]

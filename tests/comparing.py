@@ -1,0 +1,26 @@
+"""Two workspaces compared: by the bytes of their files, by the rows of their tables."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+
+import schemas
+from quit.workspace import Workspace
+
+
+def bytes_of(folder: Path) -> dict[str, str]:
+    """Return path -> checksum of every table file and manifest."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted((folder / "tables").rglob("*"))
+        if path.is_file()
+    }
+
+
+def tables_of(folder: Path) -> dict[str, pa.Table]:
+    """Return every table's current rows."""
+    workspace = Workspace.open(folder)
+    return {name: workspace.read(name) for name in schemas.TABLES}
