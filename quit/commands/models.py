@@ -1,21 +1,27 @@
-"""``quit models`` and ``quit cache``: language models' servers, and the replies that were paid for."""
+"""``quit models`` and ``quit cache``: language models' servers, and what is kept for later runs."""
 
 from __future__ import annotations
 
 import os
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, print_json
 from quit.errors import SettingsError, did_you_mean
 
+if TYPE_CHECKING:
+    from quit.cache import ContentStore
+
 models = typer.Typer(
     help="Language models: what a profile needs, how to start it, whether it is up.", no_args_is_help=True
 )
-cache = typer.Typer(help="The generation cache: every reply of a language model, kept.", no_args_is_help=True)
+cache = typer.Typer(
+    help="What is kept for later runs: replies of language models, vectors of texts, equivalence probabilities.",
+    no_args_is_help=True,
+)
 
 
 @models.command("serve")
@@ -81,7 +87,7 @@ def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json
 
 @cache.command("stats")
 def stats(as_json: JsonOption = False) -> None:
-    """Say what is in the cache, model by model.
+    """Say what is kept: replies model by model, then vectors and equivalence probabilities.
 
     Example: `quit cache stats --json`
     """
@@ -90,8 +96,9 @@ def stats(as_json: JsonOption = False) -> None:
     with GenerationCache() as opened:
         rows = opened.statistics()
         path = opened.path
+    stores = {name: store.facts() for name, store in _stores().items()}
     if as_json:
-        print_json({"path": str(path), "models": rows})
+        print_json({"path": str(path), "models": rows, "stores": stores})
         return
     typer.echo(f"{path}")
     for row in rows:
@@ -100,6 +107,31 @@ def stats(as_json: JsonOption = False) -> None:
         typer.echo(f"{row['model']}: {row['replies']:,} replies, {tokens}, last {last} UTC")
     if not rows:
         typer.echo("No replies yet.")
+    for name, facts in stores.items():
+        typer.echo(f"{facts['path']}\n{name}: {facts['entries']:,} entries, {facts['bytes'] / 2**20:,.0f} MiB")
+
+
+@cache.command("clear")
+def clear(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="`vectors` or `equivalence`; both if none is named.")
+    ] = None,
+) -> None:
+    """Empty the vectors or the equivalence probabilities, which the next run computes again. Replies are never deleted.
+
+    Example: `quit cache clear vectors`
+    """
+    stores = _stores()
+    for name in names or stores:
+        if name not in stores:
+            raise SettingsError(f"There is no cache {name!r} to clear.{did_you_mean(name, list(stores))}")
+        typer.echo(f"{name}: {stores[name].clear():,} entries deleted")
+
+
+def _stores() -> dict[str, ContentStore]:
+    from quit.cache import equivalence_store, vector_store
+
+    return {"vectors": vector_store(), "equivalence": equivalence_store()}
 
 
 @cache.command("export")

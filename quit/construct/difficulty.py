@@ -63,7 +63,10 @@ class RetrievalComplexity:
     @classmethod
     def over_hints(cls, hints: Sequence[str], encoder: Encoder, settings: Difficulty) -> RetrievalComplexity:
         """Return it over hints; sorted, so that ties do not go by the sources' order."""
-        return cls(sorted(set(hints)), encoder, settings)
+        texts = sorted(set(hints))
+        for start in range(0, len(texts), TOGETHER):  # both kinds of vectors at once, where the encoder remembers
+            encoder.encode_tokens(texts[start : start + TOGETHER])
+        return cls(texts, encoder, settings)
 
     def of(self, questions: Sequence[str], answers: Sequence[Sequence[str]]) -> list[Complexity]:
         """Return the complexity of each question, given its reference answers."""

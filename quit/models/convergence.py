@@ -80,6 +80,7 @@ class EmbeddedConvergence:
 
                 self._model = KernelRidge(load_file(self._path))
         encoder = CachingEncoder(self._encoder)
+        encoder.encode_tokens([hint for item in items for hint in item.hints])  # difficulty and a reader need them too
         encoder.encode([text for item in items for text in texts_of(item)])
         return [self._values(self._model, item, encoder) if item.hints else [] for item in items]
 

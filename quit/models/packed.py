@@ -34,9 +34,7 @@ Pieces = tuple[Sequence[int], ...]
 """A text: its word pieces, then optionally the segment and the match of each (see :class:`quit.models.finetune.Body`)."""
 
 
-def run(
-    body: Body, texts: Sequence[Pieces], reduce: Callable[[np.ndarray], np.ndarray], doing: str = ""
-) -> list[np.ndarray]:
+def run(body: Body, texts: Sequence[Pieces], reduce: Callable[[np.ndarray], Any], doing: str = "") -> list[Any]:
     """Return ``reduce(states)`` of each text; ``states`` are its hidden states, shape (tokens, WIDTH), float32.
 
     ``doing``: what the progress bar says (nothing: no progress is shown).
@@ -44,7 +42,7 @@ def run(
     results: list[Any] = [None] * len(texts)
     passes = list(_passes([len(pieces[0]) for pieces in texts]))
 
-    def work(rows: list[int]) -> list[np.ndarray]:
+    def work(rows: list[int]) -> list[Any]:
         return [reduce(states) for states in _states(body, [texts[row] for row in rows])]
 
     on_cpu = body.words.device.type == "cpu"

@@ -29,7 +29,8 @@ class CachingEncoder:
         self.identity = encoder.identity
         self.dimension = encoder.dimension
         self._sentences = _Memory(f"{encoder.identity} sentence", encoder.encode, "<f4", texts, store)
-        self._tokens = _Memory(f"{encoder.identity} tokens", encoder.encode_tokens, "<f2", token_texts, store)
+        self._tokens = _Memory(f"{encoder.identity} tokens", self._make_tokens, "<f2", token_texts, store)
+        self._encoder = encoder
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return unit vectors, shape (len(texts), dimension), float32."""
@@ -41,6 +42,15 @@ class CachingEncoder:
         """Return the unit vectors of each text's tokens, shapes (tokens, dimension), float32 of half precision."""
         shape = (-1, self.dimension)
         return [vectors.reshape(shape).astype(np.float32) for vectors in self._tokens.get(texts)]
+
+    def _make_tokens(self, texts: list[str]) -> Sequence[np.ndarray]:
+        """Return token vectors; sentence vectors that come with them are kept, so that no text is computed twice."""
+        encode_both = getattr(self._encoder, "encode_both", None)
+        if encode_both is None:
+            return self._encoder.encode_tokens(texts)
+        sentences, tokens = encode_both(texts)
+        self._sentences.keep(texts, sentences)
+        return tokens
 
 
 class _Memory:
@@ -75,17 +85,20 @@ class _Memory:
         keys = {text: content_key(self._kind, text) for text in texts}
         kept = self._store.read(list(keys.values())) if self._store else {}
         missing = [text for text in texts if keys[text] not in kept]
-        if missing:
-            vectors = self._make(missing)
-            fresh = {
-                keys[text]: vector.astype(self._dtype).tobytes() for text, vector in zip(missing, vectors, strict=True)
-            }
-            if self._store:
-                self._store.write(fresh)
-            kept |= fresh
-        learnt = {text: np.frombuffer(kept[key], dtype=self._dtype) for text, key in keys.items()}
+        known = {text: np.frombuffer(kept[key], dtype=self._dtype) for text, key in keys.items() if key in kept}
+        self._remember(known)
+        return known | (self.keep(missing, self._make(missing)) if missing else {})
+
+    def keep(self, texts: Sequence[str], vectors: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """Remember vectors, in memory and in the store; returns each text's numbers, flat."""
+        flat = {text: vector.astype(self._dtype).ravel() for text, vector in zip(texts, vectors, strict=True)}
+        if self._store:
+            self._store.write({content_key(self._kind, text): numbers.tobytes() for text, numbers in flat.items()})
+        self._remember(flat)
+        return flat
+
+    def _remember(self, vectors: dict[str, np.ndarray]) -> None:
         with self._lock:
-            self._known.update(learnt)
+            self._known.update(vectors)
             while len(self._known) > self._size:
                 self._known.popitem(last=False)
-        return learnt

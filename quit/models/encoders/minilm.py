@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,12 @@ class MiniLM:
         """
         return self._reduced(texts, _tokens)
 
-    def _reduced(self, texts: Sequence[str], reduce: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+    def encode_both(self, texts: Sequence[str]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return what :meth:`encode` and :meth:`encode_tokens` return, for the price of either."""
+        both = self._reduced(texts, lambda states: (_sentence(states), _tokens(states)))
+        return [sentence for sentence, _ in both], [tokens for _, tokens in both]
+
+    def _reduced(self, texts: Sequence[str], reduce: Callable[[np.ndarray], Any]) -> list[Any]:
         from quit.models import packed
 
         distinct = list(dict.fromkeys(texts))

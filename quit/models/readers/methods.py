@@ -119,8 +119,8 @@ class LateReader(ClosedSetReader):
 
     def warm(self, texts: Sequence[str]) -> None:
         """Encode tokens as well."""
-        super().warm(texts)
         self.encoder.encode_tokens(texts)
+        super().warm(texts)
 
     def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
         """Return the two MaxSim means plus the weighted cosine."""

@@ -67,6 +67,17 @@ def test_a_text_is_encoded_once_for_each_kind() -> None:
     assert encoder.encode([]).shape == (0, 4) and encoder.encode_tokens([]) == []
 
 
+def test_tokens_bring_sentence_vectors_with_them(store: ContentStore) -> None:
+    model = MiniLM()
+    encoder = CachingEncoder(model, store=store)
+    encoder.encode_tokens(TEXTS)
+    assert store.facts()["entries"] == 2 * len(set(TEXTS))
+    assert encoder.encode(TEXTS).tobytes() == model.encode(TEXTS).tobytes()
+    sentences, tokens = model.encode_both(TEXTS)
+    assert np.stack(sentences).tobytes() == model.encode(TEXTS).tobytes()
+    assert [vectors.tobytes() for vectors in tokens] == [vectors.tobytes() for vectors in model.encode_tokens(TEXTS)]
+
+
 def test_encoders_share_no_vectors(store: ContentStore) -> None:
     """However long their names are, and however alike."""
     for number in range(2):

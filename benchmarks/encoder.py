@@ -1,0 +1,131 @@
+"""The MiniLM encoder as a build calls it: texts a second, positions a real token, and plain sentence-transformers in the same run.
+
+    python -m benchmarks.encoder --questions 40 --threads 1
+
+The calls are those of a real build of the starter's first questions on the embedded profile, recorded while its stages run one after
+the other. They are then replayed: as called, and in one call; sentence-transformers gets the same texts in one call, all of them and
+the distinct ones, with its own batches of 32 sorted by length.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import quit
+
+STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--questions", type=int, default=40, help="first questions of the starter; 0: all")
+    parser.add_argument("--threads", type=int, default=1, help="threads of either encoder")
+    parser.add_argument("--repeats", type=int, default=3, help="each is timed so often; the fastest counts")
+    options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["QUIT_CACHE"] = folder
+        calls, kinds, positions, tokens = record(Path(folder), options.questions)
+        report(calls, kinds, positions, tokens, options)
+
+
+def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], int, int]:
+    """Run the stages of a build; return the texts of each call of MiniLM, its kind, positions computed, and real tokens."""
+    from quit.models import packed
+    from quit.models.encoders.minilm import MiniLM
+    from quit.models.finetune import Body
+    from quit.pipeline import plan_build
+
+    source = folder / "questions.jsonl"
+    lines = STARTER.read_text(encoding="utf-8").splitlines(keepends=True)
+    source.write_text("".join(lines[: questions or None]), encoding="utf-8")
+    calls: list[list[str]] = []
+    kinds: list[str] = []
+    counts = {"positions": 0, "tokens": 0}
+    plain = {name: getattr(MiniLM, name) for name in ("encode", "encode_tokens", "encode_both")}
+    embedded, run = Body.embedded, packed.run
+
+    def recording(name: str) -> Callable:
+        def call(self: MiniLM, texts: Sequence[str]) -> object:
+            calls.append(list(texts))
+            kinds.append(name)
+            return plain[name](self, texts)
+
+        return call
+
+    def counted_embedded(self: Body, ids: Sequence[int], *rest: object) -> object:
+        counts["positions"] += len(ids)
+        return embedded(self, ids, *rest)
+
+    def counted_run(body: Body, texts: Sequence[packed.Pieces], *rest: object) -> object:
+        counts["tokens"] += sum(len(pieces[0]) for pieces in texts)
+        return run(body, texts, *rest)
+
+    for name in plain:
+        setattr(MiniLM, name, recording(name))
+    Body.embedded, packed.run = counted_embedded, counted_run
+    try:
+        pipeline = plan_build(str(folder / "W"), [f"jsonl:{source}"], "embedded", [])
+        pipeline.begin("embedded", [])
+        for stage_run in pipeline.runs:
+            for shard in pipeline.pending(stage_run):
+                pipeline.work(stage_run, shard)
+            pipeline.finish(stage_run)
+    finally:
+        for name, method in plain.items():
+            setattr(MiniLM, name, method)
+        Body.embedded, packed.run = embedded, run
+    return calls, kinds, counts["positions"], counts["tokens"]
+
+
+def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int, options: argparse.Namespace) -> None:
+    """Replay the calls and print seconds, texts a second, and the ratio to sentence-transformers with distinct texts."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    from quit.models import packed
+    from quit.models.encoders.minilm import MiniLM, model_folder
+
+    torch.set_num_threads(options.threads)
+    packed._cores = lambda: options.threads
+    texts = [text for call in calls for text in call]
+    distinct = list(dict.fromkeys(texts))
+    ours, theirs = MiniLM(), SentenceTransformer(str(model_folder()), device="cpu")
+    theirs.max_seq_length = 256
+
+    def as_called() -> None:
+        for call, kind in zip(calls, kinds, strict=True):
+            getattr(ours, kind)(call)
+
+    rows = {
+        "ours, as called": (as_called, len(texts)),
+        "ours, one call": (lambda: ours.encode(texts), len(texts)),
+        "sentence-transformers": (lambda: theirs.encode(texts, show_progress_bar=False), len(texts)),
+        "sentence-transformers, distinct texts": (
+            lambda: theirs.encode(distinct, show_progress_bar=False),
+            len(distinct),
+        ),
+    }
+    seconds: dict[str, float] = {name: float("inf") for name in rows}
+    for _ in range(options.repeats):  # in turns, so that a busy moment hits all of them alike
+        for name, (encode, _) in rows.items():
+            started = time.perf_counter()
+            encode()
+            seconds[name] = min(seconds[name], time.perf_counter() - started)
+    base = seconds["sentence-transformers, distinct texts"]
+    print(f"{len(calls)} calls, {len(texts):,} texts, {len(distinct):,} of them distinct, {options.threads} threads")
+    print(
+        f"positions computed in the build, all networks: {positions:,} for {tokens:,} tokens ({positions / tokens:.3f})"
+    )
+    for name, (_, count) in rows.items():
+        print(f"{name:40s} {seconds[name]:7.1f} s {count / seconds[name]:8.0f} texts/s  x{seconds[name] / base:.2f}")
+
+
+if __name__ == "__main__":
+    main()
