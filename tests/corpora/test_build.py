@@ -188,6 +188,25 @@ def test_a_folder_with_something_else_is_left_alone(two: Path, tmp_path: Path) -
         BuiltCorpus.open(tmp_path / "C")
 
 
+def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "many.jsonl", [musique_record(f"2hop__{n}", [NILE, LIMA], [0, 1]) for n in range(7)])
+    refs = [parse_corpus_source(f"musique:{path}")]
+    messages: list[str] = []
+
+    def until_the_second(message: str) -> None:
+        messages.append(message)
+        if len(messages) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(refs, tmp_path / "C", Corpora(block=2), until_the_second)
+    assert messages == ["musique: 2 records", "musique: 4 records"]
+    messages.clear()
+    resumed, _ = build(refs, tmp_path / "C", Corpora(block=2), messages.append)
+    assert messages == ["musique: going on after 4 records", "musique: 6 records", "musique: 7 records"]
+    assert resumed.manifest == _build(tmp_path / "D", f"musique:{path}").manifest
+
+
 @pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_and_ends_alike(tmp_path: Path) -> None:
     rows = [

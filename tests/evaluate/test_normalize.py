@@ -25,7 +25,9 @@ def test_answers_are_compared_as_squad_does(text: str, expected: str) -> None:
     assert normalize_answer(text) == expected
 
 
-_tricky = st.text(st.sampled_from("aAe xÉ-.'%$ßΐıİ\u0345\u0301\u0323\u0308\u00a0ﬁǰ가\u1100\u1161") | st.characters(), max_size=12)
+_tricky = st.text(
+    st.sampled_from("aAe xÉ-.'%$ßΐıİ\u0345\u0301\u0323\u0308\u00a0ﬁǰ가\u1100\u1161") | st.characters(), max_size=12
+)
 
 
 @given(st.text() | _tricky)
