@@ -279,6 +279,7 @@ STAGES: tuple[Stage, ...] = (
         outputs=("splits", "rejects"),
         sections=("split",),
         scope="collection",
+        version=2,
         doc="Draw train, dev and test.",
     ),
     Stage(

@@ -137,7 +137,7 @@ class _Work:
                 following = list(islice(records, self.settings.block))
                 self._step(number, block, last=not following)
                 self.say(
-                    f"{ref.kind}: {skipped + sum(s['records'] for s in self.steps if s['source'] == number):,} records"
+                    f"{ref.kind}: {sum(step['records'] for step in self.steps if step['source'] == number):,} records"
                 )
                 if not following:
                     break

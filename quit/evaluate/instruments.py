@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from quit.construct.convergence import convergence
-from quit.construct.leakage import find_leaks
+from quit.construct.leakage import LeakItem, find_leaks_of
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
 from quit.models.factory import Models
@@ -68,19 +68,22 @@ def leakage(path: Path, models: Models, settings: Settings) -> Figures:
     """
     # Whether a string stands in a string needs no judgement: only what takes some is measured.
     judged = settings.leakage.model_copy(update={"contained": False})
-    found, wanted, kinds, wrong = [], [], [], []
+    cases: list[LeakItem] = []
+    wanted, kinds, lines = [], [], []
     for number, row in _json_lines(path, ("hint", "leaks")):
         answers = row.get("answers") or [row.get("answer")]
         if not all(isinstance(answer, str) and answer for answer in answers):
             raise InputError(f"{path}, line {number}: expected answer (a text) or answers (texts).")
-        leaks = find_leaks(
-            row.get("question") or "", answers, [row["hint"]], models.equivalence, models.encoder, judged
-        )
-        found.append(bool(leaks[0]))
+        cases.append(LeakItem(row.get("question") or "", answers, [row["hint"]]))
         wanted.append(_truth(row["leaks"], path, number))
         kinds.append(row.get("kind"))
-        if found[-1] != wanted[-1]:
-            wrong.append({"line": number, "hint": row["hint"], "answers": answers, "leaks": wanted[-1]})
+        lines.append(number)
+    found = [bool(leaks) for [leaks] in find_leaks_of(cases, models.equivalence, models.encoder, judged)]
+    wrong = [
+        {"line": number, "hint": case.hints[0], "answers": case.answers, "leaks": truth}
+        for number, case, truth, flagged in zip(lines, cases, wanted, found, strict=True)
+        if flagged != truth
+    ]
     figures = {"n": len(found), **_rates(np.array(found), np.array(wanted)), "wrong": wrong}
     by_kind = {}
     for kind in sorted({kind for kind in kinds if kind}):

@@ -46,11 +46,20 @@ def normalize_answer(text: str) -> str:
 
     NFKC, case folded, punctuation deleted (``U.S.A.`` -> ``usa``), English articles removed, white space collapsed. Where that
     leaves nothing (the answer is an article or a symbol, such as blood type ``A`` or the operator ``%``) the case-folded text
-    itself is returned, so that only a blank answer normalises to the empty string.
+    itself is returned, so that only a blank answer normalises to the empty string. A normalised answer normalises to itself.
     """
-    folded = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    kept = folded.translate(_WITHOUT_PUNCTUATION)
-    return " ".join(_ARTICLES.sub(" ", kept).split()) or folded
+    folded = _folded(text)
+    kept = _folded(folded.translate(_WITHOUT_PUNCTUATION))
+    return " ".join(_ARTICLES.sub(" ", kept).split()) or " ".join(folded.split())
+
+
+def _folded(text: str) -> str:
+    """Return NFKC, case folded.
+
+    Callers do it twice, and a third time would change nothing: deleted punctuation lets an accent and a letter become one
+    letter, and folding a letter (the Turkish ``\u0130``) can leave accents in another order than NFKC's.
+    """
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def _is_punctuation(char: str) -> bool:
@@ -60,8 +69,8 @@ def _is_punctuation(char: str) -> bool:
 
 def normalize_question(text: str) -> str:
     """Return the form in which two questions are compared: as answers are, but articles stay."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join("".join(" " if _is_punctuation(char) else char for char in folded).split())
+    apart = "".join(" " if _is_punctuation(char) else char for char in _folded(text))
+    return " ".join(_folded(apart).split())
 
 
 def strip_accents(text: str) -> str:

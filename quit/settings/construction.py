@@ -120,8 +120,8 @@ class Split(Section):
         description="`size` fills train and test up to their sizes, lowest draw first; `share` takes shares, which no later "
         "source can disturb.",
     )
-    train_size: int = Field(5000, ge=0, description="Parametrically answerable questions in train.")
-    test_size: int = Field(2000, ge=0, description="Other questions in test; the rest is dev.")
+    train_size: int = Field(5000, ge=0, description="With `size`: parametrically answerable questions in train.")
+    test_size: int = Field(2000, ge=0, description="With `size`: other questions in test; the rest is dev.")
     train_share: float = Field(
         1.0, ge=0, le=1, description="With `share`: share of parametrically answerable questions in train."
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from quit.construct.leakage import Override, find_leaks
+import schemas
+from quit.construct.leakage import Override, filter_leaks, find_leaks
 from quit.settings import Leakage
 
 HINT = "The Nile crocodile and the White Nile are named after it."
@@ -92,3 +93,31 @@ def test_an_answer_across_the_border_of_two_hints_is_contained() -> None:
 
 def test_what_a_rule_found_is_not_found_twice() -> None:
     assert _contained("Nile", HINT) == [[("Nile", "exact", False)]]
+
+
+def _filtered(mode: str, keep: int, *leaking: int) -> tuple[list[str], list[tuple]]:
+    """Return the usable hints of a question of four, those at ``leaking`` with its answer in them, and the rejects."""
+    texts = [f"The Nile, seen from side {n}." if n in leaking else f"It floods in month {n}." for n in range(4)]
+    question = {"question_id": "q", "question": QUESTION, "answers": ["Nile"], "source": "jsonl", "content_key": "k"}
+    hints = [
+        {"hint_id": f"q-h0{n}", "question_id": "q", "position": n, "hint": text, "source": "jsonl", "file": "f"}
+        for n, text in enumerate(texts)
+    ]
+    questions, hints = schemas.table("questions").from_rows([question]), schemas.table("hints").from_rows(hints)
+    tables = filter_leaks(questions, hints, Says(), None, Leakage(screen=-1, mode=mode), keep)
+    assert [row["hint_id"] for row in tables["leak_findings"].to_pylist()] == [f"q-h0{n}" for n in leaking]
+    rejects = [(row["kind"], row["reason"], row["hint_id"]) for row in tables["rejects"].to_pylist()]
+    return tables["usable_hints"]["hint_id"].to_pylist(), rejects
+
+
+def test_by_question_a_leaking_hint_takes_the_question_with_it() -> None:
+    assert _filtered("question", 3, 1) == ([], [("question", "answer_leak", None)])
+    assert _filtered("question", 3) == (["q-h00", "q-h01", "q-h02", "q-h03"], [])
+
+
+def test_by_hint_the_question_stays_while_enough_hints_are_left() -> None:
+    hint_1, hint_3 = ("hint", "answer_leak", "q-h01"), ("hint", "answer_leak", "q-h03")
+    assert _filtered("hint", 3, 1) == (["q-h00", "q-h02", "q-h03"], [hint_1])
+    assert _filtered("hint", 2, 1, 3) == (["q-h00", "q-h02"], [hint_1, hint_3])
+    assert _filtered("hint", 3, 1, 3) == ([], [hint_1, hint_3, ("question", "too_few_hints_left", None)])
+    assert _filtered("hint", 5) == (["q-h00", "q-h01", "q-h02", "q-h03"], [])  # too few from the start: not this rule's

@@ -1,4 +1,5 @@
 import json
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -6,7 +7,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import schemas
-from quit.construct.split import split_questions
+from quit.construct.split import near_identical, split_questions
 from quit.errors import InputError
 from quit.ids import content_key
 from quit.settings import Split
@@ -56,13 +57,28 @@ def test_only_parametric_questions_train() -> None:
     assert 40 <= list(kept.values()).count("test") <= 85
 
 
-@hypothesis_settings(max_examples=25, deadline=None)
-@given(st.lists(st.booleans(), min_size=1, max_size=40), st.lists(st.booleans(), max_size=40))
-def test_a_new_source_moves_no_question(old: list[bool], new: list[bool]) -> None:
+@hypothesis_settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=40),
+    st.lists(st.booleans(), max_size=40),
+    st.integers(0, 5),
+    st.sampled_from([0.3, 1.0]),
+)
+def test_a_new_source_moves_no_question(old: list[bool], new: list[bool], size: int, share: float) -> None:
+    """With ``share`` the sizes of the paper do not count, or they would be full at some number of questions."""
+    values = {"method": "share", "train_size": size, "test_size": size, "train_share": share}
     texts = _numbered(len(old) + len(new))
-    before, _ = _split(texts[: len(old)], old, method="share")
-    after, _ = _split(texts, old + new, method="share")
+    before, left_out = _split(texts[: len(old)], old, **values)
+    after, also_left_out = _split(texts, old + new, **values)
     assert before == {text: after[text] for text in before}
+    assert left_out == {text: also_left_out[text] for text in left_out}
+
+
+def test_shares_are_taken_of_any_number_of_questions() -> None:
+    """More than the sizes of the paper hold: of 12,000 questions half are in, within six standard errors."""
+    texts = _numbered(12000)
+    kept, _ = _split(texts, [False] * 12000, method="share", test_share=0.5)
+    assert abs(list(kept.values()).count("test") - 6000) < 6 * (12000 * 0.25) ** 0.5
 
 
 def test_the_seed_decides() -> None:
@@ -81,6 +97,30 @@ def test_near_identical_questions_never_stand_on_both_sides() -> None:
     kept, rejected = _split(texts, [True, False, False], method="share")
     assert rejected == {texts[0]: "near_duplicate_across_splits"}
     assert kept[texts[1]] in ("dev", "test")
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 2 / 3, 0.8, 1.0])
+def test_near_identical_questions_are_those_of_a_comparison_of_all(threshold: float) -> None:
+    """900 questions of three to eight out of twelve words: every word is in more than 200, so that none is rare."""
+    draw = Random(5)
+    vocabulary = [f"word{number}" for number in range(12)]
+    words = [set(draw.sample(vocabulary, draw.randint(3, 8))) for _ in range(900)]
+    rows = [
+        {"question": " ".join(some), "split": draw.choice(["train", "dev", "test", None]), "pinned": None, "row": row}
+        for row, some in enumerate(words)
+    ]
+    placed = [words[row["row"]] for row in rows if row["split"]]
+    assert min(sum(word in some for some in placed) for word in vocabulary) > 200
+    expected = {
+        (train["row"], rest["row"])
+        for train in rows
+        for rest in rows
+        if train["split"] == "train" and rest["split"] in ("dev", "test")
+        if len(words[train["row"]] & words[rest["row"]]) >= threshold * len(words[train["row"]] | words[rest["row"]])
+    }
+    pairs = [(loser["row"], other["row"]) for loser, other in near_identical(rows, threshold)]
+    assert len(expected) >= 20
+    assert len(pairs) == len(set(pairs)) and set(pairs) == expected
 
 
 def test_pinned_questions_keep_their_split_whatever_their_draw(tmp_path) -> None:

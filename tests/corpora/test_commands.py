@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from quit.cli import main
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.graph import NeighbourhoodGraph
-from tests.conftest import run_quit
 from tests.corpora.worlds import musique_record, write_lines
 
-pytestmark = pytest.mark.slow
+
+class Done(NamedTuple):
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
 
 
-def test_from_files_to_a_report(tmp_path: Path, prefect_home: Path) -> None:
-    def quit_(*arguments: object):
-        return run_quit(*map(str, arguments), home=prefect_home)
+def test_from_files_to_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def quit_(*arguments: object) -> Done:
+        with pytest.raises(SystemExit) as ended:
+            main([str(argument) for argument in arguments])
+        return Done(int(ended.value.code or 0), *capsys.readouterr())
 
     rivers = [(name, f"{name} flows through {city}.") for name, city in (("Nile", "Cairo"), ("Tiber", "Rome"))]
     cities = [(city, f"{city} has a river.") for city in ("Cairo", "Rome", "Oslo")]

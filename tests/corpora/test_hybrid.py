@@ -9,7 +9,6 @@ import pytest
 
 from quit.corpora import hybrid
 from quit.corpora.hybrid import HybridIndex
-from quit.corpora.lexical import terms
 
 TEXTS = [
     "The Nile flows through Khartoum and Cairo.",
@@ -19,6 +18,15 @@ TEXTS = [
     "Khartoum is a capital.",
     "A river flows to the sea.",
 ]
+TERMS = {  # Snowball's stems of the words that are no stop words, by hand
+    "The Nile flows through Khartoum and Cairo.": "nile flow khartoum cairo",
+    "The Congo is the deepest river.": "congo deepest river",
+    "Cairo lies on the Nile; the Nile floods.": "cairo lie nile nile flood",
+    "Whales are the largest animals.": "whale largest anim",
+    "Khartoum is a capital.": "khartoum capit",
+    "A river flows to the sea.": "river flow sea",
+    "Which river flows through Khartoum, the Nile?": "river flow khartoum nile",
+}
 NUMBERS = {"k1": 1.2, "b": 0.75, "depth": 4, "constant": 60}
 
 
@@ -45,12 +53,12 @@ class Dice:
 
 def _bm25(question: str, k1: float, b: float) -> list[float]:
     """Lucene's BM25, written from its formula."""
-    docs = [terms(text) for text in TEXTS]
+    docs = [TERMS[text].split() for text in TEXTS]
     mean = sum(map(len, docs)) / len(docs)
     scores = []
     for doc in docs:
         score = 0.0
-        for term in terms(question):
+        for term in TERMS[question].split():
             holding = sum(term in other for other in docs)
             idf = math.log(1 + (len(docs) - holding + 0.5) / (holding + 0.5))
             tf = doc.count(term)

@@ -12,9 +12,10 @@ from quit.errors import InputError
 from quit.evaluate import instruments
 from quit.models.factory import Models
 from quit.settings import Settings
-from quit.sources import parse_source
+from quit.sources import SourceRef, parse_source
 
 CASES = Path(__file__).parents[1] / "construct" / "leak_cases.jsonl"
+HINTS_OF_FOUR = 36
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def models() -> Models:
 
 @pytest.mark.slow
 def test_leakage_on_adversarial_cases_written_by_hand(models: Models) -> None:
-    """320 cases written without sight of the rules: the check must be right about what a careful reader calls a leak."""
+    """A regression test: rules and threshold were chosen with sight of these 320 cases, so it says nothing of unseen ones."""
     figures = instruments.leakage(CASES, models, Settings())
     assert figures["n"] == 320
     assert figures["precision"] >= 0.95
@@ -36,23 +37,29 @@ def test_leakage_on_adversarial_cases_written_by_hand(models: Models) -> None:
     )
 
 
-@pytest.mark.slow
-def test_convergence_of_a_real_file(models: Models, data: Path) -> None:
-    source = parse_source(f"triviahg:{data / 'triviahg' / 'GPT_3.5.json'}")
-    figures = instruments.convergence_agreement(source, models, Settings())
-    assert figures["n"] == figures["scored"] == 898
+@pytest.fixture(scope="module")
+def four(data: Path, tmp_path_factory: pytest.TempPathFactory) -> SourceRef:
+    """The first four questions of a real file, with 36 hints."""
+    records = json.loads((data / "triviahg" / "Copilot.json").read_text(encoding="utf-8"))[:4]
+    path = tmp_path_factory.mktemp("four") / "Copilot.json"
+    path.write_text(json.dumps(records))
+    assert sum(len(record["Hints"]) for record in records) == HINTS_OF_FOUR
+    return parse_source(f"triviahg:{path}")
+
+
+def test_convergence_of_a_real_file(models: Models, four: SourceRef) -> None:
+    figures = instruments.convergence_agreement(four, models, Settings())
+    assert figures["n"] == figures["scored"] == HINTS_OF_FOUR
     assert figures["exact_match"] == 1.0
     # Not of unseen data (the shipped model was trained on this file), so a figure near the out-of-fold one would be a defect.
     assert 0.4 < figures["spearman"] < 1
     assert figures["model"] == models.convergence.identity
 
 
-@pytest.mark.slow
-def test_plain_similarity_can_be_measured_beside_the_learned_model(data: Path) -> None:
+def test_plain_similarity_can_be_measured_beside_the_learned_model(four: SourceRef) -> None:
     settings = Settings.model_validate({"convergence": {"method": "similarity"}})
-    source = parse_source(f"triviahg:{data / 'triviahg' / 'GPT_3.5.json'}")
-    figures = instruments.convergence_agreement(source, Models(settings), settings)
-    assert 0.1 < figures["spearman"] < 0.3
+    figures = instruments.convergence_agreement(four, Models(settings), settings)
+    assert 0 < figures["spearman"] < 0.4
     assert figures["model"].startswith("similarity/")
 
 

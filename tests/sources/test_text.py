@@ -112,5 +112,6 @@ def test_repaired_text_is_one_clean_line(text):
     repaired = repair(text)
     assert repaired == " ".join(repaired.split())
     repaired.encode("utf-8")
-    assert clean_hint(text) == clean_hint(text)
-    assert isinstance(is_boilerplate(clean_hint(text)), bool)
+    cleaned = clean_hint(text)
+    assert cleaned == repair(cleaned) and len(cleaned) <= len(repaired)
+    assert is_boilerplate(cleaned) or any(char.isalnum() for char in cleaned)

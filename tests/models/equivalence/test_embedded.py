@@ -174,7 +174,7 @@ def test_identity_is_that_of_the_weights(tmp_path):
 
 
 @pytest.mark.slow
-def test_three_hundred_short_pairs_a_second_on_one_core():
+def test_at_least_150_short_pairs_a_second_on_one_core():
     import torch
 
     references = [
@@ -188,7 +188,7 @@ def test_three_hundred_short_pairs_a_second_on_one_core():
         fresh.probability([Pair("Who?", "a b", "a c")])
         start = time.process_time()
         fresh.probability(pairs)
-        assert len(pairs) / (time.process_time() - start) > 150  # half of what is promised: the machine may be busy
+        assert len(pairs) / (time.process_time() - start) > 150  # an idle core does 300 and more
     finally:
         torch.set_num_threads(threads)
 

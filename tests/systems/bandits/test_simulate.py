@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -93,30 +94,39 @@ def written_out(request: Request, name: str, runs: int, hierarchical: bool = Fal
     return hits
 
 
-def agree(ours: np.ndarray, theirs: np.ndarray) -> None:
-    """The expected hits after every step are equal within five standard errors."""
+def apart(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Return how far the expected hits after some step are apart, in standard errors, where they are farthest."""
     ours, theirs = ours.cumsum(axis=1), theirs.cumsum(axis=1)
     error = np.sqrt(np.concatenate([ours, theirs]).var(axis=0) * (1 / len(ours) + 1 / len(theirs)))
-    assert (np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) <= 5 * error + 1e-9).all()
+    return float((np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) / np.maximum(error, 1e-9)).max())
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "bernoulli",
-        "bernoulli-ucb",
-        "bernoulli-top-5",
-        "bernoulli-rank-aware",
-        "gaussian",
-        "diversity",
-        "diversity-concave",
-        "top-k-ucb-diversity",
-    ],
+WRITTEN_OUT = (
+    "bernoulli",
+    "bernoulli-ucb",
+    "bernoulli-top-5",
+    "bernoulli-rank-aware",
+    "gaussian",
+    "diversity",
+    "diversity-concave",
+    "top-k-ucb-diversity",
 )
+ENOUGH = 4.0  # standard errors: seeds are fixed, so what is nearer today is nearer tomorrow
+
+
+@cache
+def _both(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hits of the vectorised runs and of those written out, on a request on which the policies differ."""
+    request = drawn(50, arms=5, ranks=12)
+    return request.relevant.reshape(-1)[run(request, name, runs=6000)], written_out(request, name, 400)
+
+
+@pytest.mark.parametrize("name", WRITTEN_OUT)
 def test_runs_are_distributed_as_the_algorithm_written_out(name: str) -> None:
-    request = drawn(5)
-    ours = request.relevant.reshape(-1)[run(request, name, runs=6000)]
-    agree(ours, written_out(request, name, 600))
+    ours, theirs = _both(name)
+    assert apart(ours, theirs) < ENOUGH
+    for other in set(WRITTEN_OUT) - {name}:  # and as no other one is: so the comparison can tell
+        assert apart(_both(other)[0], theirs) > ENOUGH, other
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "bernoulli-top-5", "diversity"])
@@ -126,8 +136,9 @@ def test_trees_too(name: str) -> None:
         parents=TREE,
         vectors=np.eye(26),
     )
-    ours = good.relevant.reshape(-1)[run(good, name, runs=6000, hierarchical=True)]
-    agree(ours, written_out(good, name, 600, hierarchical=True))
+    ours, flat = (good.relevant.reshape(-1)[run(good, name, runs=6000, hierarchical=tree)] for tree in (True, False))
+    theirs = written_out(good, name, 600, hierarchical=True)
+    assert apart(ours, theirs) < ENOUGH < apart(flat, theirs)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from quit.construct.passages import permutations
-from quit.corpora.lexical import terms
 from quit.corpora.protocols import FirstStage
 from quit.errors import InputError, SettingsError
 from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
@@ -60,12 +59,12 @@ def test_bm25_has_the_scores_of_an_index_of_every_permutation(world) -> None:
     passages = FakePassages()
     vocabulary: dict[str, int] = {"": 0}
     texts = passages.texts(range(len(passages)))
-    ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in terms(text)] for text in texts]
+    ids = [[vocabulary.setdefault(term, len(vocabulary)) for term in text.split()] for text in texts]
     index = bm25s.BM25(k1=0.9, b=0.4, method="lucene", backend="numpy")
     index.index((ids, vocabulary), show_progress=False)
     found = Bm25(world.context(passages=passages)).search(QUERIES, 1000)
     for query, one in zip(QUERIES, found, strict=True):
-        asked = [vocabulary[term] for term in terms(query) if term in vocabulary]
+        asked = [vocabulary[term] for term in query.split() if term in vocabulary]
         theirs = index.get_scores_from_ids(asked) if asked else np.zeros(len(texts))
         expected = np.flatnonzero(theirs > 0)
         assert sorted(one.rows.tolist()) == expected.tolist()

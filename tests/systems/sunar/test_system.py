@@ -129,11 +129,16 @@ def test_an_empty_ranking_gives_no_evidence_and_no_answer(kind: str) -> None:
     assert trace["prediction"] == NO_ANSWER
 
 
-@pytest.mark.parametrize("more", [{"c": 0}, {"first": 0}, {"top": 0}, {"max_hops": 0}])
-def test_no_budget_is_no_error(more) -> None:
-    trace = _system(**more).answer(QUERY)
-    assert trace["prediction"] in (NO_ANSWER, "Edinburgh")
-    assert all(len(step["read"]) == 0 for step in trace["steps"]) or "max_hops" in more
+@pytest.mark.parametrize("name", ["c", "first", "top"])
+def test_with_no_budget_nothing_is_read_and_nothing_answered(name: str) -> None:
+    trace = _system(**{name: 0}).answer(QUERY)
+    assert trace["prediction"] == NO_ANSWER and len(trace["steps"]) == 2
+    assert all(step["read"] == [] and step["answer"] == NO_ANSWER for step in trace["steps"])
+
+
+def test_with_no_hop_the_question_itself_is_read() -> None:
+    trace = _system(max_hops=0).answer(QUERY)
+    assert [(step["sub_question"], step["answer"]) for step in trace["steps"]] == [(QUERY.text, "Edinburgh")]
 
 
 def _replies(plan, meta="[Final Answer]: meta"):

@@ -1,0 +1,37 @@
+"""``quit check``: what a build would leave out, before anything is built."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+HINTS = [f"Hint number {number}." for number in range(5)]
+GOOD = {"id": "1", "question": "Who wrote it?", "answers": ["Ada Lovelace"], "hints": HINTS, "candidates": ["Bob"]}
+
+
+def test_faults_are_named_by_their_line_and_make_it_fail(call, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    few = {**GOOD, "id": "2", "question": "Who else?", "hints": HINTS[:2]}
+    path.write_text("\n".join([json.dumps(GOOD), json.dumps(few), '{"id": "3"']) + "\n")
+    shown = call("check", path)
+    assert shown.code == 1
+    lines = shown.out.splitlines()
+    assert lines[0].startswith("mine.jsonl, line 2 (2)") and "too_few_hints" in lines[0]
+    assert lines[1].startswith("mine.jsonl, line 3") and "not_json" in lines[1]
+    assert lines[-1] == "3 records: 1 usable questions with 5 hints; 2 faults"
+    told = json.loads(call("check", path, "--json").out)
+    assert (told["records"], told["questions"], told["hints"]) == (3, 1, 5)
+    assert [fault["reason"] for fault in told["faults"]] == ["too_few_hints", "not_json"]
+    assert "1 more (--limit 0 shows all)" in call("check", path, "--limit", 1).out
+
+
+def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps(GOOD) + "\n")
+    shown = call("check", f"jsonl:{path}")
+    assert (shown.code, shown.out) == (0, "1 records: 1 usable questions with 5 hints; no faults\n")
+    assert [one.name for one in tmp_path.iterdir()] == ["mine.jsonl"]
+    bare = {key: value for key, value in GOOD.items() if key != "candidates"}
+    path.write_text(json.dumps(bare) + "\n")
+    assert "1 without candidates" in call("check", path).out
+    assert call("check", tmp_path / "absent.jsonl").code == 3

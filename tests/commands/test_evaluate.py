@@ -1,0 +1,111 @@
+"""``quit evaluate``: each instrument on cases whose figures can be counted by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quit.commands import evaluate
+from tests.report import tiny
+
+PARIS = {"question": "Which city is the capital of France?", "answers": ["Paris"]}
+
+
+@pytest.fixture(scope="module")
+def instruments():
+    """The instruments, loaded once for all tests of this file."""
+    return evaluate._instruments()
+
+
+@pytest.fixture(autouse=True)
+def _loaded(instruments, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluate, "_instruments", lambda: instruments)
+
+
+def _lines(path: Path, *rows: dict) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_equivalence(call, tmp_path: Path) -> None:
+    right, wrong = {**PARIS, "candidate": "paris!", "label": 1}, {**PARIS, "candidate": "Rome", "label": 0}
+    figures = call("evaluate", "equivalence", _lines(tmp_path / "pairs.jsonl", right, wrong), "--json").json()
+    assert (figures["n"], figures["accuracy"], figures["recall"]) == (2, 1.0, 1.0)
+    shown = call("evaluate", "equivalence", tmp_path / "pairs.jsonl")
+    assert shown.code == 0 and "n: 2\naccuracy: 1.0000\n" in shown.out
+
+
+def test_leakage(call, tmp_path: Path) -> None:
+    leak = {"question": PARIS["question"], "hint": "Paris lies on the Seine.", "answer": "Paris", "leaks": True}
+    innocent = {**leak, "hint": "It was besieged.", "leaks": False}
+    mislabelled = {**leak, "leaks": False}
+    path = _lines(tmp_path / "cases.jsonl", leak, innocent, mislabelled)
+    figures = call("evaluate", "leakage", path, "--json").json()
+    assert (figures["n"], figures["precision"], figures["recall"]) == (3, 0.5, 1.0)
+    assert [(row["line"], row["answers"]) for row in figures["wrong"]] == [(3, ["Paris"])]
+    path.write_text('{"hint": "x"}\n')
+    failed = call("evaluate", "leakage", path)
+    assert failed.code == 3 and "line 1" in failed.err and failed.err.count("\n") == 1
+
+
+def test_question_type(call, tmp_path: Path) -> None:
+    labels = tmp_path / "labels"
+    labels.write_text("LOC:city What city hosts the Opera ?\nNUM:date Where is Rome ?\n")
+    figures = call("evaluate", "question-type", labels, "--json").json()
+    assert figures == {"n": 2, "coarse_accuracy": 0.5, "fine_accuracy": 0.5}
+    typed = {"id": "1", "question": "When was Mozart born ?", "answers": ["1756"], "hints": list("abcde")}
+    typed["question_type"] = {"coarse": "NUM:NUMERIC", "fine": "date:Date"}
+    source = _lines(tmp_path / "typed.jsonl", typed)
+    figures = call("evaluate", "question-type", "--source", f"jsonl:{source}", "--json").json()
+    assert (figures["n"], figures["coarse_agreement"], figures["fine_agreement"]) == (1, 1.0, 1.0)
+    for both_or_none in ((), (labels, "--source", f"jsonl:{source}")):
+        failed = call("evaluate", "question-type", *both_or_none)
+        assert failed.code == 4 and "Name either" in failed.err
+
+
+def test_convergence(call, tmp_path: Path) -> None:
+    """A hint that fits the gold answer alone has 1.0, one that fits both candidates 1 - 1/2; the third is published wrongly."""
+    alone, shared = {"Rome": 0, "Paris": 1}, {"Rome": 1, "Paris": 1}
+    hints = [
+        {"hint": "It lies on the Seine.", "scores": alone, "convergence": 1.0},
+        {"hint": "It is a capital.", "scores": shared, "convergence": 0.5},
+        {"hint": "It is a city.", "scores": shared, "convergence": 0.4},
+    ]
+    path = _lines(tmp_path / "s.jsonl", {"id": "1", **PARIS, "hints": hints, "candidates": ["Rome", "Paris"]})
+    figures = call("evaluate", "convergence", "--source", f"jsonl:{path}", "--json").json()
+    assert (figures["n"], figures["scored"], figures["exact_match"]) == (3, 3, pytest.approx(2 / 3))
+
+
+def test_reader(call, tmp_path: Path) -> None:
+    path = _lines(
+        tmp_path / "s.jsonl",
+        {"id": "1", **PARIS, "hints": ["Paris it is, surely Paris."] * 5, "candidates": ["Paris", "Mount Everest"]},
+    )
+    shown = call("evaluate", "reader", "--list")
+    assert shown.code == 0 and "minilm-statement" in shown.out.splitlines()
+    figures = call("evaluate", "reader", "--source", f"jsonl:{path}", "--reader", "minilm-vector", "--json").json()
+    assert (figures["reader"], figures["n"], figures["candidates_with_hints"]) == ("minilm-vector", 1, 1.0)
+    failed = call("evaluate", "reader", "--source", f"jsonl:{path}", "--reader", "minilm-vectors")
+    assert failed.code == 4 and "Did you mean 'minilm-vector'" in failed.err
+    assert "Name a source and a reader" in call("evaluate", "reader").err
+
+
+def test_judges(call, tmp_path: Path) -> None:
+    """Of three verdicts by the model the second judge shares one, contradicts one, and could read one that the first could not."""
+    rows = tiny.rows()
+    by_model = [row for row in rows["verdicts"] if row["basis"] == "model"]
+    assert [row["correct"] for row in by_model] == [False, False, False]
+    by_model[2]["correct"] = None
+    rows["second_verdicts"] = [
+        {**row, "correct": correct, "judge": "second", "producer": "second@1"}
+        for row, correct in zip(by_model, (False, True, False), strict=True)
+    ]
+    workspace = tiny.workspace(tmp_path / "W", rows).path
+    told = call("evaluate", "judges", "-w", workspace, "--json").json()
+    agreement = told["agreement"]
+    assert (agreement["answers"], agreement["agree"], agreement["unread"]) == (2, 1, 1)
+    assert [(row["question_id"], row["correct"]) for row in told["disagreements"]] == [("q2", False), ("q3", None)]
+    shown = call("evaluate", "judges", "-w", workspace, "--limit", 1)
+    assert shown.code == 0 and "Wrong" in shown.out

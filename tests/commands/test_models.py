@@ -1,0 +1,105 @@
+"""``quit models`` and ``quit cache``."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from quit.models.generation import Completion, GenerationCache
+from quit.models.generation.cache import Entry
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    """The address of an OpenAI-compatible server that has the model ``tiny`` and nothing else."""
+
+    class Models(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = json.dumps({"data": [{"id": "tiny"}]}).encode() if self.path == "/v1/models" else b"{}"
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Models) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_address[1]}/v1"
+        http.shutdown()
+
+
+def _profile(folder: Path, url: str, model: str = "tiny", flavour: str = "vllm") -> Path:
+    path = folder / "own.toml"
+    path.write_text(
+        f'[[servers]]\nname = "s"\nflavour = "{flavour}"\nbase_urls = ["{url}"]\nconcurrency = 7\n'
+        f'[[readers]]\nname = "r"\nrole = "labeler"\nkind = "server"\nserver = "s"\nmodel = "{model}"\n'
+    )
+    return path
+
+
+def test_the_commands_that_start_servers_are_printed(call, tmp_path: Path) -> None:
+    profile = _profile(tmp_path, "http://127.0.0.1:8123/v1", "org/some model")
+    shown = call("models", "serve", "--profile", profile)
+    assert shown.code == 0
+    heading, command = shown.out.splitlines()
+    assert heading == "# r"
+    for part in ("vllm serve 'org/some model' ", " --host 127.0.0.1 --port 8123 ", " --max-num-seqs 7 "):
+        assert part in command
+    assert "needs no server" in call("models", "serve", "--profile", "embedded").out
+    others = call("models", "serve", "--profile", _profile(tmp_path, "http://127.0.0.1:8123/v1", flavour="openai"))
+    assert others.out == "# r\n# not ours to start: http://127.0.0.1:8123/v1\n"
+    failed = call("models", "serve", "--profile", profile, "--start", "q")
+    assert failed.code == 4 and "used by 'q'" in failed.err
+
+
+def test_the_command_that_is_started_is_the_one_that_is_printed(call, tmp_path: Path, monkeypatch) -> None:
+    profile = _profile(tmp_path, "http://127.0.0.1:8123/v1")
+    printed = call("models", "serve", "--profile", profile).out.splitlines()[1]
+    started: list[list[str]] = []
+
+    def instead(program: str, arguments: tuple[str, ...]) -> None:
+        started.append([program, *arguments])
+        raise FileNotFoundError
+
+    monkeypatch.setattr("os.execvp", instead)
+    failed = call("models", "serve", "--profile", profile, "--start", "r")
+    assert failed.code == 4 and "no program `vllm`" in failed.err
+    assert started == [["vllm", *printed.split()]]
+
+
+def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:
+    [row] = call("models", "check", "--profile", _profile(tmp_path, server), "--json").json()
+    assert row["ok"] and row["users"] == ["r"] and row["model"] == "tiny"
+    other = call("models", "check", "--profile", _profile(tmp_path, server, "large"))
+    assert other.code == 1 and f"fault r: {server} serves tiny, not large" in other.out
+    down = call("models", "check", "--profile", _profile(tmp_path, server.replace("/v1", "/v0")))
+    assert down.code == 1 and "does not answer" in down.out
+    assert call("models", "check", "--profile", "embedded").code == 0
+
+
+def test_replies_move_from_one_cache_to_another(call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [
+        Entry(n.to_bytes(32, "big"), "model", "probe", f"q{n}", 0, Completion(f"reply {n}", "stop", 10, 2))
+        for n in (1, 2)
+    ]
+    assert "No replies yet." in call("cache", "stats").out
+    with GenerationCache() as cache:
+        for entry in entries:
+            cache.add(entry).result()
+    [row] = call("cache", "stats", "--json").json()["models"]
+    assert (row["model"], row["replies"], row["prompt_tokens"], row["completion_tokens"]) == ("model", 2, 20, 4)
+    assert "2 replies written" in call("cache", "export", tmp_path / "replies.jsonl").out
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "another"))
+    assert call("cache", "import", tmp_path / "replies.jsonl").out == "2 replies added, 0 were there already\n"
+    assert call("cache", "import", tmp_path / "replies.jsonl").out == "0 replies added, 2 were there already\n"
+    with GenerationCache() as cache:
+        assert cache.find([entry.key for entry in entries]) == {entry.key: entry.completion for entry in entries}
+    failed = call("cache", "import", tmp_path / "absent.jsonl")
+    assert failed.code == 3 and "absent.jsonl" in failed.err

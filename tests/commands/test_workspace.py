@@ -1,0 +1,49 @@
+"""``quit workspace``: gc, migrate and support as they are typed (what they do is tested in tests/operations)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+from tests.report import tiny
+
+
+def test_gc_lists_first_and_removes_when_told(call, tmp_path: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    assert call("workspace", "gc", "-w", workspace.path).out == "Nothing is left over.\n"
+    current = workspace.current()["rank"][0]
+    shutil.copytree(current, current.with_name("00aa"))
+    listed = call("workspace", "gc", "-w", workspace.path)
+    assert listed.code == 0 and listed.out.startswith("rank 00aa: ") and "--remove" in listed.out
+    told = call("workspace", "gc", "-w", workspace.path, "--json").json()
+    assert [run["fingerprint"] for run in told["runs"]] == ["00aa"] and not told["removed"]
+    assert call("workspace", "gc", "-w", workspace.path, "--days", 1).out == "Nothing is left over.\n"
+    assert current.with_name("00aa").is_dir()
+    assert "freed" in call("workspace", "gc", "-w", workspace.path, "--remove").out
+    assert not current.with_name("00aa").exists() and current.is_dir()
+
+
+def test_migrate_has_nothing_to_do_or_says_what(call, tmp_path: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W").path
+    shown = call("workspace", "migrate", "-w", workspace)
+    assert shown.code == 0 and "the newest. Nothing to do." in shown.out
+    told = call("workspace", "migrate", "-w", workspace, "--json").json()
+    assert told["found"] == told["wanted"] and told["steps"] == []
+    file = workspace / "workspace.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": told["wanted"] + 1}))
+    failed = call("workspace", "migrate", "-w", workspace, "--dry-run")
+    assert failed.code != 0 and failed.err.count("\n") == 1 and "newer" in failed.err
+
+
+def test_support_names_what_it_wrote(call, tmp_path: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W").path
+    done = call("workspace", "support", "-w", workspace, tmp_path / "b.zip")
+    with zipfile.ZipFile(tmp_path / "b.zip") as archive:
+        names = archive.namelist()
+    *listed, last = done.out.splitlines()
+    assert done.code == 0 and [line.strip() for line in listed] == names and "workspace.json" in names
+    assert last == f"{tmp_path / 'b.zip'}: read it before you send it"
+    failed = call("workspace", "support", tmp_path / "b.zip")
+    assert failed.code != 0 and "b.zip" in failed.err  # nothing is replaced

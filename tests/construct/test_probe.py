@@ -1,0 +1,91 @@
+"""The parametric probe: who is asked what, and when a question counts as answerable without hints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+
+import schemas
+from quit.construct.probe import parametric, probe
+from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
+
+
+class Knows:
+    """A reader that answers by (question id, repetition), and else does not answer."""
+
+    def __init__(self, name: str, answers: dict[tuple[str, int], str]) -> None:
+        self.name, self.identity = name, f"{name}@1"
+        self.answers = answers
+        self.prompts: list[Prompt] = []
+
+    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
+        self.prompts += prompts
+        answers = [self.answers.get((prompt.question_id, sample), NO_ANSWER) for prompt in prompts]
+        return [Reply(f"raw {answer}", answer) for answer in answers]
+
+
+class Likes:
+    """A judge that accepts one answer, and cannot make up its mind about another."""
+
+    name, identity = "likes", "likes@1"
+
+    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
+        opinions = {"The Big Apple": True, "Perhaps": None}
+        return [Verdict(opinions.get(item.candidate, False), None, "") for item in items]
+
+
+def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    questions = [
+        {"question_id": name, "question": f"{name}?", "answers": ["New York"], "source": "jsonl", "content_key": name}
+        for name in identities
+    ]
+    descriptions = [
+        {"question_id": name, "coarse": "LOC:LOCATION", "fine": "city:City", "type_confidence": 1.0,
+         "type_producer": "source", "answerability": 0.1, "answer_share": 0.1, "completeness": 0.1, "similarity": 0.1,
+         "difficulty": 0.1, "difficulty_bin": "easy", "difficulty_producer": "rrcp@1"}
+        for name in described
+    ]  # fmt: skip
+    return schemas.table("questions").from_rows(questions), schemas.table("descriptions").from_rows(descriptions)
+
+
+def test_every_described_question_is_asked_without_a_hint_by_every_reader_as_often_as_set() -> None:
+    first = Knows("first", {("a", 0): "new york", ("a", 1): "Boston", ("c", 1): "The Big Apple"})
+    second = Knows("second", {("a", 0): "Perhaps"})
+    answers = probe(*_tables("a", "b", "c", described=["a", "c"]), [first, second], Likes(), repetitions=2)
+    assert [tuple(row.values())[:6] for row in answers.to_pylist()] == [
+        ("a", "first", 0, "raw new york", "new york", True),  # equals the gold answer
+        ("a", "first", 1, "raw Boston", "Boston", False),
+        ("a", "second", 0, "raw Perhaps", "Perhaps", None),
+        ("a", "second", 1, f"raw {NO_ANSWER}", NO_ANSWER, False),
+        ("c", "first", 0, f"raw {NO_ANSWER}", NO_ANSWER, False),
+        ("c", "first", 1, "raw The Big Apple", "The Big Apple", True),  # the judge says so
+        ("c", "second", 0, f"raw {NO_ANSWER}", NO_ANSWER, False),
+        ("c", "second", 1, f"raw {NO_ANSWER}", NO_ANSWER, False),
+    ]
+    assert first.prompts == [Prompt(name, f"{name}?", (), "LOC:LOCATION", "city:City") for name in "ac"] * 2
+    assert parametric(answers) == {"a": True, "c": True}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ([True, True], True),
+        ([True, False], True),  # one reader, once, is enough
+        ([False, True], True),
+        ([False, False], False),
+        ([None, True], True),
+        ([None, False], False),  # a verdict that could not be read is no yes
+        ([None, None], False),
+    ],
+)
+def test_a_question_is_parametric_if_any_answer_is_right(verdicts: list[bool | None], expected: bool) -> None:
+    rows = [
+        {"question_id": name, "reader": "r", "repetition": repetition, "raw": "x", "answer": "x", "correct": correct,
+         "producer": "r@1", "judge": "j@1"}
+        for name, corrects in (("other", [not expected]), ("q", verdicts))
+        for repetition, correct in enumerate(corrects)
+    ]  # fmt: skip
+    found = parametric(schemas.table("probe_answers").from_rows(rows))
+    assert found == {"other": not expected, "q": expected}

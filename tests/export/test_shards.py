@@ -1,0 +1,43 @@
+"""Into how many parts a build wrote its tables shows in no byte of a release or an export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+from quit.export import export
+from quit.export.files import FORMATS
+from quit.export.training import FineTuning
+from quit.export.workspace import export_tables_of
+from quit.release.create import create
+from tests.report import tiny
+
+FEW_QUESTIONS = {"human-coverage": "a test"}
+
+
+def _bytes(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(tmp_path: Path, monkeypatch) -> None:
+    pipeline = SimpleNamespace(runs=[], settings=tiny.settings())  # nothing was run: the tables are made by hand
+    provenance = {
+        "settings": tiny.settings().model_dump(mode="json"),
+        "fingerprints": {},
+        "sources": [],
+        "program_version": "1",
+    }
+    for module in ("quit.release.create", "quit.export.workspace"):
+        monkeypatch.setattr(f"{module}.provenance_of", lambda workspace, pipeline: provenance)
+    formats = [name for name in FORMATS if name not in ("release-json", "paper-index")]  # these two want five hints
+    partial = FineTuning(kind="partial")  # a split of one question has no passages of another
+    parts = {}
+    for shards in (1, 4):
+        workspace = tiny.workspace(tmp_path / f"W{shards}", shards=shards, people=False)
+        parts[shards] = len(workspace.part_files("labels"))
+        create(workspace, pipeline, "v1", tmp_path / f"release{shards}", waivers=FEW_QUESTIONS)
+        export(export_tables_of(workspace, pipeline), formats, tmp_path / f"exports{shards}", fine_tuning=partial)
+    assert parts[1] == 1 and parts[4] >= 3  # a shard without labels has no part
+    for made in ("release", "exports"):
+        one, four = _bytes(tmp_path / f"{made}1"), _bytes(tmp_path / f"{made}4")
+        assert one == four and len(one) >= 12, made
