@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from quit.errors import SettingsError
+from quit.secrets import sends
 from quit.settings.section import Section
 
 
@@ -123,6 +124,15 @@ class ServerSettings(Section):
             "tokens_per_minute": self.tokens_per_minute / processes,
         }
         return self.model_copy(update=share)
+
+    def key(self) -> str | None:
+        """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where it is needed and not set."""
+        key = os.environ.get(self.api_key_env) if self.api_key_env else None
+        if self.api_key_env and key:
+            sends(key, self.api_key_env)
+        elif self.api_key_env and self.api_key_needed:
+            raise SettingsError(f"Server {self.name!r}: the environment variable {self.api_key_env} is not set. Set it to the API key.")
+        return key
 
     def urls(self) -> list[str]:
         """Return the replicas' base URLs. Raises :class:`SettingsError` where there is none."""
