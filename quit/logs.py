@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 

@@ -61,7 +61,7 @@ def _without_pieces(text: str, secret: str, mask: str) -> str:
     for start in range(max(1, len(secret) - _PIECE + 1)):
         before, *after = text.split(secret[start : start + _PIECE])
         rest = secret[start + _PIECE :]
-        text = before + "".join(mask + part[len(os.path.commonprefix([part, rest])) :] for part in after)
+        text = before + "".join(mask + part[len(os.path.commonprefix([part, rest])) :] for part in after)  # noqa: RUF071 (characters are meant)
     return text
 
 

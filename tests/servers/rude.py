@@ -14,7 +14,6 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-
 KEY = "<key>"
 """In a fault's headers, body, content or usage: the API key that came with the request, which is sent back."""
 
