@@ -49,7 +49,7 @@ def listening() -> Listener:
 
 
 def may_help(task: Any, run: Any, state: Any) -> bool:
-    """Whether trying again could help: yes for the system's faults. A server's have been tried again by its client, as often as that may."""
+    """Whether trying again could help: yes for the system's faults; those of servers were tried again by their clients."""
     try:
         state.result()
     except OSError:

@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 
 class QuitError(Exception):
-    """Base of every error the pipeline raises on purpose. Anything else that escapes is a bug. Its message holds no secret."""
+    """Base of every error the pipeline raises on purpose. Anything else that escapes is a bug. It holds no secret."""
 
     exit_code = 1
     retryable = False
@@ -64,9 +64,9 @@ class GateError(QuitError):
 
 
 def without_secrets_in_errors(work: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Let no error out of ``work`` whose message holds a secret, for Prefect stores it: others' become a :class:`QuitError` that says the same.
+    """Let no error out of ``work`` whose message holds a secret, for Prefect stores messages. A decorator.
 
-    A decorator.
+    An error of other kinds becomes a :class:`QuitError` that says the same without the secret.
     """
 
     @wraps(work)

@@ -1,8 +1,8 @@
 """Texts without secrets: what may be shown, logged, stored by Prefect, sent in a notice or put into a support bundle.
 
-The one place that takes secrets out. Every :class:`quit.errors.QuitError` passes its message through here as it is made, and every
-log record (:func:`quit.logs.without_secrets_in_logs`); so do notices, diary and bundles. Who cuts a text of others uses :func:`shown`,
-which cuts last: half a key is found no more.
+The one place that takes secrets out. Every :class:`quit.errors.QuitError` passes its message through here as it is made,
+and every log record (:func:`quit.logs.without_secrets_in_logs`); so do notices and bundles. Who cuts a text of others uses
+:func:`shown`, which cuts last: of a key that was cut, too little may be left to be recognised.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
 
 
 def sends(value: str, name: str) -> None:
-    """Note that this process sends a key: from now on texts have ``(name)`` for it, and for each piece of eight characters or more."""
+    """Note that this process sends a key: texts have ``(name)`` for it from then on, and for pieces of 8 characters."""
     if len(value) >= _SHORTEST:
         _SENT[value] = name
 
@@ -34,8 +34,9 @@ def repeats_a_key(text: str) -> bool:
 
 
 def without_secrets(text: str, also: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
-    """Return a text without users and passwords in addresses, and with ``(NAME)`` for keys that are sent and for values of
-    environment variables that sound like secrets.
+    """Return a text without users and passwords in addresses, and with ``(NAME)`` in place of secrets.
+
+    Those are the keys that are sent, and values of environment variables whose names sound like secrets.
 
     ``also``: names of more variables. ``environment``: the process's own if not given.
     """
@@ -57,11 +58,12 @@ def shown(text: str, most: int = _SHOWN) -> str:
 
 
 def _without_pieces(text: str, secret: str, mask: str) -> str:
-    """Return a text with a mask for each longest run of a secret's characters, of ``_PIECE`` or the whole secret at least."""
+    """Return a text with a mask for each run of a secret's characters, of ``_PIECE`` (or the whole secret) at least."""
     for start in range(max(1, len(secret) - _PIECE + 1)):
         before, *after = text.split(secret[start : start + _PIECE])
         rest = secret[start + _PIECE :]
-        text = before + "".join(mask + part[len(os.path.commonprefix([part, rest])) :] for part in after)  # noqa: RUF071 (characters are meant)
+        more = [len(os.path.commonprefix([part, rest])) for part in after]  # noqa: RUF071 (characters are meant)
+        text = before + "".join(mask + part[size:] for part, size in zip(after, more, strict=True))
     return text
 
 

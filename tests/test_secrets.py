@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quit import secrets
+from quit.cli import main
 from quit.errors import QuitError, ServerError, without_secrets_in_errors
 from quit.logs import without_secrets_in_logs
 from quit.secrets import repeats_a_key, sends, shown, without_secrets
@@ -91,3 +92,23 @@ def test_a_log_record_holds_no_secret(records: None, caplog: pytest.LogCaptureFi
     log.warning("plain %d", 3)
     assert caplog.text.count(f"({ACCESS})") == 4 and not _holds_a_piece(caplog.text)
     assert "Traceback" in caplog.text and caplog.records[-1].args == (3,)
+
+
+@pytest.mark.parametrize(("error", "debug"), [(ServerError, True), (ValueError, False)])
+def test_a_traceback_shows_no_secret(
+    error: type[Exception],
+    debug: bool,
+    records: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error("told tok-in-the-environment") from OSError("it was tok-in-the-environment")
+
+    monkeypatch.setenv("QUIT_TEST_TOKEN", "tok-in-the-environment")
+    monkeypatch.setattr("quit.cli.app", fail)
+    with pytest.raises(SystemExit) as raised:
+        main(["--debug", "status"] if debug else ["status"])
+    said = capsys.readouterr().err
+    assert raised.value.code == 1 and "Traceback" in said
+    assert "tok-in" not in said and said.count("(QUIT_TEST_TOKEN)") == 2

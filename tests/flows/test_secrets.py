@@ -1,4 +1,4 @@
-"""A build whose language model server sends the API key back: the key is in no file, in no table of Prefect's, in no line that is said."""
+"""A build whose language model server sends the API key back: no file, database or terminal shows it."""
 
 import sqlite3
 from contextlib import closing
@@ -38,14 +38,11 @@ def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path: Path, monkey
         profile = write_profile(tmp_path / "rude.toml", {"a": rude}, rude, more=more)
         access = f'patience_seconds = 0\nattempts = 1\napi_key_env = "{ACCESS}"'
         profile.write_text(profile.read_text().replace("patience_seconds = 20", access))
-        command = ("build", "-w", str(tmp_path / "W"), "-p", str(profile), "-s", f"jsonl:{tmp_path / 'two.jsonl'}")
-        done = run_quit(*command, home=tmp_path / "prefect")
-        asked = len(server.requests)
-        again = run_quit("--debug", *command[:3], home=tmp_path / "prefect")
+        place, source = str(tmp_path / "W"), f"jsonl:{tmp_path / 'two.jsonl'}"
+        done = run_quit("build", "-w", place, "-p", str(profile), "-s", source, home=tmp_path / "prefect")
     assert done.returncode in (ServerError.exit_code, SettingsError.exit_code), done.stderr
-    assert again.returncode == 1 and "Traceback" in again.stderr and f"({ACCESS})" in again.stderr
-    assert asked == 2, "a shard is not tried again where its client has tried as often as it may"
+    assert len(server.requests) == 2, "a shard is not tried again where its client has tried as often as it may"
     stored = _said_in_prefect(tmp_path / "prefect")
     for what in ("no chat completion", "HTTP 401"):  # both were stored, so a key in them would be found
         assert sum(what in text and f"({ACCESS})" in text for text in stored) >= 2, stored
-    assert_kept(tmp_path, done.stdout, done.stderr, again.stdout, again.stderr)
+    assert_kept(tmp_path, done.stdout, done.stderr)

@@ -22,9 +22,10 @@ KEY = "<key>"
 class Fault:
     """What the server does with one request; the module functions below make the usual ones.
 
-    ``delay``: seconds before the answer. ``body``: bytes sent as they are, None for a completion of ``content`` and ``usage``.
-    ``cut``: bytes of the body sent before the connection is closed, None for all. ``hang``: never answers. ``reset``: the connection
-    is reset. ``endless``: the body is repeated until the client goes, ``pause`` seconds apart. ``raw``: sent instead of an HTTP answer.
+    ``delay``: seconds before the answer. ``body``: bytes sent as they are, None for a completion of ``content``.
+    ``usage``: token counts of that. ``cut``: bytes of the body sent before the connection is closed, None for all.
+    ``hang``: never answers. ``reset``: the connection is reset. ``endless``: the body is repeated until the client goes, ``pause`` seconds apart. ``raw``: sent
+    instead of an HTTP answer.
     """
 
     status: int = 200
@@ -153,7 +154,7 @@ FAULTS: dict[str, Fault] = {
     "a key instead of a count": counts(prompt_tokens=KEY),
     "nested 100,000 deep": NESTED,
 }
-"""Thirty-five faults by name, each of which fails a request for good or at its last attempt; most send the API key back."""
+"""Thirty-five faults by name; each fails a request at once or at its last attempt, and most send the API key back."""
 
 Script = Iterable[Fault | None] | Callable[[int, Any], Fault | None]
 
@@ -241,6 +242,7 @@ class RudeServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # headers and body are two writes: the second would wait 40 ms for an answer
 
             def do_GET(self) -> None:
                 known = {"/health": {}, "/v1/models": {"object": "list", "data": [{"id": "rude", "object": "model"}]}}

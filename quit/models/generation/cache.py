@@ -188,7 +188,7 @@ class GenerationCache:
                 self._commit([entry for entry, _ in batch])
             except sqlite3.Error as error:
                 fault = WorkspaceError(
-                    f"{self.path} cannot be written: {error}. Free space, or give yourself the right to write in its folder."
+                    f"{self.path} cannot be written: {error}. Check its disk's space and its rights."
                 )
             except BaseException as error:  # whatever it is, someone waits for it
                 fault = error

@@ -66,7 +66,8 @@ class Replica:
     ) -> None:
         """Answer ``requests[place]`` for each place, starting them in order; returns early when the circuit opens.
 
-        ``attempts``: place -> failed attempts so far, which are added to. Raises :class:`SettingsError` for what the server refuses for good, :class:`ServerError` after too many attempts.
+        ``attempts``: place -> failed attempts so far, which this adds to. Raises :class:`SettingsError` for what the
+        server refuses for good, :class:`ServerError` after too many attempts.
         """
         running: set[asyncio.Task[None]] = set()
         try:
@@ -145,8 +146,8 @@ class Replica:
                 attempts[place] += 1
                 if attempts[place] >= self._server.attempts:
                     raise ServerError(
-                        f"{self.url} ({self.name}) failed {attempts[place]} times on one request; the last time: {fault}. "
-                        "What it answered before is kept; run the same command again when it is well."
+                        f"{self.url} ({self.name}) failed {attempts[place]} times on one request; the last time: "
+                        f"{fault}. What it answered before is kept; run the same command again when it is well."
                     ) from fault
                 await asyncio.sleep(self._patience.pause(attempts[place], fault.after))
                 continue
@@ -202,9 +203,10 @@ class Replica:
     def _fault(self, status: int, content: bytes, headers: Mapping[str, str]) -> QuitError:
         message = f"HTTP {status}: {_quoted(content)}"
         if 300 <= status < 400:
+            host = _host(headers.get("Location", ""))
             return SettingsError(
-                f"{self.url} sends requests of {self.name} on to {_host(headers.get('Location', ''))} (HTTP {status}). Prompts go nowhere "
-                "but to the address of the profile: if that is the server, write its address into base_urls."
+                f"{self.url} redirects requests of {self.name} to {host} (HTTP {status}), and "
+                "redirects are not followed. If the server is there, write its address into base_urls."
             )
         if status in _AGAIN:
             wait = retry_after(headers.get("Retry-After"))
@@ -243,7 +245,7 @@ class Replica:
 
 
 async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body, decompressed; of one longer than ``_MOST`` the beginning, which is longer still. The rest is not read."""
+    """Return the body, decompressed; where it exceeds ``_MOST`` only its beginning, which exceeds that too."""
     content = bytearray()
     async for chunk in response.content.iter_any():
         content += chunk

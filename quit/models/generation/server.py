@@ -23,10 +23,9 @@ class ServerGenerator:
     """A model on one or several equal servers.
 
     A question's requests go to one replica, in order, so that its prefix cache serves them; a replica that is gone leaves its
-    questions to the others. This is the one layer that tries again: each request has ``attempts``, wherever and whenever they are made,
-    and who gets its :class:`ServerError` does not repeat it. Only connections that cannot be made are not counted: then no server is
-    there, and it is waited for, ``patience_seconds`` until a request is answered.
-    Raises :class:`SettingsError` where the API key's variable is not set.
+    questions to the others. This is the one layer that tries again: each request has ``attempts``, over all replicas and
+    waits, and nobody repeats what has used them up. Only a connection that cannot be made is not counted: the server is
+    absent, and is waited for, ``patience_seconds`` between two replies. Raises :class:`SettingsError` without its API key.
     """
 
     def __init__(self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter | None = None) -> None:
@@ -78,9 +77,9 @@ class ServerGenerator:
                     waited = 0.0
 
     async def _wait_for_one(self, session: aiohttp.ClientSession, waited: float) -> tuple[list[Replica], float]:
-        """Wait until a replica is back; returns those that are, and the seconds waited since the last reply, ``waited`` before included.
+        """Wait until a replica is back; returns those that are, and the seconds waited since the last reply.
 
-        Raises :class:`ServerError` when patience is over.
+        ``waited``: the seconds so far. Raises :class:`ServerError` when patience is over.
         """
         pause = 1.0
         while waited < self._server.patience_seconds:
