@@ -49,7 +49,7 @@ def listening() -> Listener:
 
 
 def may_help(task: Any, run: Any, state: Any) -> bool:
-    """Whether trying again could help: yes for the system's faults; those of servers were tried again by their clients."""
+    """Whether trying again could help: yes for the system's faults. Servers' clients have tried again."""
     try:
         state.result()
     except OSError:

@@ -102,10 +102,12 @@ def test_a_traceback_shows_no_secret(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise error("told tok-in-the-environment") from OSError("it was tok-in-the-environment")
+    value = "tok-in-the-environment"
 
-    monkeypatch.setenv("QUIT_TEST_TOKEN", "tok-in-the-environment")
+    def fail(*_: object, **__: object) -> None:
+        raise error(f"refused {value}") from OSError(f"it was {value}")
+
+    monkeypatch.setenv("QUIT_TEST_TOKEN", value)
     monkeypatch.setattr("quit.cli.app", fail)
     with pytest.raises(SystemExit) as raised:
         main(["--debug", "status"] if debug else ["status"])

@@ -126,7 +126,7 @@ class ServerSettings(Section):
         return self.model_copy(update=share)
 
     def key(self) -> str | None:
-        """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where a needed one is not set."""
+        """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where it is missing."""
         key = os.environ.get(self.api_key_env) if self.api_key_env else None
         if self.api_key_env and key:
             sends(key, self.api_key_env)
