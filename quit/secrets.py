@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|HOOK|_AUTH", re.IGNORECASE)
 """Names of environment variables that sound like secrets."""
-_USER = re.compile(r"(?<=://)[^/\s\"'@]+@")
+_USER = re.compile(r"(?<=://)[^/\s\"']+@")
 _SHORTEST = 6  # a shorter value would take ordinary words out of messages
 _PIECE = 8  # characters of a key in a row that are taken out, for servers and libraries cut texts too
 _SHOWN = 300  # characters of others' texts in a message

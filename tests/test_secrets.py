@@ -50,7 +50,7 @@ def test_a_short_value_is_no_secret_and_a_whole_key_is_told_from_a_piece(monkeyp
 
 def test_what_others_say_is_masked_before_it_is_cut() -> None:
     assert shown("x" * 290 + KEY, 300) == "x" * 290 + f"({ACCESS}"[:10] + "..."
-    assert shown("http://user:password@host/x", 20) == "http://host/x"
+    assert shown("http://user:p@ssword@host/x", 20) == "http://host/x"
     assert shown("a\n\x1b[31m\ud83d b") == "a ?[31m? b"
 
 

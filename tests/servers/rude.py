@@ -171,6 +171,8 @@ class RudeServer:
         self.requests: list[Request] = []
         self.script: Script = script if callable(script) else list(script)
         self.reply = reply
+        self.models: Fault | None = None
+        """The answer to GET /v1/models, None for a proper one."""
         self._lock = threading.Lock()
         self._in_flight = 0
         self._stop = threading.Event()
@@ -245,6 +247,9 @@ class RudeServer:
             disable_nagle_algorithm = True  # headers and body are two writes: the second would wait 40 ms for an answer
 
             def do_GET(self) -> None:
+                if outer.models is not None and self.path == "/v1/models":
+                    self._answer(outer.models, outer.models.body or b"")
+                    return
                 known = {"/health": {}, "/v1/models": {"object": "list", "data": [{"id": "rude", "object": "model"}]}}
                 found = self.path in known
                 self._send(200 if found else 404, {}, json.dumps(known.get(self.path, {})).encode())
@@ -256,7 +261,6 @@ class RudeServer:
                     return
                 payload = json.loads(raw)
                 request, fault = outer._arrive(payload, dict(self.headers))
-                key = self.headers.get("Authorization", "").removeprefix("Bearer ")
                 try:
                     outer._stop.wait(None if fault.hang else fault.delay)
                     if fault.reset:  # closing a socket that does not linger resets the connection
@@ -264,22 +268,25 @@ class RudeServer:
                     if fault.hang or fault.reset or fault.status == 0:
                         self.close_connection = True
                         return
-                    body = fault.body if fault.body is not None else outer._completion(payload, fault)
-                    body = body.replace(KEY.encode(), key.encode())
-                    headers = {name: text.replace(KEY, key) for name, text in fault.headers.items()}
-                    if fault.raw is not None:
-                        self.wfile.write(fault.raw.replace(KEY.encode(), key.encode()))
-                        self.close_connection = True
-                    elif fault.endless:
-                        self._send_for_ever(body, fault.pause)
-                    else:
-                        # Counted before it is sent: a client may look at the count as soon as it has the answer.
-                        request.answered = fault.status == 200 and fault.body is None and fault.cut is None
-                        self._send(fault.status, headers, body, fault.cut)
+                    # Counted before it is sent: a client may look at the count as soon as it has the answer.
+                    request.answered = fault.status == 200 and (fault.body, fault.raw, fault.cut) == (None, None, None)
+                    self._answer(fault, fault.body if fault.body is not None else outer._completion(payload, fault))
                 except (BrokenPipeError, ConnectionResetError):
                     request.answered = False
                 finally:
                     outer._leave(request)
+
+            def _answer(self, fault: Fault, body: bytes) -> None:
+                key = self.headers.get("Authorization", "").removeprefix("Bearer ")
+                body = body.replace(KEY.encode(), key.encode())
+                if fault.raw is not None:
+                    self.wfile.write(fault.raw.replace(KEY.encode(), key.encode()))
+                    self.close_connection = True
+                elif fault.endless:
+                    self._send_for_ever(body, fault.pause)
+                else:
+                    headers = {name: text.replace(KEY, key) for name, text in fault.headers.items()}
+                    self._send(fault.status, headers, body, fault.cut)
 
             def _send(self, status: int, headers: Mapping[str, str], body: bytes, cut: int | None = None) -> None:
                 self.send_response(status)
