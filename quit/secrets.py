@@ -10,9 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|HOOK|_AUTH", re.IGNORECASE)
 """Names of environment variables that sound like secrets."""
+_sounds_secret = cache(SECRET.search)  # every error and log line asks it of every variable
 _USER = re.compile(r"(?<=://)[^/\s\"']+@")
 _SHORTEST = 6  # a shorter value would take ordinary words out of messages
 _PIECE = 8  # characters of a key in a row that are taken out, for servers and libraries cut texts too
@@ -42,7 +44,9 @@ def without_secrets(text: str, also: Sequence[str] = (), environment: Mapping[st
     """
     held = os.environ if environment is None else environment
     values = {
-        value: name for name, value in held.items() if (name in also or SECRET.search(name)) and len(value) >= _SHORTEST
+        value: name
+        for name, value in held.items()
+        if (name in also or _sounds_secret(name)) and len(value) >= _SHORTEST
     }
     for value in sorted(values, key=lambda value: (-len(value), value)):  # a longer one may hold a shorter one
         text = text.replace(value, f"({values[value]})")

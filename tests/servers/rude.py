@@ -24,8 +24,8 @@ class Fault:
 
     ``delay``: seconds before the answer. ``body``: bytes sent as they are, None for a completion of ``content``.
     ``usage``: token counts of that. ``cut``: bytes of the body sent before the connection is closed, None for all.
-    ``hang``: never answers. ``reset``: the connection is reset. ``endless``: the body is repeated until the client goes,
-    ``pause`` seconds apart. ``raw``: sent instead of an HTTP answer.
+    ``hang``: never answers. ``reset``: the connection is reset. ``endless``: the body is repeated until the client
+    goes, ``pause`` seconds apart. ``raw``: sent instead of an HTTP answer.
     """
 
     status: int = 200
