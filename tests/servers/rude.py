@@ -99,7 +99,7 @@ BOMB_BYTES = 64 << 20
 GZIP_BOMB = Fault(headers={"Content-Encoding": "gzip"}, body=gzip.compress(bytes(BOMB_BYTES), 1))
 NO_GZIP = Fault(headers={"Content-Encoding": "gzip"}, body=KEY.encode())
 NO_HTTP = Fault(raw=f"{KEY} {KEY}\r\n\r\n".encode())
-LONG_HEADER = Fault(headers={"X-Long": KEY * 1000})
+LONG_HEADER = Fault(headers={"X-Long": KEY + "x" * 50 + KEY * 300})  # a client that quotes 100 bytes of it cuts the key
 NOT_JSON = Fault(body=b"<html>Bad gateway</html>", headers={"Content-Type": "text/html"})
 ECHOES_THE_KEY = Fault(body=f"You sent me {KEY}.".encode())
 HALF_JSON = Fault(body=b'{"id": "1", "choices": [{"message": {"content": "Par')
