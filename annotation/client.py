@@ -17,6 +17,7 @@ import httpx
 
 from annotation.server import stored_account
 from quit.errors import InputError, MissingDependency, ServerError, SettingsError
+from quit.secrets import sends, shown
 from quit.settings import Review
 
 try:
@@ -35,6 +36,7 @@ class Server:
     """One Label Studio server. Use :func:`connect`, which also checks that it is there and takes the token."""
 
     def __init__(self, url: str, token: str, settings: Review) -> None:
+        sends(token, TOKEN)
         self.url = url.rstrip("/")
         self._settings = settings
         try:
@@ -183,4 +185,4 @@ def _detail(answer: httpx.Response) -> str:
         return f"code {answer.status_code}"
     if isinstance(found, dict):
         found = found.get("validation_errors") or found.get("detail") or found
-    return str(found)[:300]
+    return shown(str(found))

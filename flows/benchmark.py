@@ -15,7 +15,7 @@ from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Split
 from flows.scheduling import Ended, under_limits
 from quit import __version__
-from quit.errors import InputError
+from quit.errors import InputError, without_secrets_in_errors
 from quit.files import write_json
 from quit.ids import content_hash
 from quit.release.release import Release, is_release, newest_release, open_release
@@ -27,6 +27,7 @@ _MARK = "scheduled.json"
 
 
 @task(name="benchmark", cache_policy=NO_CACHE)
+@without_secrets_in_errors
 def run(request: Request, settings: Settings, out: str) -> list[dict[str, Any]]:
     """Run the benchmark and return the rows of its results."""
     logger = get_run_logger()

@@ -15,6 +15,7 @@ from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Format
 from flows.scheduling import Ended, under_limits
 from flows.shards import may_help
+from quit.errors import without_secrets_in_errors
 from quit.export import export as export_tables
 from quit.export.release import export_tables_of_release, exported
 from quit.models.factory import Models
@@ -30,6 +31,7 @@ from quit.workspace import Workspace
 
 
 @task(name="check", cache_policy=NO_CACHE)
+@without_secrets_in_errors
 def check(workspace: str, waive: list[str]) -> list[dict[str, Any]]:
     """Return what every gate says."""
     opened = Workspace.open(workspace)
@@ -37,6 +39,7 @@ def check(workspace: str, waive: list[str]) -> list[dict[str, Any]]:
 
 
 @task(name="create", cache_policy=NO_CACHE)
+@without_secrets_in_errors
 def freeze(workspace: str, name: str, waive: list[str]) -> str:
     """Freeze the current tables; returns the release's folder."""
     opened = Workspace.open(workspace)
@@ -46,6 +49,7 @@ def freeze(workspace: str, name: str, waive: list[str]) -> str:
 
 
 @task(name="export", cache_policy=NO_CACHE, retries=1, retry_delay_seconds=10, retry_condition_fn=may_help)
+@without_secrets_in_errors
 def export(workspace: str, path: str, formats: list[str], out: str, overwrite: bool) -> list[str]:
     """Write the release in these formats; returns their folders."""
     encoder = Models(last_build(Workspace.open(workspace)).settings).encoder

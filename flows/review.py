@@ -18,7 +18,7 @@ from flows.parameters import NO_LIMITS
 from flows.scheduling import Ended, under_limits
 from flows.shards import may_help
 from quit.endpoints import address
-from quit.errors import InputError
+from quit.errors import InputError, without_secrets_in_errors
 from quit.pipeline import last_build
 from quit.review.apply import apply_reviews
 from quit.review.items import review_items
@@ -30,6 +30,7 @@ from quit.workspace import Workspace
 
 
 @task(name="push", cache_policy=NO_CACHE, retries=2, retry_delay_seconds=10, retry_condition_fn=may_help)
+@without_secrets_in_errors
 def push_tasks(workspace: str, url: str | None) -> dict[str, Any]:
     """Bring the project on the server up to date; returns what was done."""
     opened = Workspace.open(workspace)
@@ -46,6 +47,7 @@ def push_tasks(workspace: str, url: str | None) -> dict[str, Any]:
 
 
 @task(name="sync", cache_policy=NO_CACHE, retries=2, retry_delay_seconds=10, retry_condition_fn=may_help)
+@without_secrets_in_errors
 def sync(workspace: str, url: str | None) -> dict[str, Any]:
     """Append what people did since the last time to `reviews`; returns what was brought."""
     opened = Workspace.open(workspace)
@@ -55,6 +57,7 @@ def sync(workspace: str, url: str | None) -> dict[str, Any]:
 
 
 @task(name="apply", cache_policy=NO_CACHE)
+@without_secrets_in_errors
 def apply(workspace: str) -> dict[str, Any]:
     """Update labels by every review pulled so far; returns what changed."""
     return asdict(apply_reviews(last_build(Workspace.open(workspace))))

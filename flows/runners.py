@@ -22,6 +22,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
 from quit.errors import MissingDependency, QuitError, ServerError, SettingsError
+from quit.secrets import shown
 from quit.settings import Run
 from quit.settings.runner import parse_runner
 
@@ -257,4 +258,4 @@ def _is_dask(address: str, seconds: float) -> bool:
 def _line(error: Exception) -> str:
     """Return the last line of a message, which is the cause where a traceback is in it, cut to a readable length."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines and "Traceback" in str(error) else (lines or [type(error).__name__])[0])[:300]
+    return shown(lines[-1] if lines and "Traceback" in str(error) else (lines or [type(error).__name__])[0])

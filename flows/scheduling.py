@@ -17,9 +17,8 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
-from quit.errors import QuitError
+from quit.errors import QuitError, without_secrets_in_errors
 from quit.history import Outcome, record_run
-from quit.secrets import without_secrets
 from quit.settings import Limits
 from quit.workspace import Workspace
 
@@ -63,9 +62,9 @@ def under_limits(flow: str, workspace: str | None, limits: Limits, work: Callabl
             return
         try:
             name = run.name if run else ""
-            record_run(Workspace.at(workspace), flow, outcome, started, time.time(), without_secrets(message), name)
+            record_run(Workspace.at(workspace), flow, outcome, started, time.time(), message, name)
         except Exception as error:  # a diary that cannot be written makes no failure of a run
-            logger.warning("%s is not noted in the diary: %s", workspace, without_secrets(str(error)))
+            logger.warning("%s is not noted in the diary: %s", workspace, error)
 
     why = superfluous(run, limits) if run else None
     if why is not None:
@@ -75,7 +74,7 @@ def under_limits(flow: str, workspace: str | None, limits: Limits, work: Callabl
         return Completed(name=SKIPPED, message=why)
     try:
         with timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=_timeout_of(limits)):
-            done = _with_retries(limits, work, logger)
+            done = _with_retries(limits, without_secrets_in_errors(work), logger)
     except Exception as error:
         write_down("failed", f"{type(error).__name__}: {error}")
         raise

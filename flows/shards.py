@@ -19,7 +19,7 @@ from prefect.runtime import task_run
 from flows.runners import LostCluster, LostWorker, Runner
 from quit import workers
 from quit.endpoints import endpoint_of
-from quit.errors import QuitError, ServerError
+from quit.errors import ServerError, without_secrets_in_errors
 from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of
 from quit.ranges import Range
 
@@ -49,11 +49,9 @@ def listening() -> Listener:
 
 
 def may_help(task: Any, run: Any, state: Any) -> bool:
-    """Whether trying again could help: yes for servers and the system, no for faults in input and settings."""
+    """Whether trying again could help: yes for the system's faults. Servers' clients have tried again."""
     try:
         state.result()
-    except QuitError as error:
-        return error.retryable
     except OSError:
         return True
     except Exception:
@@ -69,6 +67,7 @@ def shard_name() -> str:
 
 
 @task(name="shard", task_run_name=shard_name, cache_policy=NO_CACHE, retry_condition_fn=may_help)
+@without_secrets_in_errors
 def work_on(
     spec: BuildSpec,
     stage: str,

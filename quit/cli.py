@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,6 +44,8 @@ from quit.commands.options import (
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
+from quit.logs import without_secrets_in_logs
+from quit.secrets import without_secrets
 from quit.stopping import EXIT_CODE, heeding_interrupts, on_stop
 
 app = typer.Typer(
@@ -365,6 +368,7 @@ def _last_build(path: Path) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors made for people become one line on stderr and an exit code."""
     without_telemetry()
+    without_secrets_in_logs()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     words = tuple(word for word in arguments if not word.startswith("-"))
@@ -372,13 +376,14 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with nullcontext() if lasting else heeding_interrupts(quiet_after=not debug):
             app(arguments, standalone_mode=True)
-    except QuitError as error:
-        if debug:
-            raise
-        typer.echo(f"quit: {error}", err=True)
-        raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(EXIT_CODE) from None
+    except Exception as error:
+        if isinstance(error, QuitError) and not debug:
+            typer.echo(f"quit: {error}", err=True)
+            raise SystemExit(error.exit_code) from None
+        typer.echo(without_secrets(traceback.format_exc()), err=True, nl=False)
+        raise SystemExit(1) from None
 
 
 if __name__ == "__main__":

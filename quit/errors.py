@@ -5,14 +5,25 @@ The command line prints ``str(error)`` as one clean line and exits with ``exit_c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from quit.secrets import without_secrets
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 class QuitError(Exception):
-    """Base of every error the pipeline raises on purpose. Anything else that escapes is a bug."""
+    """Base of every error the pipeline raises on purpose. Anything else that escapes is a bug. It holds no secret."""
 
     exit_code = 1
     retryable = False
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in arguments))
 
 
 class InputError(QuitError):
@@ -50,6 +61,26 @@ class GateError(QuitError):
     """A release was refused by its quality gates: fix what they name, or waive them with a reason."""
 
     exit_code = 8
+
+
+def without_secrets_in_errors(work: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let no error out of ``work`` whose message holds a secret, for Prefect stores messages. A decorator.
+
+    An error of other kinds becomes a :class:`QuitError` that says the same without the secret.
+    """
+
+    @wraps(work)
+    def guarded(*arguments: _P.args, **more: _P.kwargs) -> _T:
+        try:
+            return work(*arguments, **more)
+        except QuitError:
+            raise
+        except Exception as error:
+            if without_secrets(str(error)) == str(error):
+                raise
+            raise QuitError(f"{type(error).__name__}: {error}") from None
+
+    return guarded
 
 
 def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str:

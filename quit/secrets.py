@@ -1,31 +1,74 @@
-"""What may leave the machine in messages, notices and support bundles: texts without secrets."""
+"""Texts without secrets: what may be shown, logged, stored by Prefect, sent in a notice or put into a support bundle.
+
+The one place that takes secrets out. Every :class:`quit.errors.QuitError` passes its message through here as it is
+made, and every log record (:func:`quit.logs.without_secrets_in_logs`); so do notices and bundles. Who cuts a text of
+others uses :func:`shown`, which cuts last: of a key that was cut, too little may be left to be recognised.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|HOOK|_AUTH", re.IGNORECASE)
 """Names of environment variables that sound like secrets."""
-_USER = re.compile(r"(?<=://)[^/\s\"'@]+@")
+_sounds_secret = cache(SECRET.search)  # every error and log line asks it of every variable
+_USER = re.compile(r"(?<=://)[^/\s\"']+@")
 _SHORTEST = 6  # a shorter value would take ordinary words out of messages
+_PIECE = 8  # characters of a key in a row that are taken out, for servers and libraries cut texts too
+_SHOWN = 300  # characters of others' texts in a message
+_SENT: dict[str, str] = {}
 _FORMS = re.compile(r"\b(?:hf|sk|ghp|glpat|xox[a-z])[-_][A-Za-z0-9_-]{12,}|(?i:bearer|token)\s+[A-Za-z0-9._-]{12,}")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
 
 
+def sends(value: str, name: str) -> None:
+    """Note that this process sends a key: texts have ``(name)`` for it from then on, and for pieces of 8 characters."""
+    if len(value) >= _SHORTEST:
+        _SENT[value] = name
+
+
+def repeats_a_key(text: str) -> bool:
+    """Whether a text holds a whole key that this process sends."""
+    return any(value in text for value in _SENT)
+
+
 def without_secrets(text: str, also: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
-    """Return a text without users and passwords in addresses, and with ``(NAME)`` for values of variables that sound like secrets.
+    """Return a text without users and passwords in addresses, and with ``(NAME)`` in place of secrets.
+
+    Those are the keys that are sent, and values of environment variables whose names sound like secrets.
 
     ``also``: names of more variables. ``environment``: the process's own if not given.
     """
     held = os.environ if environment is None else environment
     values = {
-        value: name for name, value in held.items() if (name in also or SECRET.search(name)) and len(value) >= _SHORTEST
+        value: name
+        for name, value in held.items()
+        if (name in also or _sounds_secret(name)) and len(value) >= _SHORTEST
     }
     for value in sorted(values, key=lambda value: (-len(value), value)):  # a longer one may hold a shorter one
         text = text.replace(value, f"({values[value]})")
+    for value, name in list(_SENT.items()):
+        text = _without_pieces(text, value, f"({name})")
     return _USER.sub("", text)
+
+
+def shown(text: str, most: int = _SHOWN) -> str:
+    """Return a text of others for a message: one printable line without secrets, then cut to ``most`` characters."""
+    line = "".join(char if char.isprintable() else "?" for char in " ".join(without_secrets(text).split()))
+    return line[:most] + ("..." if len(line) > most else "")
+
+
+def _without_pieces(text: str, secret: str, mask: str) -> str:
+    """Return a text with a mask for each run of a secret's characters, of ``_PIECE`` (or the whole secret) at least."""
+    for start in range(max(1, len(secret) - _PIECE + 1)):
+        before, *after = text.split(secret[start : start + _PIECE])
+        rest = secret[start + _PIECE :]
+        more = [len(os.path.commonprefix([part, rest])) for part in after]  # noqa: RUF071 (characters are meant)
+        text = before + "".join(mask + part[size:] for part, size in zip(after, more, strict=True))
+    return text
 
 
 def anonymous(text: str, environment: Mapping[str, str] | None = None) -> str:

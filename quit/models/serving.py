@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
 from urllib.parse import urlsplit
 
 from quit.errors import SettingsError
+from quit.secrets import shown
 from quit.settings import Judge, ReaderSettings, ServerSettings, Settings
 
+_MOST = 4 << 20  # bytes of a list of models
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect, for the key would go along: it is an error of its own code."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_Stay)
 
 
 @dataclass(frozen=True)
@@ -62,12 +75,9 @@ def shell(command: tuple[str, ...]) -> str:
 def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:
     """Return whether every replica answers and lists the model, and what was found; never raises."""
     try:
-        urls = serving.server.urls()
+        urls, key = serving.server.urls(), serving.server.key()
     except SettingsError as error:
         return False, str(error)
-    key = os.environ.get(serving.server.api_key_env or "")
-    if serving.server.api_key_env and serving.server.api_key_needed and not key:
-        return False, f"the environment variable {serving.server.api_key_env} is not set"
     slowest = 0.0
     for url in urls:
         request = urllib.request.Request(f"{url.rstrip('/')}/models")
@@ -75,13 +85,13 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:
             request.add_header("Authorization", f"Bearer {key}")
         began = time.monotonic()
         try:
-            with urllib.request.urlopen(request, timeout=timeout) as response:
-                served = [each["id"] for each in json.load(response)["data"]]
+            with _OPENER.open(request, timeout=timeout) as response:
+                served = [str(each["id"]) for each in json.loads(response.read(_MOST))["data"]]
         except urllib.error.HTTPError as error:
             return False, f"{url} answers HTTP {error.code}"
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            return False, f"{url} does not answer ({error})"
+        except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:
+            return False, f"{url} does not answer ({shown(str(error))})"
         slowest = max(slowest, time.monotonic() - began)
         if serving.model not in served:
-            return False, f"{url} serves {', '.join(served[:5]) or 'nothing'}, not {serving.model}"
+            return False, f"{url} serves {shown(', '.join(served[:5])) or 'nothing'}, not {serving.model}"
     return True, f"{', '.join(urls)} serves {serving.model} ({slowest * 1000:.0f} ms)"

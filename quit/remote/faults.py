@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from quit.errors import QuitError, ServerError, SettingsError, WorkspaceError
+from quit.secrets import shown
 
 _ENDPOINTS = ("FSSPEC_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError"}
@@ -74,7 +75,7 @@ def _told(error: Exception, url: str, doing: str) -> QuitError:
             f"{url}{there} did not answer, or answered with an error, however often it was tried ({_kind(error)}). Check the "
             "network and the endpoint (AWS_ENDPOINT_URL) and run the same command again; what is done stays done."
         )
-    return WorkspaceError(f"Could not {doing} {url}{there}: {_kind(error)}: {str(error)[:200]}")
+    return WorkspaceError(f"Could not {doing} {url}{there}: {_kind(error)}: {shown(str(error), 200)}")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -29,8 +29,8 @@ def checked_url(text: str) -> str:
     parts = urlsplit(text)
     if parts.username or parts.password or "@" in parts.netloc:
         raise SettingsError(
-            f"{parts.scheme}://...@{parts.netloc.rpartition('@')[2]}{parts.path}: a URL must hold no credentials. Give them by "
-            "the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or AWS_PROFILE."
+            f"{text}: a URL must hold no credentials, such as those before its @. Give them by the environment "
+            "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or AWS_PROFILE."
         )
     if parts.scheme not in PROTOCOLS:
         raise SettingsError(

@@ -169,7 +169,9 @@ class Run(Section):
     visible_seconds: float = Field(
         90.0, ge=0, description="How long to wait until a file written by one machine is seen by another."
     )
-    retries: int = Field(2, ge=0, description="How often a failed shard is tried again.")
+    retries: int = Field(
+        2, ge=0, description="How often a shard is tried again after a fault of this system; servers have `attempts`."
+    )
     retry_seconds: float = Field(2.0, ge=0, description="Pause before the first new try; doubles each time.")
     lock_seconds: float = Field(3600.0, ge=0, description="How long to wait for another run on the same workspace.")
     vector_cache_gb: float = Field(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from quit.errors import SettingsError
+from quit.secrets import sends
 from quit.settings.section import Section
 
 
@@ -105,13 +106,13 @@ class ServerSettings(Section):
     tokens_per_minute: float = Field(0, ge=0, description="Budget a replica, prompt and reply; 0 is none.")
     timeout_seconds: float = Field(120, gt=0, description="Longest wait for one reply.")
     connect_seconds: float = Field(10, gt=0, description="Longest wait for a connection.")
-    attempts: int = Field(8, ge=1, description="Attempts at one request on 429, 5xx, timeouts and unreadable replies.")
+    attempts: int = Field(8, ge=1, description="Attempts at one request, whatever fails but connecting.")
     backoff_seconds: float = Field(0.5, gt=0, description="Pause after the first failed attempt; doubles, with jitter.")
     backoff_cap_seconds: float = Field(30, gt=0, description="Longest such pause.")
     retry_after_cap_seconds: float = Field(300, ge=0, description="Longest Retry-After that is honoured.")
     empty_retries: int = Field(1, ge=0, description="How often an empty reply is asked for again before it counts.")
-    circuit_failures: int = Field(5, ge=1, description="Failed connections in a row after which the server is gone.")
-    patience_seconds: float = Field(60, ge=0, description="How long to wait for a server that is gone to come back.")
+    circuit_failures: int = Field(5, ge=1, description="Connections in a row that cannot be made: the server is gone.")
+    patience_seconds: float = Field(60, ge=0, description="How long to wait while no connection can be made.")
 
     def divided(self, processes: int) -> ServerSettings:
         """Return the share of each of ``processes`` processes: together they keep the limits a replica."""
@@ -123,6 +124,17 @@ class ServerSettings(Section):
             "tokens_per_minute": self.tokens_per_minute / processes,
         }
         return self.model_copy(update=share)
+
+    def key(self) -> str | None:
+        """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where it is missing."""
+        key = os.environ.get(self.api_key_env) if self.api_key_env else None
+        if self.api_key_env and key:
+            sends(key, self.api_key_env)
+        elif self.api_key_env and self.api_key_needed:
+            raise SettingsError(
+                f"Server {self.name!r}: the environment variable {self.api_key_env} is not set. Set it to the API key."
+            )
+        return key
 
     def urls(self) -> list[str]:
         """Return the replicas' base URLs. Raises :class:`SettingsError` where there is none."""

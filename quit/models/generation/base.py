@@ -15,6 +15,7 @@ from quit.errors import SettingsError
 from quit.models.prompting import PromptTemplate
 
 _ENDS = 1 << 20  # bytes
+_MOST_TOKENS = 10**9  # of one reply: more is no count
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class Completion:
     """A finished reply. ``finish_reason``: ``stop`` or ``length``. Token counts are the server's, 0 where it gives none.
 
     ``cached_tokens``: prompt tokens that came from its prefix cache when this was asked; not kept by the generation cache.
+    Raises :class:`ValueError` for what no table could hold: a text with lone surrogates, a count that is none.
     """
 
     text: str
@@ -63,6 +65,15 @@ class Completion:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise ValueError("its content is no text")
+        self.text.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
+        for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
+            count = getattr(self, name)
+            if not isinstance(count, int) or not 0 <= count <= _MOST_TOKENS:
+                raise ValueError(f"its {name} is no number from 0 to {_MOST_TOKENS:,}")
 
 
 Done = Callable[[int, Completion], Future[None] | None]

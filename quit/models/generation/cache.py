@@ -30,6 +30,8 @@ CREATE TABLE IF NOT EXISTS generations (
 ) WITHOUT ROWID
 """
 COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created"
+_INSERT = f"INSERT OR IGNORE INTO generations ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)"
+_COMPLETION = ("reply", "finish_reason", "prompt_tokens", "completion_tokens")
 _LOOKUP = 500  # keys a query; SQLite allows more, this is where it stops getting faster
 _VERSION = 1
 
@@ -87,8 +89,7 @@ class GenerationCache:
             some = keys[start : start + _LOOKUP]
             marks = ",".join("?" * len(some))
             for key, *rest in connection.execute(
-                f"SELECT key, reply, finish_reason, prompt_tokens, completion_tokens FROM generations WHERE key IN ({marks})",
-                some,
+                f"SELECT key, {', '.join(_COMPLETION)} FROM generations WHERE key IN ({marks})", some
             ):
                 found[bytes(key)] = Completion(*rest)
         if self.heard is not None and found:
@@ -96,9 +97,13 @@ class GenerationCache:
         return found
 
     def add(self, entry: Entry) -> Future[None]:
-        """Append a reply; the future is done when it is on disk. A key that is there already keeps its first reply."""
+        """Append a reply; the future is done when it is on disk. A key that is there already keeps its first reply.
+
+        Whatever stops the writing is the future's exception: :class:`WorkspaceError` where the file cannot be written.
+        """
         self._start_writer()
         written: Future[None] = Future()
+        written.set_running_or_notify_cancel()  # who stops waiting cannot cancel it: others' replies are in its batch
         self._incoming.put((entry, written))
         return written
 
@@ -132,7 +137,7 @@ class GenerationCache:
         with connection:  # rolls back on an error: all of the file or nothing
             connection.execute("BEGIN IMMEDIATE")
             for row in _read_export(path):
-                connection.execute(f"INSERT OR IGNORE INTO generations ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", row)
+                connection.execute(_INSERT, row)
                 count += 1
         added = connection.execute("SELECT count(*) FROM generations").fetchone()[0] - before
         return added, count - added
@@ -171,7 +176,6 @@ class GenerationCache:
                 self._writer.start()
 
     def _write(self) -> None:
-        connection = self._connect()
         stop = False
         while not stop:
             waiting = [self._incoming.get()]
@@ -179,26 +183,35 @@ class GenerationCache:
                 waiting.append(self._incoming.get())
             stop = None in waiting
             batch = [item for item in waiting if item is not None]
+            fault: BaseException | None = None
             try:
-                rows = [_row(entry) for entry, _ in batch]
-                connection.execute("BEGIN IMMEDIATE")
-                connection.executemany(
-                    f"INSERT OR IGNORE INTO generations ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)", rows
-                )
-                connection.execute("COMMIT")
+                self._commit([entry for entry, _ in batch])
             except sqlite3.Error as error:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
                 fault = WorkspaceError(
-                    f"{self.path} cannot be written: {error}. Free space or mend the folder's rights."
+                    f"{self.path} cannot be written: {error}. Check its disk's space and its rights."
                 )
-                for _, written in batch:
-                    written.set_exception(fault)
-            else:
-                if self.heard is not None and batch:
-                    self.heard([entry.key for entry, _ in batch])
-                for _, written in batch:
+            except BaseException as error:  # whatever it is, someone waits for it
+                fault = error
+            for _, written in batch:
+                if fault is None:
                     written.set_result(None)
+                else:
+                    written.set_exception(fault)
+
+    def _commit(self, entries: Sequence[Entry]) -> None:
+        if not entries:
+            return
+        connection = self._connect()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(_INSERT, map(_row, entries))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        if self.heard is not None:
+            self.heard([entry.key for entry in entries])
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:
@@ -226,9 +239,13 @@ def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
                     named = json.loads(line)
                     row = [named[name] for name in names]
                     row[0] = bytes.fromhex(row[0])
-                    if len(row[0]) != 32 or not isinstance(named["reply"], str) or not named["reply"]:
+                    if len(row[0]) != 32 or not named["reply"]:
                         raise ValueError("key or reply")
-                except (ValueError, KeyError, TypeError) as error:
+                    Completion(*(named[name] for name in _COMPLETION))  # refuses what the table could not hold
+                    "".join(named[name] for name in ("model", "prompt", "label", "finish_reason")).encode()
+                    if not 0 <= named["sample"] < 1 << 63 or named["created"] < 0:
+                        raise ValueError("sample or created")
+                except (ValueError, KeyError, TypeError, RecursionError) as error:
                     raise InputError(
                         f"{path}, line {number}: not a reply of an exported generation cache ({error})."
                     ) from None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import threading
+from collections import Counter
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import aiohttp
 
-from quit.errors import ServerError, SettingsError
+from quit.errors import ServerError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions
 from quit.models.generation.meter import Meter
 from quit.models.generation.replica import Replica
@@ -23,7 +23,10 @@ class ServerGenerator:
     """A model on one or several equal servers.
 
     A question's requests go to one replica, in order, so that its prefix cache serves them; a replica that is gone leaves its
-    questions to the others. Raises :class:`SettingsError` where the API key's variable is not set.
+    questions to the others. This is the one layer that tries again: each request has ``attempts``, over all replicas
+    and waits, and nobody repeats what has used them up. Only a connection that cannot be made is not counted: the
+    server is absent, and is waited for, ``patience_seconds`` between two replies. Raises :class:`SettingsError` where
+    the API key is not set.
     """
 
     def __init__(self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter | None = None) -> None:
@@ -31,11 +34,7 @@ class ServerGenerator:
         self.identity = f"chat/{options.identity}"
         self._meter = meter or Meter()
         urls = server.urls()
-        key = os.environ.get(server.api_key_env) if server.api_key_env else None
-        if server.api_key_env and not key and server.api_key_needed:
-            raise SettingsError(
-                f"{name}: set the environment variable {server.api_key_env} to the API key of {urls[0]}."
-            )
+        key = server.key()
         self._server = server
         self._replicas = [Replica(name, url, key, options, server, self._meter) for url in urls]
 
@@ -48,10 +47,12 @@ class ServerGenerator:
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
             left = list(range(len(requests)))
+            attempts: Counter[int] = Counter()
+            waited = 0.0
             while left:
                 present = [replica for replica in self._replicas if not replica.circuit.is_open]
                 if not present:
-                    present = await self._wait_for_one(session)
+                    present, waited = await self._wait_for_one(session, waited)
                 queues: dict[Replica, list[int]] = {replica: [] for replica in present}
                 for place in left:
                     queues[_of_group(present, requests[place].group)].append(place)
@@ -62,7 +63,7 @@ class ServerGenerator:
                     return done(place, completion)
 
                 tasks = [
-                    asyncio.ensure_future(replica.work(session, requests, places, one_done))
+                    asyncio.ensure_future(replica.work(session, requests, places, one_done, attempts))
                     for replica, places in queues.items()
                     if places
                 ]
@@ -73,17 +74,22 @@ class ServerGenerator:
                         task.cancel()
                     await asyncio.gather(*tasks, return_exceptions=True)
                 left = [place for place in left if place not in finished]
+                if finished:
+                    waited = 0.0
 
-    async def _wait_for_one(self, session: aiohttp.ClientSession) -> list[Replica]:
-        """Wait until a replica is back; raises :class:`ServerError` when patience is over."""
-        waited, pause = 0.0, 1.0
+    async def _wait_for_one(self, session: aiohttp.ClientSession, waited: float) -> tuple[list[Replica], float]:
+        """Wait until a replica is back; returns those that are, and the seconds waited since the last reply.
+
+        ``waited``: the seconds so far. Raises :class:`ServerError` when patience is over.
+        """
+        pause = 1.0
         while waited < self._server.patience_seconds:
             await asyncio.sleep(min(pause, self._server.patience_seconds - waited))
-            waited += pause
+            waited = min(waited + pause, self._server.patience_seconds)
             pause = min(pause * 1.5, 10.0)
             back = [replica for replica in self._replicas if await replica.is_back(session)]
             if back:
-                return back
+                return back, waited
         tried = "; ".join(f"{replica.url} ({replica.circuit.last})" for replica in self._replicas)
         raise ServerError(
             f"The server of {self.name} is gone: {tried}. Waited {waited:.0f} s for it. "

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -102,7 +104,66 @@ def test_export_and_import_give_the_same_replies(tmp_path: Path) -> None:
         assert other.find([_entry(4).key])[_entry(4).key].text == "reply\n4"
 
 
-@pytest.mark.parametrize("line", ["{", "{}", '{"key": "zz"}', json.dumps({"key": "00", "reply": "x"}), "[]"])
+@pytest.mark.parametrize(
+    ("text", "prompt_tokens", "completion_tokens"),
+    [("Leso\ud83d", 0, 0), ("x", 2**70, 0), ("x", 0, -1), ("x", float("inf"), 0), ("x", "7", 0), (None, 0, 0)],
+)
+def test_a_reply_that_no_table_could_hold_is_none(text, prompt_tokens, completion_tokens) -> None:
+    with pytest.raises(ValueError):
+        Completion(text, "stop", prompt_tokens, completion_tokens)
+
+
+def test_whatever_stops_the_writer_reaches_who_waits_and_the_next_reply_is_written(tmp_path: Path) -> None:
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        unfit = replace(_entry(1), label="q\ud83d")
+        with pytest.raises(UnicodeEncodeError):
+            cache.add(unfit).result(timeout=10)
+        cache.add(_entry(2)).result(timeout=10)
+        assert set(cache.find([_entry(1).key, _entry(2).key])) == {_entry(2).key}
+
+
+def test_a_listener_that_fails_is_heard_of(tmp_path: Path) -> None:
+    def heard(keys: Sequence[bytes]) -> None:
+        raise RuntimeError("nobody listens")
+
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        cache.heard = heard
+        with pytest.raises(RuntimeError, match="nobody listens"):
+            cache.add(_entry(1)).result(timeout=10)
+
+
+def test_a_file_that_is_gone_is_said_to_who_waits(tmp_path: Path) -> None:
+    with GenerationCache(tmp_path / "in" / "g.sqlite") as cache:
+        shutil.rmtree(tmp_path / "in")
+        with pytest.raises(WorkspaceError, match="cannot be written"):
+            cache.add(_entry(1)).result(timeout=10)
+
+
+def test_one_who_stops_waiting_stops_nobody_else(tmp_path: Path) -> None:
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        waiting = [cache.add(_entry(number)) for number in range(50)]
+        assert not any(each.cancel() for each in waiting)
+        for each in waiting:
+            each.result(timeout=10)
+
+
+_ROW = {
+    **{"key": "00" * 32, "model": "m", "prompt": "p", "label": "", "sample": 0, "reply": "x", "finish_reason": "stop"},
+    **{"prompt_tokens": 1, "completion_tokens": 1, "created": 0.0},
+}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("{", "{}", '{"key": "zz"}', json.dumps({"key": "00", "reply": "x"}), "[]"),
+        json.dumps({**_ROW, "reply": "Leso\ud83d"}),
+        json.dumps({**_ROW, "prompt_tokens": 2**70}),
+        json.dumps({**_ROW, "label": "q\ud83d"}),
+        json.dumps({**_ROW, "sample": 2**70}),
+        "[" * 100_000,
+    ],
+)
 def test_a_bad_line_is_named_and_nothing_of_the_file_is_taken(tmp_path: Path, line: str) -> None:
     with GenerationCache(tmp_path / "a.sqlite") as cache:
         cache.add(_entry(1)).result()

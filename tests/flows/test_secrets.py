@@ -1,0 +1,48 @@
+"""A build whose language model server sends the API key back: no file, database or terminal shows it."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from quit.errors import ServerError, SettingsError
+from tests.conftest import STARTER, run_quit
+from tests.servers.builds import write_profile
+from tests.servers.keys import ACCESS, KEY, assert_kept
+from tests.servers.rude import FAULTS, Fault, RudeServer
+
+pytestmark = pytest.mark.slow
+FIRST, SECOND = "body that echoes the key", "401 with the key where messages are cut"
+
+
+def _said_in_prefect(home: Path) -> list[str]:
+    """Return the messages of all states and all log lines that Prefect has stored."""
+    with closing(sqlite3.connect(home / "prefect.db")) as database:
+        tables = ("log", "task_run_state", "flow_run_state")
+        return [text for table in tables for (text,) in database.execute(f"SELECT message FROM {table}") if text]
+
+
+def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ACCESS, KEY)
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    lines = STARTER.read_text(encoding="utf-8").splitlines()[1:5:2]
+    (tmp_path / "two.jsonl").write_text("\n".join(lines) + "\n")
+
+    def script(number: int, payload) -> Fault:
+        return FAULTS[FIRST if number == 0 else SECOND]
+
+    with RudeServer(script) as server:
+        rude = ("rude", server.base_url)
+        more = "[probe]\nrepetitions = 1\n[run]\nshard_questions = 1\nworkers = 2\nretries = 2\nretry_seconds = 0.0"
+        profile = write_profile(tmp_path / "rude.toml", {"a": rude}, rude, more=more)
+        access = f'patience_seconds = 0\nattempts = 1\napi_key_env = "{ACCESS}"'
+        profile.write_text(profile.read_text().replace("patience_seconds = 20", access))
+        place, source = str(tmp_path / "W"), f"jsonl:{tmp_path / 'two.jsonl'}"
+        done = run_quit("build", "-w", place, "-p", str(profile), "-s", source, home=tmp_path / "prefect")
+    assert done.returncode in (ServerError.exit_code, SettingsError.exit_code), done.stderr
+    assert len(server.requests) == 2, "a shard is not tried again where its client has tried as often as it may"
+    stored = _said_in_prefect(tmp_path / "prefect")
+    for what in ("no chat completion", "HTTP 401"):  # both were stored, so a key in them would be found
+        assert sum(what in text and f"({ACCESS})" in text for text in stored) >= 2, stored
+    assert_kept(tmp_path, done.stdout, done.stderr)
