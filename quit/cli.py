@@ -245,15 +245,21 @@ def settings(
         str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
     ] = "embedded",
     set_: SetOption = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the profile itself, to copy and change.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the effective settings, each with where it comes from.
 
-    Example: `quit settings --profile paper --set labels.max_new_tokens=16`
+    Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings --profile embedded --toml > mine.toml`
     """
     from quit.console import print_settings
-    from quit.settings import load
+    from quit.settings import load, profile_file
 
+    if toml:
+        if set_ or as_json:
+            raise SettingsError("--toml prints the profile as it is: leave out --set and --json.")
+        typer.echo(profile_file(profile).read_bytes(), nl=False)
+        return
     loaded = load(profile, set_ or ())
     if as_json:
         print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in loaded.rows()])
