@@ -21,6 +21,7 @@ from quit.errors import QuitError
 from quit.history import Outcome, record_run
 from quit.secrets import without_secrets
 from quit.settings import Limits
+from quit.stopping import heeding_sigterm_again
 from quit.workspace import Workspace
 
 NOTHING_NEW = "Nothing new"
@@ -74,7 +75,11 @@ def under_limits(flow: str, workspace: str | None, limits: Limits, work: Callabl
         write_down("skipped", why)
         return Completed(name=SKIPPED, message=why)
     try:
-        with timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=_timeout_of(limits)):
+        # Prefect's own handler of SIGTERM waits for the shards at work.
+        with (
+            heeding_sigterm_again(),
+            timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=_timeout_of(limits)),
+        ):
             done = _with_retries(limits, work, logger)
     except Exception as error:
         write_down("failed", f"{type(error).__name__}: {error}")

@@ -43,7 +43,7 @@ from quit.commands.options import (
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
-from quit.stopping import EXIT_CODE, heeding_interrupts, on_stop
+from quit.stopping import exit_code, heeding_interrupts, on_stop
 
 app = typer.Typer(
     name="quit",
@@ -129,10 +129,11 @@ def build(
     else:
         console.quieten_prefect()  # before it is imported
         from flows.build import build as build_flow
+        from flows.own_server import end_own_server_with_us
         from flows.shards import LISTENER
-        from flows.stopping import end_own_server
 
-        on_stop(first=console.stop, last=end_own_server)
+        end_own_server_with_us()
+        on_stop(console.stop)
         with console:
             LISTENER.set(console)
             build_flow(str(workspace), sources, profile, overrides)
@@ -384,7 +385,7 @@ def main(arguments: list[str] | None = None) -> None:
         typer.echo(f"quit: {error}", err=True)
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
-        raise SystemExit(EXIT_CODE) from None
+        raise SystemExit(exit_code()) from None
 
 
 if __name__ == "__main__":

@@ -326,10 +326,12 @@ def run(
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
+    from flows.own_server import end_own_server_with_us
     from flows.review import review
     from quit.workspace import Workspace
 
     parameters = {"workspace": Workspace.open(workspace).address, "url": url}
+    end_own_server_with_us()
     if every:
         review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:
