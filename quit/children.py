@@ -27,11 +27,11 @@ class Child(subprocess.Popen[bytes]):
     when we are gone. A command that cannot be started exits with 127 and says why on stderr.
     """
 
-    def __init__(self, command: Sequence[str], *, grace: float = GRACE, **options: Any) -> None:
+    def __init__(self, args: Sequence[str], *, grace: float = GRACE, **options: Any) -> None:
         reading, self._ours = os.pipe()
         guard = [sys.executable, "-I", "-S", __file__, str(reading), str(grace)]
         try:
-            super().__init__([*guard, *command], pass_fds=(reading,), start_new_session=True, **options)
+            super().__init__([*guard, *args], pass_fds=(reading,), start_new_session=True, **options)
         except BaseException:
             os.close(self._ours)
             raise
