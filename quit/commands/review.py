@@ -43,8 +43,6 @@ def serve(
 
     Example: `quit review serve -w W`
     """
-    import signal
-
     from annotation.client import connect
     from annotation.server import LocalServer
     from quit.settings import Settings
@@ -58,7 +56,6 @@ def serve(
             err=True,
         )
     server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this command ends the server too
     try:
         account = server.start(lambda line: typer.echo(line, err=True))
         invitation = connect(opened.path, review).request("GET", "api/invite")["invite_url"]
