@@ -6,7 +6,9 @@ import json
 import os
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -143,6 +145,24 @@ def test_the_tutorials_data_has_one_leak(tmp_path, capsys):
     assert "--no-models" in told["skipped"]
     code, told = checked(capsys, written(tmp_path, LINES[PLACE]))
     assert (code, told["faults"], told["notes"]) == (0, [], [])
+
+
+def test_leaks_that_only_models_find_are_faults_unless_skipped(tmp_path):
+    class SaysInk:
+        identity = "says"
+
+        def probability(self, pairs):
+            return np.array([float("ink" in pair.candidate) for pair in pairs])
+
+    refs = [parse_source(str(written(tmp_path, changed(hints=[*HINTS, "Its ink is dark."]))))]
+    settings = load("embedded", ["leakage.screen=-1"]).settings  # every word is asked about: no encoder
+    by_rules, by_models = (
+        examine(refs, settings, m) for m in (None, SimpleNamespace(equivalence=SaysInk(), encoder=None))
+    )
+    assert by_rules["faults"] == [] and by_rules["skipped"] and not by_models["skipped"]
+    [fault] = by_models["faults"]
+    assert fault["detail"].startswith(f"line {PLACE + 1} (octopus)") and "'ink' gives away 'octopus'" in fault["detail"]
+    assert by_models["questions"] == by_rules["questions"] - 1
 
 
 @pytest.mark.parametrize("special", ["fifo", "/dev/zero"])
