@@ -61,7 +61,7 @@ def test_a_build_stops_within_seconds_and_goes_on_afterwards(
 ) -> None:
     workspace = tmp_path / "W"
     arguments = ("build", "-w", str(workspace), "--source", f"jsonl:{small_source}", "--shards", "1")
-    for by, until in ((signal.SIGTERM, "3 rank"), (signal.SIGINT, "5 probe")):
+    for by, until in ((signal.SIGTERM, "1 collect"), (signal.SIGINT, "5 probe")):
         check(*stop(tmp_path, prefect_home, *arguments, until=until, by=by), by)
     again = run_quit(*arguments, home=prefect_home)
     assert again.returncode == 0, again.stderr
