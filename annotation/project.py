@@ -50,7 +50,10 @@ class PushReport:
 
 
 def label_config() -> str:
-    """Return the labelling configuration."""
+    """Return the labelling configuration.
+
+    It has no ``Filter``: that takes the key 1 and does not say so, Enter in it ticks an answer, and ticks that it hides are submitted.
+    """
     return (HERE / "label_config.xml").read_text(encoding="utf-8")
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
 import socket
 import subprocess
 import time
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import httpx
 
+from quit.children import Child
 from quit.environment import SILENT
 from quit.environments import ensure_environment
 from quit.errors import InputError, MissingDependency, ServerError, WorkspaceError
@@ -101,7 +101,7 @@ class LocalServer:
         self.folder = workspace / "reviews" / "server"
         self._port = port
         self._start_seconds = start_seconds
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
 
     def start(self, say: Callable[[str], None] = lambda _: None) -> Account:
         """Start the server and wait until it answers; returns the account. A server that already runs is used as it is.
@@ -131,7 +131,7 @@ class LocalServer:
         _store(self.workspace, account)
         log = self.folder / "server.log"
         with log.open("ab") as out:
-            self._process = subprocess.Popen(
+            self._process = Child(
                 [
                     str(programs / "label-studio"),
                     *("start", "--no-browser", "--internal-host", HOST, "--port", str(port)),
@@ -139,7 +139,6 @@ class LocalServer:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                start_new_session=True,
                 cwd=self.folder,
                 env=self._environment(account),
             )
@@ -178,24 +177,18 @@ class LocalServer:
 
     def stop(self) -> None:
         """Ask the server to end, and wait for it."""
-        self._signal(signal.SIGTERM, 20.0)
+        if self._process is not None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(20.0)
+        self.kill()
 
     def kill(self) -> None:
         """End the server at once, as a power cut would."""
-        self._signal(signal.SIGKILL, 10.0)
-
-    def _signal(self, number: int, seconds: float) -> None:
-        if self._process is None:
-            return
-        for one in (number, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, one)
-            try:
-                self._process.wait(seconds)
-                break
-            except subprocess.TimeoutExpired:
-                continue
-        self._process = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(10.0)
+            self._process = None
 
     def __enter__(self) -> Account:
         return self.start()

@@ -51,6 +51,7 @@ REASONS = {
     "missing_field": ("record", "a required field is not there, null, or (ids) blank", "add it; a near miss among the keys is named"),
     "wrong_type": ("record or hint", "a field holds another type than expected", "write what is expected; what was found is named"),
     "bad_value": ("record", "a number out of its range, a score other than 0 and 1, an id over 200 characters", "correct it"),
+    "too_long": ("record or hint", "a line of more than 16 MiB, a text of more than 100,000 characters", "look for a file in one cell"),
     "too_many": ("record", "more than a thousand hints, candidates or scores", "look for a column that ran into one cell"),
     "lengths_differ": ("record", "lists that run side by side have different lengths", "make them equally long, or leave one out"),
     "no_question": ("record", "the question is blank", "write it"),

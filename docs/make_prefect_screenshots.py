@@ -20,7 +20,7 @@ from typing import Any
 
 from make_screenshots import IMAGES, ROOT, shoot
 
-from quit.settings import Serving
+from quit.settings import Serving, profile_file
 from quit.starting import prefect_server
 from tests.annotation.browser import annotator
 
@@ -88,7 +88,7 @@ def three_runs(folder: Path, url: str) -> dict[str, dict[str, Any]]:
     first, second = folder / "first.jsonl", folder / "second.jsonl"
     first.write_text("\n".join(lines[:12]) + "\n", encoding="utf-8")
     second.write_text("\n".join(lines[12:16]) + "\n", encoding="utf-8")
-    profile = (ROOT / "profiles" / "embedded.toml").read_text(encoding="utf-8")
+    profile = profile_file("embedded").read_text(encoding="utf-8")
     (folder / "nightly.toml").write_text(profile + SCHEDULES, encoding="utf-8")
 
     def ended(name: str) -> list[dict[str, Any]]:

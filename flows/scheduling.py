@@ -20,6 +20,7 @@ from prefect.utilities.timeout import timeout
 from quit.errors import QuitError, without_secrets_in_errors
 from quit.history import Outcome, record_run
 from quit.settings import Limits
+from quit.stopping import heeding_sigterm_again
 from quit.workspace import Workspace
 
 NOTHING_NEW = "Nothing new"
@@ -73,7 +74,11 @@ def under_limits(flow: str, workspace: str | None, limits: Limits, work: Callabl
         write_down("skipped", why)
         return Completed(name=SKIPPED, message=why)
     try:
-        with timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=_timeout_of(limits)):
+        # Prefect's own handler of SIGTERM waits for the shards at work.
+        with (
+            heeding_sigterm_again(),
+            timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=_timeout_of(limits)),
+        ):
             done = _with_retries(limits, without_secrets_in_errors(work), logger)
     except Exception as error:
         write_down("failed", f"{type(error).__name__}: {error}")

@@ -46,7 +46,7 @@ from quit.environment import without_telemetry
 from quit.errors import QuitError, SettingsError
 from quit.logs import without_secrets_in_logs
 from quit.secrets import without_secrets
-from quit.stopping import EXIT_CODE, heeding_interrupts, on_stop
+from quit.stopping import exit_code, heeding_interrupts, on_stop
 
 app = typer.Typer(
     name="quit",
@@ -132,10 +132,11 @@ def build(
     else:
         console.quieten_prefect()  # before it is imported
         from flows.build import build as build_flow
+        from flows.own_server import end_own_server_with_us
         from flows.shards import LISTENER
-        from flows.stopping import end_own_server
 
-        on_stop(first=console.stop, last=end_own_server)
+        end_own_server_with_us()
+        on_stop(console.stop)
         with console:
             LISTENER.set(console)
             build_flow(str(workspace), sources, profile, overrides)
@@ -248,15 +249,21 @@ def settings(
         str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
     ] = "embedded",
     set_: SetOption = None,
+    toml: Annotated[bool, typer.Option("--toml", help="Print the profile itself, to copy and change.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the effective settings, each with where it comes from.
 
-    Example: `quit settings --profile paper --set labels.max_new_tokens=16`
+    Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings --profile embedded --toml > mine.toml`
     """
     from quit.console import print_settings
-    from quit.settings import load
+    from quit.settings import load, profile_file
 
+    if toml:
+        if set_ or as_json:
+            raise SettingsError("--toml prints the profile as it is: leave out --set and --json.")
+        typer.echo(profile_file(profile).read_bytes(), nl=False)
+        return
     loaded = load(profile, set_ or ())
     if as_json:
         print_json([{"key": key, "value": value, "origin": origin} for key, value, origin in loaded.rows()])
@@ -377,7 +384,7 @@ def main(arguments: list[str] | None = None) -> None:
         with nullcontext() if lasting else heeding_interrupts(quiet_after=not debug):
             app(arguments, standalone_mode=True)
     except KeyboardInterrupt:
-        raise SystemExit(EXIT_CODE) from None
+        raise SystemExit(exit_code()) from None
     except Exception as error:
         if isinstance(error, QuitError) and not debug:
             typer.echo(f"quit: {error}", err=True)

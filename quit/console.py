@@ -152,7 +152,7 @@ def working(title: str, quiet: bool = False) -> Iterator[None]:
             done = by
         bar.update(tasks[what], completed=done, total=total, share=f"{done / total:.0%}" if total else f"{done:,.0f}")
 
-    on_stop(first=bar.stop)
+    on_stop(bar.stop)
     with bar, listening(told):
         yield
 

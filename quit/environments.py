@@ -18,6 +18,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from quit.cache import cache_folder
+from quit.children import Child
 from quit.errors import MissingDependency
 
 READY = ".ready"
@@ -89,12 +90,18 @@ def _build(name: str, folder: Path, lines: list[str], remove: Sequence[str], opt
     clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
     with report.open("w", encoding="utf-8") as output:
         for step in steps:
-            done = subprocess.run(step, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=clean)
-            if done.returncode:
+            # A pip that outlived us would write into what the next process is making there.
+            with Child(step, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=clean) as running:
+                try:
+                    code = running.wait()
+                except BaseException:
+                    running.kill()
+                    raise
+            if code:
                 tail = report.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]
                 quoted = "\n".join(f"  {line}" for line in tail)
                 raise MissingDependency(
-                    f"could not make the {name} environment: {' '.join(step[:4])} ... failed with {done.returncode}."
+                    f"could not make the {name} environment: {' '.join(step[:4])} ... failed with {code}."
                     f" The end of {report}:\n{quoted}"
                 )
 

@@ -342,8 +342,8 @@ def check_labelers(settings: Settings) -> None:
     """Raise ``SettingsError`` for settings that can label nothing."""
     if not settings.labelers:
         raise SettingsError(
-            "The profile names no reader with role 'labeler'; labels need at least one. A profile takes nothing from another: start "
-            "from a copy of a whole one, such as profiles/embedded.toml."
+            "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: start from "
+            "a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
         )
 
 

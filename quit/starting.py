@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from quit.children import Child
 from quit.environment import SILENT
 from quit.errors import ServerError
 from quit.settings import Serving
@@ -40,9 +41,7 @@ def prefect_server(wanted: bool, settings: Serving) -> Iterator[str | None]:
     log = Path(os.environ.get("PREFECT_HOME", Path.home() / ".prefect")) / "quit-server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as file:
-        process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-        )  # a session of its own: Ctrl-C reaches the runs first, the server last
+        process = Child(command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         try:
             deadline = time.monotonic() + settings.server_seconds
             while not _healthy(address):

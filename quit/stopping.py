@@ -1,7 +1,7 @@
-"""Ctrl-C: one line that says how to go on, then an end within seconds, whatever is running.
+"""Ctrl-C, SIGTERM, a closed terminal: one line that says how to go on, then an end within seconds, whatever is running.
 
 What is done stays done, since everything that is written appears whole or not at all; so stopping need not be gentle. A command gets
-``GRACE`` seconds to end by itself (a server is told, a temporary file is removed), then the process ends. A second Ctrl-C ends it at once.
+``GRACE`` seconds to end by itself (a server is told, a temporary file is removed), then the process ends. A second signal ends it at once.
 """
 
 from __future__ import annotations
@@ -15,38 +15,39 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 LINE = "quit: stopped. What is done stays done; run the same command again to go on."
-EXIT_CODE = 130
 GRACE = 3.0
-"""Seconds that a command has to end by itself. Prefect alone would try for minutes to reach a server that got the same Ctrl-C."""
+"""Seconds that a command has to end by itself. Prefect alone would wait for every shard that is at work."""
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _first: list[Callable[[], None]] = []
-_last: list[Callable[[], None]] = []
-_stopped = threading.Event()
+_stopped_by: list[int] = []
+_heeding: list[Callable[..., None]] = []
 
 
-def on_stop(first: Callable[[], None] | None = None, last: Callable[[], None] | None = None) -> None:
-    """Have ``first`` called before the line is printed (a progress bar ends), ``last`` before the process ends by force."""
-    _first.extend([first] if first else [])
-    _last.extend([last] if last else [])
+def on_stop(call: Callable[[], None]) -> None:
+    """Have ``call`` called before the line is printed: a progress bar ends."""
+    _first.append(call)
 
 
-def stopped() -> bool:
-    """Return whether Ctrl-C was pressed."""
-    return _stopped.is_set()
+def exit_code() -> int:
+    """Return the exit code of a command that was stopped: 128 and the signal's number, as a shell has it."""
+    return 128 + (_stopped_by[0] if _stopped_by else signal.SIGINT)
 
 
 @contextmanager
 def heeding_interrupts(quiet_after: bool = True) -> Iterator[None]:
-    """Take Ctrl-C in this block; ``quiet_after``: nothing more goes to stderr after the line (else tracebacks of what was cut off do)."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
-        yield  # started in the background by a shell: Ctrl-C is meant for others
+    """Take the signals in this block; ``quiet_after``: nothing more goes to stderr after the line (else tracebacks of what was cut off do).
+
+    A signal that is ignored stays ignored: in the background of a shell, Ctrl-C is meant for others; ``nohup`` asks for SIGHUP.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
         return
 
-    def handle(*_: object) -> None:
-        if _stopped.is_set():
-            end()
-        _stopped.set()
+    def handle(number: int, _: object) -> None:
+        if _stopped_by:
+            _end()
+        _stopped_by.append(number)
         threading.Thread(target=_end_later, name="stopping", daemon=True).start()
         for call in _first:
             with suppress(Exception):
@@ -58,25 +59,41 @@ def heeding_interrupts(quiet_after: bool = True) -> Iterator[None]:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, handle)
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    taken = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
+    for number in taken:
+        signal.signal(number, handle)
+    _heeding.append(handle)
     try:
         yield
     finally:
-        if stopped():
-            end()  # nothing waits for threads that are still at work
-        signal.signal(signal.SIGINT, before)
+        if _stopped_by:
+            _end()  # nothing waits for threads that are still at work
+        _heeding.remove(handle)
+        for number in taken:
+            signal.signal(number, before[number])
+
+
+@contextmanager
+def heeding_sigterm_again() -> Iterator[None]:
+    """Within :func:`heeding_interrupts`, take SIGTERM back in this block from a library that has put a handler of its own over ours."""
+    if not _heeding or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    theirs = signal.signal(signal.SIGTERM, _heeding[-1])
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, theirs)
 
 
 def _end_later() -> None:
     time.sleep(GRACE)
-    end()
+    _end()
 
 
-def end() -> None:
-    """End the process now, after what ``on_stop`` named as last."""
-    for call in _last:
-        with suppress(Exception):
-            call()
+def _end() -> None:
+    """End the process now; what it has started ends with it (:mod:`quit.children`)."""
     with suppress(Exception):
         sys.stdout.flush()
-    os._exit(EXIT_CODE)
+    os._exit(exit_code())

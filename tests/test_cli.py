@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from quit.settings import Settings
+from quit.commands.check import examine
+from quit.settings import Settings, load
+from quit.sources import parse_source
 from quit.workspace import Workspace
 from tests.conftest import run_quit
 
@@ -113,6 +115,18 @@ def test_show_tells_a_questions_whole_life(built: Path, prefect_home: Path) -> N
 def test_show_says_why_a_record_was_left_out(built: Path, prefect_home: Path) -> None:
     done = run_quit("show", "-w", str(built), "no-answer", home=prefect_home)
     assert done.returncode == 3 and "missing_field" in done.stderr and "'answers' is missing" in done.stderr
+
+
+def test_check_leaves_out_what_a_build_leaves_out(built: Path, small_source: Path) -> None:
+    checked = examine([parse_source(str(small_source))], load().settings)  # rules find all the leaks there are in it
+    workspace = Workspace.open(built)
+    ids = {row["question_id"]: row["record_id"] for row in workspace.read("origins").to_pylist()}
+    rejects = [row for row in workspace.read("rejects").to_pylist() if row["stage"] in ("collect", "filter")]
+    assert sorted(row["reason"] for row in checked["faults"]) == sorted(row["reason"] for row in rejects)
+    leaking = [ids[row["question_id"]] for row in rejects if row["stage"] == "filter"]
+    told = [row["detail"] for row in checked["faults"] if row["reason"] == "answer_leak"]
+    assert leaking and all(any(f"({one})" in detail for detail in told) for one in leaking)
+    assert checked["questions"] == len(workspace.read("questions")) - len(leaking)
 
 
 def test_status_counts_what_the_tables_hold(built: Path, prefect_home: Path) -> None:

@@ -1,5 +1,7 @@
 import pytest
+from typer.testing import CliRunner
 
+from quit.cli import app
 from quit.errors import SettingsError
 from quit.settings import Settings, load, profile_names
 
@@ -64,3 +66,11 @@ def test_a_profile_that_is_no_toml_is_refused(tmp_path) -> None:
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().split.seed = "other"  # type: ignore[misc]
+
+
+def test_a_profile_is_printed_to_be_copied_and_its_copy_loads(tmp_path) -> None:
+    printed = CliRunner().invoke(app, ["settings", "--profile", "paper", "--toml"])
+    (tmp_path / "mine.toml").write_bytes(printed.stdout_bytes)
+    assert load(str(tmp_path / "mine.toml")).settings == load("paper").settings
+    refused = CliRunner().invoke(app, ["settings", "--toml", "--set", "split.seed=other"])
+    assert isinstance(refused.exception, SettingsError)

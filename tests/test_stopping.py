@@ -1,4 +1,4 @@
-"""Ctrl-C, as the terminal sends it: to the command and everything it started."""
+"""Ctrl-C and a closed terminal, as the terminal sends them: to the command and everything it started; SIGTERM, to the command."""
 
 from __future__ import annotations
 
@@ -18,13 +18,19 @@ from tests.conftest import ROOT, run_quit
 pytestmark = pytest.mark.slow
 
 
-def stop(folder: Path, home: Path, *arguments: str, until: str = "", after: float = 0.0) -> tuple[int, str, str, float]:
-    """Run a command, press Ctrl-C when stderr says ``until`` and ``after`` seconds have passed: code, stdout, stderr, seconds to the end."""
-    out, err = folder / "out", folder / "err"
-    with out.open("w") as to, err.open("w") as errors:
+def stop(
+    folder: Path, home: Path, *arguments: str, until: str = "", after: float = 0.0, by: int = signal.SIGINT
+) -> tuple[int, str, str, float]:
+    """Run a command, stop it when stderr says ``until`` and ``after`` seconds have passed: code, stdout, stderr, seconds to the end.
+
+    The end is that of stdout, which every process that the command has started holds too.
+    """
+    err = folder / "err"
+    with err.open("w") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "quit.cli", *arguments],
-            stdout=to,
+            stdout=subprocess.PIPE,
+            text=True,
             stderr=errors,
             cwd=ROOT,
             env={**os.environ, "PREFECT_HOME": str(home)},
@@ -39,13 +45,13 @@ def stop(folder: Path, home: Path, *arguments: str, until: str = "", after: floa
     if process.poll() == 0:
         pytest.skip("the command was done before it could be stopped")
     began = time.monotonic()
-    os.killpg(process.pid, signal.SIGINT)
-    code = process.wait(120)
-    return code, out.read_text(), err.read_text(), time.monotonic() - began
+    (os.kill if by == signal.SIGTERM else os.killpg)(process.pid, by)
+    out, _ = process.communicate(timeout=120)
+    return process.returncode, out, err.read_text(), time.monotonic() - began
 
 
-def check(code: int, out: str, err: str, seconds: float) -> None:
-    assert code == 130, err
+def check(code: int, out: str, err: str, seconds: float, by: int = signal.SIGINT) -> None:
+    assert code == 128 + by, err
     assert err.endswith(LINE + "\n") and err.count(LINE) == 1 and "Traceback" not in err, err
     assert out == "" and seconds < GRACE + 10  # other work may hold the machine
 
@@ -55,7 +61,8 @@ def test_a_build_stops_within_seconds_and_goes_on_afterwards(
 ) -> None:
     workspace = tmp_path / "W"
     arguments = ("build", "-w", str(workspace), "--source", f"jsonl:{small_source}", "--shards", "1")
-    check(*stop(tmp_path, prefect_home, *arguments, until="5 probe"))
+    for by, until in ((signal.SIGTERM, "1 collect"), (signal.SIGINT, "5 probe")):
+        check(*stop(tmp_path, prefect_home, *arguments, until=until, by=by), by)
     again = run_quit(*arguments, home=prefect_home)
     assert again.returncode == 0, again.stderr
     assert "collect" not in again.stderr and "10 label" in again.stderr  # what was done stayed done
@@ -72,7 +79,7 @@ def test_other_commands_stop_and_leave_nothing_half_made(
         "release": ("release", "create", "-w", str(built), "--name", "v1", "--out", str(tmp_path / "made")),
     }[command]
     check(*stop(tmp_path, prefect_home, *arguments, after=1.2))
-    left = {path.name for path in tmp_path.iterdir()} - {"out", "err", "made"}
+    left = {path.name for path in tmp_path.iterdir()} - {"err", "made"}
     assert not left
     assert not (tmp_path / "made").exists() or not any(
         path.name.startswith(".") for path in (tmp_path / "made").iterdir()

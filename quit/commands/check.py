@@ -17,21 +17,25 @@ def check(
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Faults and notes to print; 0 for all.")] = 50,
+    no_models: Annotated[
+        bool, typer.Option("--no-models", help="Look for hints that give the answer away by rules alone: quicker.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Read sources as a build would and say what would be left out and why, and what looks odd. Writes nothing.
+    """Read sources and look for leaks as a build would; say what would be left out and why, and what looks odd. Writes nothing.
 
     Exits with 1 when something would be left out. Duplicates between files are found when all are named together.
 
     Example: `quit check mine.jsonl triviahg:Copilot.json`
     """
     from quit.console import working
+    from quit.models.factory import Models
     from quit.settings import load
     from quit.sources import parse_source
 
     refs, settings = [parse_source(text) for text in source], load(profile, set_ or ()).settings
     with working("check"):
-        made = examine(refs, settings)
+        made = examine(refs, settings, None if no_models else Models(settings))
     if as_json:
         print_json(made)
     else:
@@ -42,6 +46,8 @@ def check(
                 )
             if limit and len(made[name]) > limit:
                 typer.echo(f"... {len(made[name]) - limit:,} more (--limit 0 shows all)")
+        if made["skipped"]:
+            typer.echo(f"Skipped: {made['skipped']}.")
         faults = len(made["faults"])
         typer.echo(
             f"{made['records']:,} records: {made['questions']:,} usable questions with {made['hints']:,} hints; "
@@ -51,14 +57,16 @@ def check(
         raise typer.Exit(1)
 
 
-def examine(refs: Any, settings: Any) -> dict[str, Any]:
-    """Return what reading and pooling makes of sources: counts, ``faults`` and ``notes`` (``file``, ``reason``, ``detail``).
+def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
+    """Return what the stages collect and filter make of sources: counts, ``faults`` and ``notes`` (``file``, ``reason``, ``detail``).
 
-    Raises ``InputError`` where nothing usable is left, and what the readers raise.
+    ``models`` None: leaks are sought by rules alone, and ``skipped`` says so. Raises ``InputError`` where nothing can be collected,
+    and what the readers raise.
     """
     from quit.construct.collect import collect
+    from quit.construct.leakage import filter_leaks
     from quit.sources import read_sources
-    from quit.sources.notes import notes, unread_keys
+    from quit.sources.notes import key_notes, notes
 
     wheres = {ref.path.name: _unit(ref) for ref in refs}
     odd: list[dict[str, str]] = []
@@ -78,8 +86,22 @@ def examine(refs: Any, settings: Any) -> dict[str, Any]:
             yield record
 
     made = collect(watched(), duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
+    filtered = filter_leaks(
+        made["questions"],
+        made["hints"],
+        models and models.equivalence,
+        models and models.encoder,
+        settings.leakage,
+        settings.convergence.hints,
+    )
+    usable = filtered["usable_hints"]
+    first = {row["question_id"]: row for row in reversed(made["origins"].to_pylist())}
+    origin = ("file", "position", "record_id")
+    leaks = [
+        {**row, **{name: first[row["question_id"]][name] for name in origin}} for row in filtered["rejects"].to_pylist()
+    ]
     faults = []
-    rows = made["rejects"].to_pylist()
+    rows = made["rejects"].to_pylist() + leaks
     for row in sorted(rows, key=lambda row: (row["file"] or "", row["position"] or 0)):
         detail = row["detail"]
         if not detail.startswith(("line ", "record ", "row ")):
@@ -87,7 +109,7 @@ def examine(refs: Any, settings: Any) -> dict[str, Any]:
         faults.append({"file": row["file"], "reason": row["reason"], "detail": detail})
     for ref in refs:
         if ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet":
-            odd.extend({"file": ref.path.name, "detail": said} for said in unread_keys(ref.path))
+            odd.extend({"file": ref.path.name, "detail": said} for said in key_notes(ref.path))
     for file, count in bare.items():
         if count:
             said = (
@@ -96,8 +118,9 @@ def examine(refs: Any, settings: Any) -> dict[str, Any]:
             odd.append({"file": file, "detail": said})
     return {
         "records": seen,
-        "questions": len(made["questions"]),
-        "hints": len(made["hints"]),
+        "questions": len(usable["question_id"].unique()),
+        "hints": len(usable),
+        "skipped": "" if models else "leaks that only the models find (--no-models); a build may leave out more",
         "faults": faults,
         "notes": odd,
     }

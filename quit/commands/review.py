@@ -43,8 +43,6 @@ def serve(
 
     Example: `quit review serve -w W`
     """
-    import signal
-
     from annotation.client import connect
     from annotation.server import LocalServer
     from quit.settings import Settings
@@ -58,7 +56,6 @@ def serve(
             err=True,
         )
     server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends this command ends the server too
     try:
         account = server.start(lambda line: typer.echo(line, err=True))
         invitation = connect(opened.path, review).request("GET", "api/invite")["invite_url"]
@@ -326,10 +323,12 @@ def run(
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
+    from flows.own_server import end_own_server_with_us
     from flows.review import review
     from quit.workspace import Workspace
 
     parameters = {"workspace": Workspace.open(workspace).address, "url": url}
+    end_own_server_with_us()
     if every:
         review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:

@@ -66,8 +66,8 @@ def overrides_by_hint(overrides: pa.Table | None) -> dict[str, list[Override]]:
 def filter_leaks(
     questions: pa.Table,
     hints: pa.Table,
-    equivalence: Equivalence,
-    encoder: Encoder,
+    equivalence: Equivalence | None,
+    encoder: Encoder | None,
     settings: Leakage,
     keep: int,
     overrides: pa.Table | None = None,
@@ -75,7 +75,7 @@ def filter_leaks(
     """Return the tables ``leak_findings``, ``usable_hints`` and ``rejects``.
 
     ``overrides``: the rows of that table that are in force and of kind ``leak``. What they call no leak stays among the findings
-    but discards nothing; what they call a leak is found by ``person``.
+    but discards nothing; what they call a leak is found by ``person``. ``equivalence`` and ``encoder`` None: rules and people only.
     ``keep`` is the number of hints a question must keep. With ``mode = "question"`` one leaking hint discards the question;
     with ``"hint"`` leaking hints go, and the question only when fewer than ``keep`` remain.
     """
@@ -151,8 +151,8 @@ def find_leaks(
     question: str,
     answers: Sequence[str],
     hints: Sequence[str],
-    equivalence: Equivalence,
-    encoder: Encoder,
+    equivalence: Equivalence | None,
+    encoder: Encoder | None,
     settings: Leakage,
     overrides: Sequence[Sequence[Override]] | None = None,
 ) -> list[list[Finding]]:
@@ -164,14 +164,17 @@ def find_leaks(
 
 
 def find_leaks_of(
-    items: Sequence[LeakItem], equivalence: Equivalence, encoder: Encoder, settings: Leakage
+    items: Sequence[LeakItem], equivalence: Equivalence | None, encoder: Encoder | None, settings: Leakage
 ) -> list[list[list[Finding]]]:
-    """Return what :func:`find_leaks` returns of each item. Models get the texts of all items at once, which is far quicker."""
+    """Return what :func:`find_leaks` returns of each item. Models get the texts of all items at once, which is far quicker.
+
+    Without models, rules alone find leaks.
+    """
     found = [
         [_by_rules(item, hint, said) for hint, said in zip(item.hints, item.said(), strict=True)] for item in items
     ]
-    asked = _ask(items, found, encoder, settings)
-    if asked:
+    asked = [] if equivalence is None else _ask(items, found, encoder, settings)
+    if asked and equivalence is not None:
         pairs = [Pair(items[place].question, answer, span) for place, _, span, answer in asked]
         for (place, row, span, answer), probability in zip(asked, equivalence.probability(pairs), strict=True):
             known = any((leak.span, leak.answer) == (span, answer) for leak in found[place][row])
@@ -228,7 +231,7 @@ def _judged(finding: Finding, overrides: Sequence[Override]) -> Finding:
 
 
 def _ask(
-    items: Sequence[LeakItem], found: Sequence[Sequence[Sequence[Finding]]], encoder: Encoder, settings: Leakage
+    items: Sequence[LeakItem], found: Sequence[Sequence[Sequence[Finding]]], encoder: Encoder | None, settings: Leakage
 ) -> list[tuple[int, int, str, str]]:
     """Return (item, hint, span, answer) for the equivalence model: spans near an answer, in hints in which no finding stands.
 
@@ -265,14 +268,14 @@ def _ask(
 class _Nearness:
     """Cosine screen: which texts are near an answer? Each distinct text is encoded once."""
 
-    def __init__(self, encoder: Encoder, screen: float) -> None:
+    def __init__(self, encoder: Encoder | None, screen: float) -> None:
         self._encoder = encoder
         self._screen = screen
         self._vectors: dict[str, np.ndarray] = {}
 
     def learn(self, texts: Sequence[str]) -> None:
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if new and self._screen > -1:
+        if new and self._screen > -1 and self._encoder is not None:
             self._vectors.update(zip(new, self._encoder.encode(new), strict=True))
 
     def close(self, text: str, answer: str) -> bool:

@@ -20,7 +20,7 @@ from quit.settings.construction import (
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
-from quit.settings.loading import LISTS, PROFILES, Loaded, flatten, load, parse, profile_names
+from quit.settings.loading import LISTS, PROFILES, Loaded, flatten, load, parse, profile_file, profile_names
 from quit.settings.models import Judge, LanguageModel, Models, ReaderSettings, ServerSettings
 from quit.settings.release import Release
 from quit.settings.review import Review
@@ -69,5 +69,6 @@ __all__ = [
     "flatten",
     "load",
     "parse",
+    "profile_file",
     "profile_names",
 ]

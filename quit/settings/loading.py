@@ -19,7 +19,7 @@ from quit.settings.settings import Settings
 LISTS: dict[str, type[BaseModel]] = {"readers": ReaderSettings, "servers": ServerSettings, "schedules": Schedule}
 """The sections that are lists of tables, with what an entry is."""
 
-PROFILES = Path(__file__).resolve().parents[2] / "profiles"
+PROFILES = Path(__file__).parent / "profiles"
 
 
 @dataclass(frozen=True)
@@ -57,14 +57,20 @@ def profile_names() -> list[str]:
     return sorted(path.stem for path in PROFILES.glob("*.toml"))
 
 
+def profile_file(profile: str) -> Path:
+    """Return the file of a profile: a name, or the path of a TOML file. Raises :class:`SettingsError` where there is none."""
+    path = Path(profile) if profile.endswith(".toml") else PROFILES / f"{profile}.toml"
+    if not path.is_file():
+        raise SettingsError(f"There is no profile {profile!r}.{did_you_mean(profile, profile_names())}")
+    return path
+
+
 def load(profile: str = "embedded", overrides: Sequence[str] = ()) -> Loaded:
     """Return the settings of a profile (a name, or the path of a TOML file) with ``key=value`` overrides.
 
     Raises :class:`SettingsError` for an unknown profile, key or value; the message names the nearest right one.
     """
-    path = Path(profile) if profile.endswith(".toml") else PROFILES / f"{profile}.toml"
-    if not path.is_file():
-        raise SettingsError(f"There is no profile {profile!r}.{did_you_mean(profile, profile_names())}")
+    path = profile_file(profile)
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

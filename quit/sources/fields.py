@@ -25,6 +25,9 @@ LONGEST_ID = 200
 MOST_PARTS = 1000
 """A record with more hints or candidates than this is a fault of the file (a column in one cell), not a question."""
 
+LONGEST_TEXT = 100_000
+"""Characters of one text: a book's chapter is no hint, and repairing or comparing a text of millions takes minutes."""
+
 _HUGE = 10**40  # turning longer numbers into text takes long, and Python refuses the longest
 
 
@@ -141,7 +144,11 @@ def as_id(value: Any, name: str) -> str:
     """Return an id as text. Raises ``BadRecord`` (``missing_field``, ``wrong_type``, ``bad_value``)."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise wrong_type(name, "a text or a whole number", value)
-    text = repair(str(value)) if isinstance(value, str) or abs(value) < _HUGE else ""
+    if isinstance(value, int) and abs(value) >= _HUGE:
+        raise BadRecord(
+            "bad_value", f"Field {name!r} is {describe(value)}: write an id of up to {LONGEST_ID} characters."
+        )
+    text = repair(as_text(value, name) if isinstance(value, str) else str(value))
     if not text:
         raise BadRecord("missing_field", f"Field {name!r} is blank; expected the record's id.")
     if len(text) > LONGEST_ID:
@@ -150,10 +157,16 @@ def as_id(value: Any, name: str) -> str:
 
 
 def as_text(value: Any, name: str) -> str:
-    """Return ``value`` if it is text. Raises ``BadRecord`` (``wrong_type``)."""
+    """Return ``value`` if it is text of a sane length. Raises ``BadRecord`` (``wrong_type``, ``too_long``)."""
     if not isinstance(value, str):
         raise wrong_type(name, "a text", value)
+    if len(value) > LONGEST_TEXT:
+        raise BadRecord("too_long", f"Field {name!r} {_too_long(value)}.")
     return value
+
+
+def _too_long(text: str) -> str:
+    return f"has {len(text):,} characters; expected at most {LONGEST_TEXT:,}: {quote(text)}"
 
 
 def as_label(value: Any, name: str) -> str | None:
@@ -162,9 +175,9 @@ def as_label(value: Any, name: str) -> str | None:
 
 
 def as_texts(value: Any, name: str) -> list[str]:
-    """Return a text or a list of texts as a list; null entries are left out. Raises ``BadRecord`` (``wrong_type``)."""
+    """Return a text or a list of texts as a list; null entries are left out. Raises as :func:`as_list` and :func:`as_text`."""
     if isinstance(value, str):
-        return [value]
+        return [as_text(value, name)]
     expected = "a text or a list of texts"
     entries = as_list(value, name, expected)
     for entry in entries:
@@ -172,7 +185,7 @@ def as_texts(value: Any, name: str) -> list[str]:
             raise BadRecord(
                 "wrong_type", f"Field {name!r} must be {expected}, but one of its entries is {describe(entry)}."
             )
-    return [entry for entry in entries if entry is not None]
+    return [as_text(entry, name) for entry in entries if entry is not None]
 
 
 def as_number(value: Any, name: str, expected: str = "a number") -> float | None:
@@ -241,7 +254,7 @@ def as_scores(value: Any, name: str) -> dict[str, int] | None:
             raise BadRecord(
                 "bad_value", f"Field {name!r} must hold only 0 and 1, but {quote(candidate)} has {describe(score)}."
             )
-        scores.setdefault(candidate, int(score))
+        scores.setdefault(as_text(candidate, name), int(score))
     return scores
 
 
@@ -348,6 +361,8 @@ def _hint_fault(text: Any) -> tuple[str, str] | None:
         return ("empty_hint", "is empty")
     if not isinstance(text, str):
         return ("wrong_type", f"must be a text, but it is {describe(text)}")
+    if len(text) > LONGEST_TEXT:
+        return ("too_long", _too_long(text))
     return None
 
 

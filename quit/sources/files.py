@@ -8,22 +8,39 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError
 from quit.sources.fields import LONGEST_QUOTE, BadRecord, Item, describe
 
+LONGEST_LINE = 1 << 24
+"""Bytes of one line of JSON Lines, 16 MiB: a thousand hints with scores of a hundred candidates each take a quarter of it."""
+LARGEST_WHOLE = 1 << 31
+"""Bytes of a JSON file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines may be of any size."""
+
+Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
+"""Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that stand twice."""
+
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
 
 def check_file(path: Path, expected: str) -> None:
-    """Raise ``InputError`` unless ``path`` is a readable file that is not empty."""
+    """Raise ``InputError`` unless ``path`` is a readable regular file that is not empty.
+
+    A pipe or a device may never end, and a build reads a file more than once.
+    """
     try:
-        if path.is_dir():
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
             raise InputError(f"{path} is a folder; expected {expected}.")
+        if not stat.S_ISREG(mode):
+            raise InputError(
+                f"{path} is a pipe, a socket or a device: write what it gives into a file; expected {expected}."
+            )
         with path.open("rb") as file:
             if not file.read(1):
                 raise InputError(f"{path} is empty; expected {expected}.")
@@ -36,8 +53,12 @@ def check_file(path: Path, expected: str) -> None:
 
 
 def read_text(path: Path, expected: str) -> str:
-    """Return the text of a file in UTF-8, with or without a byte order mark. Raises ``InputError``."""
+    """Return the text of a file in UTF-8, with or without a byte order mark. Raises ``InputError``, also above ``LARGEST_WHOLE``."""
     check_file(path, expected)
+    if (size := path.stat().st_size) > LARGEST_WHOLE:
+        raise InputError(
+            f"{path} has {size:,} bytes, and JSON that is no JSON Lines is read whole, up to {LARGEST_WHOLE:,}: split the file."
+        )
     data = path.read_bytes()
     try:
         return data.decode("utf-8-sig")
@@ -71,28 +92,38 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
     yield from _object(value, path)
 
 
-def line_items(path: Path, expected: str) -> Iterator[Item]:
+def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterator[Item]:
     """Yield the values of a JSON Lines file, blank lines left out; ``position`` is the line's number from 0.
 
-    A file that begins with ``[`` is read as a JSON array. Raises ``InputError`` for a missing or empty file.
+    A file that begins with ``[`` is read as a JSON array. A line of more than ``LONGEST_LINE`` bytes is a fault; no more of it is
+    held in memory. Raises ``InputError`` for a missing or empty file.
     """
     check_file(path, expected)
+    decoder = json.JSONDecoder(object_pairs_hook=pairs) if pairs else _DECODER
     with path.open("rb") as file:
         if file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
             text = read_text(path, expected)
-            yield from _array(text, _skip(text, 0), path, expected)
+            yield from _array(text, _skip(text, 0), path, expected, decoder)
             return
         file.seek(0)
-        for index, line in enumerate(file):
+        for index, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b"")):
+            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                while (more := file.readline(LONGEST_LINE)) and not more.endswith(b"\n"):
+                    pass
+                yield Item(None, index, path.name, f"line {index + 1}", fault=_TOO_LONG)
+                continue
             line = line.removeprefix(codecs.BOM_UTF8) if index == 0 else line
             if line.strip():
-                yield _line(line, index, path.name)
+                yield _line(line, index, path.name, decoder)
 
 
-def _line(line: bytes, index: int, file: str) -> Item:
+_TOO_LONG = BadRecord("too_long", f"The line is longer than {LONGEST_LINE:,} bytes: write one record a line.")
+
+
+def _line(line: bytes, index: int, file: str, decoder: json.JSONDecoder) -> Item:
     where = f"line {index + 1}"
     try:
-        return Item(json.loads(line.decode("utf-8")), index, file, where)
+        return Item(decoder.decode(line.decode("utf-8")), index, file, where)
     except UnicodeDecodeError as error:
         fault = BadRecord(
             "not_utf8", f"The line is no UTF-8 text (byte {error.start}): save the file in the encoding UTF-8."
@@ -115,11 +146,11 @@ def _object(value: dict[str, Any], path: Path) -> Iterator[Item]:
             position += 1
 
 
-def _array(text: str, start: int, path: Path, expected: str) -> Iterator[Item]:
+def _array(text: str, start: int, path: Path, expected: str, decoder: json.JSONDecoder = _DECODER) -> Iterator[Item]:
     at = _skip(text, start + 1)
     position = 0
     while not text.startswith("]", at):
-        value, at = _decode(text, at, path, expected, f"record {position}")
+        value, at = _decode(text, at, path, expected, f"record {position}", decoder)
         yield Item(value, position, path.name, f"record {position}")
         position += 1
         at = _skip(text, at)
@@ -135,9 +166,11 @@ def _skip(text: str, at: int) -> int:
     return _SPACE.match(text, at).end()
 
 
-def _decode(text: str, at: int, path: Path, expected: str, where: str) -> tuple[Any, int]:
+def _decode(
+    text: str, at: int, path: Path, expected: str, where: str, decoder: json.JSONDecoder = _DECODER
+) -> tuple[Any, int]:
     try:
-        return _DECODER.raw_decode(text, at)
+        return decoder.raw_decode(text, at)
     except json.JSONDecodeError as error:
         raise _broken(text, error.pos, path, expected, f"in {where}", error.msg) from None
     except (ValueError, RecursionError):

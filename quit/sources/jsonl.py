@@ -71,5 +71,5 @@ def _parquet(path: Path) -> Iterator[Item]:
                 for row in batch.to_pylist():
                     yield Item(row, position, path.name, f"row {position}")
                     position += 1
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is no readable Parquet file ({error}); expected {EXPECTED}.") from None

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from quit.errors import InputError
+from quit.evaluate.normalize import STOP_WORDS, normalize_answer, words
 from quit.records import RawQuestion
 from quit.sources.fields import quote
 from quit.sources.files import line_items
@@ -20,6 +22,7 @@ LONG_HINT, LONG_ANSWER = 500, 100
 """Characters from which a hint or an answer is said to be long."""
 
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>")
+_LIST = re.compile(r"[^,;|]+[,;|][^,;|]+")
 _URL = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 
 
@@ -32,22 +35,49 @@ def notes(question: RawQuestion) -> Iterator[str]:
             yield f"Hint {number} holds markup, {quote(found.group())}: readers will see it as text. Take it out."
     if found := _MARKUP.search(question.question):
         yield f"The question holds markup, {quote(found.group())}: readers will see it as text. Take it out."
+    golds = {normalize_answer(answer) for answer in question.answers}
+    if not any(hint.scores for hint in question.hints):  # who scores hints scores them against the gold answer too
+        for candidate in question.candidates:
+            if normalize_answer(candidate) in golds:
+                yield f"The candidate {quote(candidate)} is the answer: candidates are wrong answers. Take it out."
+    if len(question.candidates) == 1 and _LIST.search(question.candidates[0]):
+        yield f"The only candidate is {quote(question.candidates[0])}: are these several? Write a list, one text each."
     for answer in question.answers:
+        parts = words(answer)
+        if not parts:
+            yield f"The answer {quote(answer)} has no letter or digit: readers can hardly give it. Write it in words."
+        elif all(part.casefold() in STOP_WORDS for part in parts):
+            yield f"The answer {quote(answer)} is a common word, which most hints hold by chance. Write the full name."
         if _URL.fullmatch(answer):
             yield f"The answer {quote(answer)} is an address: readers can hardly give it. Write the name that is meant."
         elif len(answer) > LONG_ANSWER:
             yield f"An answer has {len(answer):,} characters: readers answer in a few words. {quote(answer)}"
 
 
-def unread_keys(path: Path) -> Iterator[str]:
-    """Yield a sentence for each key of a JSON Lines file that the schema does not name, with the key that may be meant.
+def key_notes(path: Path) -> Iterator[str]:
+    """Yield a sentence for each key of a JSON Lines file that stands twice in an object, or that the schema does not name.
 
-    Only keys that come near one of the schema are told: a file may hold what it likes besides.
+    Of the latter, only keys that come near one of the schema are told: a file may hold what it likes besides.
     """
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], str] = {}
+    twice: list[str] = []
+
+    def pairs(read: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(read)
+        if len(made) < len(read):
+            twice.extend(key for key, count in Counter(key for key, _ in read).items() if count > 1)
+        return made
+
+    def count(key: str, meant: str, where: str) -> None:
+        counts[key, meant] += 1
+        first.setdefault((key, meant), where)
+
     try:
-        for item in line_items(path, "JSON Lines"):
+        for item in line_items(path, "JSON Lines", pairs):
+            for key in twice:
+                count(key, "", item.where)
+            twice.clear()
             if not isinstance(item.value, dict):
                 continue
             inner = [hint for hint in item.value.get("hints") or () if isinstance(hint, dict)]
@@ -55,10 +85,12 @@ def unread_keys(path: Path) -> Iterator[str]:
                 for key in keys - set(known):
                     near = get_close_matches(key.lower(), [name for name in known if name not in keys], n=1, cutoff=0.7)
                     if near:
-                        found[key, near[0]] += 1
-                        first.setdefault((key, near[0]), item.where)
+                        count(key, near[0], item.where)
     except (InputError, TypeError, json.JSONDecodeError):
         return
-    for (key, near), count in sorted(found.items()):
-        times = "once" if count == 1 else f"{count:,} times"
-        yield f"{first[key, near]}: The key {quote(key)} ({times}) is not read: did you mean {near!r}?"
+    for (key, meant), number in sorted(counts.items()):
+        times = "once" if number == 1 else f"{number:,} times"
+        if meant:
+            yield f"{first[key, meant]}: The key {quote(key)} ({times}) is not read: did you mean {meant!r}?"
+        else:
+            yield f"{first[key, meant]}: The key {quote(key)} stands twice in one object ({times}): only the last one is read."

@@ -59,6 +59,13 @@ class Annotator:
             "return Object.fromEntries([...document.querySelectorAll('.cands input[type=checkbox]')].map(e => [e.name, e.checked]))"
         )
 
+    def keys(self) -> dict[str, str]:
+        """Return key -> value of every answer whose label shows one."""
+        return self.driver.execute_script(
+            "return Object.fromEntries([...document.querySelectorAll('.cands .lsf-choice')].flatMap(e => {"
+            "const shown = e.innerText.match(/\\[(.)\\]/); return shown ? [[shown[1], e.querySelector('input').name]] : []}))"
+        )
+
     def toggle(self, value: str) -> None:
         before = self.candidates()[value]
         self.driver.execute_script(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import socket
 import stat
 import subprocess
@@ -47,7 +46,7 @@ def test_serve_starts_a_server_and_says_how_to_get_in(live, tmp_path) -> None:
         log = (path.parent / "server.log").read_text(errors="replace")
         assert account.token not in log and account.password not in log
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.kill()
         process.wait(60)
     end = time.monotonic() + 20
     while time.monotonic() < end:

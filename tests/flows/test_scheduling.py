@@ -147,7 +147,7 @@ def test_a_workspace_that_was_never_built_needs_a_source(tmp_path: Path) -> None
 def test_a_profile_that_can_label_nothing_is_refused_before_anything_is_deployed(tmp_path: Path) -> None:
     profile = tmp_path / "nightly.toml"
     profile.write_text('[[schedules]]\nflow = "build"\ncron = "0 3 * * *"\n', encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"labeler.*profiles/embedded\.toml"):
+    with pytest.raises(SettingsError, match="labeler.*--profile embedded --toml > mine.toml"):
         plan([tmp_path / "W"], load(str(profile)).settings, str(profile), [], ["jsonl:x.jsonl"])
 
 

@@ -20,7 +20,7 @@ import httpx
 import pytest
 
 from quit.history import runs_of
-from quit.settings import Serving
+from quit.settings import Serving, profile_file
 from quit.starting import prefect_server
 from quit.workspace import Workspace
 from tests.conftest import ROOT, STARTER
@@ -175,7 +175,7 @@ flow = "build"
 name = "short"
 timeout_seconds = 3
 """
-    profile = (ROOT / "profiles" / "embedded.toml").read_text(encoding="utf-8")
+    profile = profile_file("embedded").read_text(encoding="utf-8")
     (folder / "mine.toml").write_text(profile + schedules, encoding="utf-8")
     return folder
 

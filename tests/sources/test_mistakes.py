@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import json
+import os
+import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from quit.cli import main
+from quit.commands.check import examine
 from quit.errors import InputError
+from quit.settings import load
+from quit.sources import files, jsonl, parse_source
 
 ROOT = Path(__file__).parents[2]
-LINES = (ROOT / "docs" / "tutorial" / "hints.jsonl").read_text(encoding="utf-8").splitlines()
+TUTORIAL = ROOT / "docs" / "tutorial" / "hints.jsonl"
+LINES = [line for line in TUTORIAL.read_text(encoding="utf-8").splitlines() if "everest" not in line]  # it leaks
 PLACE = 4  # the line that gets the mistake, from 0
 
 
-def checked(capsys: pytest.CaptureFixture[str], path: Path) -> tuple[int, dict]:
-    """Run ``quit check --json`` and return its exit code and what it said."""
+def checked(capsys: pytest.CaptureFixture[str], path: Path, *more: str) -> tuple[int, dict]:
+    """Run ``quit check --json``, by default without models, and return its exit code and what it said."""
     code = 0
     try:
-        main(["check", str(path), "--json"])
+        main(["check", str(path), "--json", *(more or ("--no-models",))])
     except SystemExit as error:
         code = int(error.code or 0)
     return code, json.loads(capsys.readouterr().out)
@@ -46,6 +56,11 @@ FAULTS = {
     "no id": (changed(id=...), "missing_field", ["'id' is missing", "a text or a whole number"]),
     "id as a list": (changed(id=["octopus"]), "wrong_type", ["'id'", "a text or a whole number", "a list of 1"]),
     "id of another line": (changed(id="venus"), "duplicate_id", ["'venus'", "position 1", "an id of its own"]),
+    "an id beyond counting": (changed(id=10**50), "bad_value", ["'id' is a huge number", "up to 200 characters"]),
+    "a book as question": (changed(question="x" * 100_001), "too_long", ["'question' has 100,001", "at most 100,000"]),
+    "a book as hint": (changed(hints=[*HINTS, "x" * 100_001]), "too_long", ["Hint 7", "100,001 characters"]),
+    "a book as candidate": (changed(candidates=["x" * 100_001]), "too_long", ["'candidates' has 100,001"]),
+    "a hint that gives the answer away": (changed(hints=[*HINTS, "An octopus."]), "answer_leak", ["'octopus' gives away"]),
     "no question": (changed(question=...), "missing_field", ["'question' is missing", "a text"]),
     "blank question": (changed(question="  "), "no_question", ["The question is blank", "write one"]),
     "question as a number": (changed(question=3), "wrong_type", ["'question'", "a text", "the number 3"]),
@@ -83,6 +98,14 @@ FAULTS = {
 }  # fmt: skip
 NOTES = {
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
+    "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' stands twice", "only the last one"]),
+    "the answer among the candidates": (changed(candidates=["squid", "Octopus"]), ["'Octopus'", "Take it out"]),
+    "a list in one text": (
+        changed(candidates="Gauguin, Monet, Cezanne"),
+        ["'Gauguin, Monet, Cezanne'", "Write a list"],
+    ),
+    "a stop word as answer": (changed(answers=["yours"]), ["'yours' is a common word", "full name"]),
+    "punctuation as answer": (changed(answers=["!!!"]), ["'!!!'", "no letter or digit"]),
     "an address as answer": (changed(answers=["https://example.org/octopus"]), ["address", "Write the name"]),
     "markup in a hint": (changed(hints=[*HINTS, "It is <b>clever</b>."]), ["Hint 7", "'<b>'", "Take it out"]),
     "markup in the question": (changed(question="<p>Which animal is meant?</p>"), ["question holds markup", "'<p>'"]),
@@ -114,10 +137,70 @@ def test_what_can_be_used_but_looks_wrong_is_noted(tmp_path, capsys, name):
     assert any(all(word in said for word in words) for said in mine), told["notes"]
 
 
-def test_the_tutorials_data_is_without_fault(tmp_path, capsys):
+def test_the_tutorials_data_has_one_leak(tmp_path, capsys):
+    code, told = checked(capsys, TUTORIAL)
+    assert (code, told["questions"], told["hints"], told["notes"]) == (1, 10, 60, [])
+    [fault] = told["faults"]
+    assert fault["reason"] == "answer_leak" and fault["detail"].startswith("line 10 (everest): 2 of 6 hints leak")
+    assert "--no-models" in told["skipped"]
     code, told = checked(capsys, written(tmp_path, LINES[PLACE]))
     assert (code, told["faults"], told["notes"]) == (0, [], [])
-    assert (told["questions"], told["hints"]) == (11, 66)
+
+
+def test_leaks_that_only_models_find_are_faults_unless_skipped(tmp_path):
+    class SaysInk:
+        identity = "says"
+
+        def probability(self, pairs):
+            return np.array([float("ink" in pair.candidate) for pair in pairs])
+
+    refs = [parse_source(str(written(tmp_path, changed(hints=[*HINTS, "Its ink is dark."]))))]
+    settings = load("embedded", ["leakage.screen=-1"]).settings  # every word is asked about: no encoder
+    by_rules, by_models = (
+        examine(refs, settings, m) for m in (None, SimpleNamespace(equivalence=SaysInk(), encoder=None))
+    )
+    assert by_rules["faults"] == [] and by_rules["skipped"] and not by_models["skipped"]
+    [fault] = by_models["faults"]
+    assert fault["detail"].startswith(f"line {PLACE + 1} (octopus)") and "'ink' gives away 'octopus'" in fault["detail"]
+    assert by_models["questions"] == by_rules["questions"] - 1
+
+
+@pytest.mark.parametrize("special", ["fifo", "/dev/zero"])
+def test_what_may_never_end_is_refused_before_it_is_read(tmp_path, special):
+    path = Path(special)
+    if special == "fifo":
+        os.mkfifo(path := tmp_path / "hints.jsonl")
+    with pytest.raises(InputError, match=r"is a pipe, a socket or a device: write what it gives into a file"):
+        parse_source(f"jsonl:{path}")
+
+
+def test_a_line_without_end_costs_itself_alone_and_no_memory(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(files, "LONGEST_LINE", 10_000)
+    path = written(tmp_path, changed(difficulty="x" * 10_000_000))
+    tracemalloc.start()
+    made = [(item.position, item.fault and item.fault.reason) for item in files.line_items(path, "JSON Lines")]
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert made == [(index, "too_long" if index == PLACE else None) for index in range(len(LINES))]
+    assert most < 1_000_000
+
+
+def test_a_json_file_beyond_memory_is_refused(tmp_path):
+    path = tmp_path / "hints.jsonl"
+    with path.open("wb") as file:
+        file.write(b"[")
+        file.truncate(files.LARGEST_WHOLE + 1)  # no byte of it is on the disk
+    with pytest.raises(InputError, match="split the file"):
+        list(files.line_items(path, "JSON Lines"))
+
+
+def test_parquet_that_is_no_utf_8_is_one_line_with_the_files_name(tmp_path):
+    path = tmp_path / "hints.parquet"
+    good = pa.array(["x"], pa.string())
+    bad = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")])
+    pq.write_table(pa.table({"id": good, "question": bad, "answers": good, "hints": pa.array([["a"]])}), path)
+    with pytest.raises(InputError, match=r"hints\.parquet is no readable Parquet file.*utf-8"):
+        list(jsonl.read(path))
 
 
 def test_the_same_question_again_is_pooled(tmp_path, capsys):
@@ -125,7 +208,7 @@ def test_the_same_question_again_is_pooled(tmp_path, capsys):
     again = changed(id="octopus-2", hints=["It is a mollusc."])
     path.write_text("\n".join([*LINES, again]), encoding="utf-8")
     code, told = checked(capsys, path)
-    assert (code, told["records"], told["questions"], told["hints"]) == (0, 12, 11, 67)
+    assert (code, told["records"], told["questions"], told["hints"]) == (0, 11, 10, 61)
 
 
 @pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"\r\n\r\n"])
@@ -133,16 +216,12 @@ def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path, capsys, st
     path = tmp_path / "hints.jsonl"
     path.write_bytes(start + "\r\n".join(LINES).encode())
     code, told = checked(capsys, path)
-    assert (code, told["questions"]) == (0, 11)
+    assert (code, told["questions"]) == (0, 10)
 
 
 def test_a_file_in_utf_16_is_refused_with_what_to_do(tmp_path):
     path = tmp_path / "hints.jsonl"
     path.write_bytes("\n".join(LINES).encode("utf-16"))
-    from quit.commands.check import examine
-    from quit.settings import load
-    from quit.sources import parse_source
-
     with pytest.raises(InputError, match="UTF-8"):
         examine([parse_source(str(path))], load("embedded", ()).settings)
 
@@ -150,7 +229,8 @@ def test_a_file_in_utf_16_is_refused_with_what_to_do(tmp_path):
 def test_text_output_is_a_line_a_fault(tmp_path):
     from quit.cli import app
 
-    done = CliRunner().invoke(app, ["check", str(written(tmp_path, FAULTS["no answers"][0]))])
-    first, last = done.stdout.splitlines()
+    done = CliRunner().invoke(app, ["check", "--no-models", str(written(tmp_path, FAULTS["no answers"][0]))])
+    first, skipped, last = done.stdout.splitlines()
     assert first.startswith(f"hints.jsonl, line {PLACE + 1}: Field 'answers' is missing") and done.exit_code == 1
-    assert last == "11 records: 10 usable questions with 60 hints; 1 fault"
+    assert skipped.startswith("Skipped: leaks that only the models find")
+    assert last == "10 records: 9 usable questions with 54 hints; 1 fault"

@@ -1,0 +1,84 @@
+"""Processes that end with this one, whatever ends it: the servers that we start, and pip.
+
+What is killed (SIGKILL) can tell nobody. But its pipes close: this file is run as a small process between us and each child (8 MB), holds
+the reading end of a pipe whose writing end is ours alone, and ends the child when that pipe closes. Standard library only: it is run
+by path, without the packages of either side.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+GRACE = 10.0
+"""Seconds that a child has to end after SIGTERM, once its parent is gone: a database is closed, a file is finished."""
+
+
+class Child(subprocess.Popen[bytes]):
+    """``subprocess.Popen`` of a process that does not outlive this one. Signals reach it; its exit code is ours (128 + N for signal N).
+
+    It has a session of its own, so Ctrl-C reaches us first and it by our doing. ``grace``: seconds between SIGTERM and SIGKILL
+    when we are gone. A command that cannot be started exits with 127 and says why on stderr.
+    """
+
+    def __init__(self, args: Sequence[str], *, grace: float = GRACE, **options: Any) -> None:
+        reading, self._ours = os.pipe()
+        guard = [sys.executable, "-I", "-S", __file__, str(reading), str(grace)]
+        try:
+            super().__init__([*guard, *args], pass_fds=(reading,), start_new_session=True, **options)
+        except BaseException:
+            os.close(self._ours)
+            raise
+        finally:
+            os.close(reading)
+
+    def kill(self) -> None:
+        """Kill the child and all that it has started in its session."""
+        if self.poll() is None:
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def _guard(pipe: int, grace: float, command: list[str]) -> int:
+    """Run a command until it ends by itself or ``pipe`` closes; returns its exit code."""
+    child: subprocess.Popen[bytes] | None = None
+    asked: list[int] = []
+
+    def pass_on(number: int, _: object) -> None:
+        asked.append(number)
+        if child is not None:
+            child.send_signal(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, pass_on)
+    try:
+        child = subprocess.Popen(command)
+    except OSError as error:
+        print(f"{command[0]} cannot be started: {error.strerror}", file=sys.stderr)
+        return 127
+    for number in asked:  # before there was a child
+        child.send_signal(number)
+    orphaned = threading.Event()
+    threading.Thread(target=_end_with_parent, args=(pipe, grace, orphaned), daemon=True).start()
+    code = child.wait()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    os.killpg(0, signal.SIGKILL if orphaned.is_set() else signal.SIGTERM)  # what the child has left behind
+    return code if code >= 0 else 128 - code
+
+
+def _end_with_parent(pipe: int, grace: float, orphaned: threading.Event) -> None:
+    while os.read(pipe, 1):
+        pass
+    orphaned.set()
+    os.killpg(0, signal.SIGTERM)
+    time.sleep(grace)
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    raise SystemExit(_guard(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]))

@@ -1,0 +1,48 @@
+"""Processes that end with the one that started them. A pipe that all of them hold says when the last is gone."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from quit.children import Child
+from tests.conftest import ROOT
+
+pytestmark = pytest.mark.slow
+ENDLESS = "print('up', flush=True); import time; time.sleep(600)"
+DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + ENDLESS
+PARENT = "import sys, time; from quit.children import Child; Child([sys.executable, '-c', {child!r}], grace={grace}); time.sleep(600)"
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(("child", "grace"), [(ENDLESS, 600.0), (DEAF, 0.1)], ids=["obeys", "deaf to SIGTERM"])
+def test_a_child_ends_with_its_parent_whatever_ended_that(ended_by: signal.Signals, child: str, grace: float) -> None:
+    code = PARENT.format(child=child, grace=grace)
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
+    assert parent.stdout and parent.stdout.readline() == b"up\n"
+    parent.send_signal(ended_by)
+    assert parent.communicate(timeout=60) == (b"", None)  # the end of the pipe: parent, guard and child are gone
+
+
+def test_a_childs_child_ends_too() -> None:
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {ENDLESS!r}])"
+    code = PARENT.format(child=nested, grace=600.0)
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
+    assert parent.stdout and parent.stdout.readline() == b"up\n"
+    parent.kill()
+    parent.communicate(timeout=60)
+
+
+def test_it_is_a_process_like_any_other() -> None:
+    assert Child([sys.executable, "-c", "raise SystemExit(3)"]).wait(60) == 3
+    for end, code in ((Child.terminate, 128 + signal.SIGTERM), (Child.kill, -signal.SIGKILL)):
+        child = Child([sys.executable, "-c", ENDLESS], stdout=subprocess.PIPE)
+        assert child.stdout and child.stdout.readline() == b"up\n"
+        end(child)
+        assert child.communicate(timeout=60) == (b"", None) and child.returncode == code
+    lost = Child(["no-such-program"], stderr=subprocess.PIPE)
+    assert b"no-such-program cannot be started: No such file" in lost.communicate(timeout=60)[1]
+    assert lost.returncode == 127
