@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pytest
 
@@ -21,18 +26,40 @@ if TYPE_CHECKING:
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: workers share the cores
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test needs a hub; a missing model would be looked for at length
+os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")  # before Prefect, as the command line does
+os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"
+FEW = ROOT / "tests" / "few.toml"
+"""A profile of two readers and two hints: four passages a question, for tests that are not about models."""
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run of the tests, the same for all its workers."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@contextmanager
+def first_of_all(folder: Path) -> Iterator[bool]:
+    """Lock a folder against the other workers and say whether it is still to be filled; it is full where the block ends well."""
+    folder.mkdir(exist_ok=True)
+    ready = folder / ".ready"
+    with (folder / ".lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield not ready.exists()
+        ready.touch()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The tests, and what they start, keep their caches to themselves; environments and checkpoints last."""
+def _own_cache(run_folder: Path) -> None:
+    """The tests, and what they start, share a cache of this run; environments and checkpoints last."""
     os.environ.setdefault("QUIT_ENVS", str(cache_folder("envs")))
     os.environ.setdefault("QUIT_TEST_CACHE", str(cache_folder("tests")))
-    os.environ["QUIT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["QUIT_CACHE"] = str(run_folder / "cache")
 
 
 @pytest.fixture(scope="session")
@@ -52,8 +79,24 @@ def encoder():
     return CachingEncoder(MiniLM())
 
 
+def call_quit(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this process: seconds less than :func:`run_quit`, for all that needs no process of its own."""
+    from quit.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    code: int | str | None = 0
+    variables = patch.dict(os.environ, {"NO_COLOR": "1", "COLUMNS": "200"})
+    with variables, redirect_stdout(out), redirect_stderr(err):
+        try:
+            copy_context().run(main, list(arguments))
+        except SystemExit as ended:
+            code = ended.code or 0
+    assert isinstance(code, int)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
 def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a user does, in a process of its own, with a Prefect home of its own."""
+    """Run the command line as a user does, in a process of its own."""
     environment = {**os.environ, "PREFECT_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"}
     return subprocess.run(
         [sys.executable, "-m", "quit.cli", *arguments],
@@ -66,31 +109,75 @@ def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.Co
 
 
 @pytest.fixture(scope="session")
-def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("prefect")
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A Prefect home, and this worker's Prefect server: flows in this process and in those it starts report there.
+
+    Without it each build would start a server of its own, which takes longer than the build.
+    """
+    from prefect.settings import PREFECT_API_URL
+    from prefect.testing.utilities import prefect_test_harness
+
+    before = os.environ.get("PREFECT_API_URL")
+    with prefect_test_harness(server_startup_timeout=180):
+        os.environ["PREFECT_API_URL"] = PREFECT_API_URL.value()
+        yield tmp_path_factory.mktemp("prefect")
+    os.environ.pop("PREFECT_API_URL")
+    if before is not None:
+        os.environ["PREFECT_API_URL"] = before
+
+
+@pytest.fixture
+def no_prefect_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A fresh Prefect home, and no server named: a command starts its own, as on a user's machine."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    return tmp_path / "prefect"
 
 
 @pytest.fixture(scope="session")
-def small_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_source(run_folder: Path) -> Path:
     """The first eighteen questions of the starter collection and two broken lines."""
-    lines = STARTER.read_text(encoding="utf-8").splitlines()[:18]
-    path = tmp_path_factory.mktemp("source") / "small.jsonl"
-    path.write_text(
-        "\n".join([*lines, '{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})])
-        + "\n"
-    )
-    return path
+    folder = run_folder / "source"
+    with first_of_all(folder) as empty:
+        if empty:
+            lines = STARTER.read_text(encoding="utf-8").splitlines()[:18]
+            broken = ['{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})]
+            (folder / "small.jsonl").write_text("\n".join([*lines, *broken]) + "\n")
+    return folder / "small.jsonl"
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory, small_source: Path, prefect_home: Path) -> Path:
-    """A workspace built from the small source by the command line, one shard."""
-    workspace = tmp_path_factory.mktemp("built") / "W"
-    done = run_quit(
-        "build", "-w", str(workspace), "--source", f"jsonl:{small_source}", "--shards", "1", home=prefect_home
-    )
-    assert done.returncode == 0, done.stderr
-    return workspace
+def built(run_folder: Path, small_source: Path, prefect_home: Path) -> Path:
+    """A workspace built from the small source with every model, one shard; the same for all workers: copy it to change it."""
+    folder = run_folder / "built"
+    with first_of_all(folder) as empty:
+        if empty:
+            done = call_quit("build", "-w", str(folder / "W"), "--source", f"jsonl:{small_source}", "--shards", "1")
+            assert done.returncode == 0, done.stderr
+    return folder / "W"
+
+
+@pytest.fixture(scope="session")
+def few_source(run_folder: Path) -> Path:
+    """Six questions of the starter collection, for builds that are about shards, processes and servers."""
+    folder = run_folder / "few"
+    with first_of_all(folder) as empty:
+        if empty:
+            lines = STARTER.read_text(encoding="utf-8").splitlines()[:6]
+            (folder / "few.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder / "few.jsonl"
+
+
+@pytest.fixture(scope="session")
+def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
+    """A workspace built undisturbed from ``few_source`` with the profile ``FEW``, in three shards."""
+    folder = run_folder / "few-built"
+    with first_of_all(folder) as empty:
+        if empty:
+            done = call_quit(
+                "build", "-w", str(folder / "W"), "-s", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3"
+            )
+            assert done.returncode == 0, done.stderr
+    return folder / "W"
 
 
 @pytest.fixture(scope="session")
