@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from contextvars import copy_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 from unittest.mock import patch
 
 import pytest
 
 from quit.cache import cache_folder
-from tests.label_studio import live, people, quit_review, review_settings, review_workspace, reviewed_build  # noqa: F401
+from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
 
 if TYPE_CHECKING:
     from tests.servers.vllm import VllmServer
@@ -79,14 +79,17 @@ def encoder():
     return CachingEncoder(MiniLM())
 
 
-def call_quit(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in this process: seconds less than :func:`run_quit`, for all that needs no process of its own."""
+def call_quit(*arguments: str, stderr: TextIO | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this process: seconds less than :func:`run_quit`, for all that needs no process of its own.
+
+    ``stderr``: where to write instead of keeping it. ``variables``: of the environment, while it runs.
+    """
     from quit.cli import main
 
     out, err = io.StringIO(), io.StringIO()
     code: int | str | None = 0
-    variables = patch.dict(os.environ, {"NO_COLOR": "1", "COLUMNS": "200"})
-    with variables, redirect_stdout(out), redirect_stderr(err):
+    environment = patch.dict(os.environ, {"NO_COLOR": "1", "COLUMNS": "200", **variables})
+    with environment, redirect_stdout(out), redirect_stderr(stderr or err):
         try:
             copy_context().run(main, list(arguments))
         except SystemExit as ended:

@@ -24,7 +24,7 @@ from quit.metrics import as_text, listen
 from quit.stage_progress import Progress, lock_holder, progress
 from quit.watching import Rates, changes, watch
 from quit.workspace import Workspace
-from tests.conftest import ROOT, run_quit
+from tests.conftest import ROOT, call_quit
 
 
 def _samples(text: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -163,8 +163,8 @@ def test_changes_are_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_watching_a_finished_workspace_ends_by_itself_piped_and_on_a_terminal(built: Path, prefect_home: Path) -> None:
-    done = run_quit("status", "-w", str(built), "--watch", "--until-done", home=prefect_home, timeout=60)
+def test_watching_a_finished_workspace_ends_by_itself_piped_and_on_a_terminal(built: Path) -> None:
+    done = call_quit("status", "-w", str(built), "--watch", "--until-done")
     assert done.returncode == 0, done.stderr
     assert "10 label: complete, " in done.stdout and "nobody works on it" in done.stdout
     console = Console(force_terminal=True, record=True, width=160, file=open(os.devnull, "w"))  # noqa: SIM115
@@ -192,10 +192,10 @@ def test_ctrl_c_ends_a_watch_without_a_fault(built: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_prints_metrics(built: Path, prefect_home: Path) -> None:
-    done = run_quit("status", "-w", str(built), "--prometheus", home=prefect_home, timeout=60)
+def test_the_command_prints_metrics(built: Path) -> None:
+    done = call_quit("status", "-w", str(built), "--prometheus")
     assert done.returncode == 0 and _samples(done.stdout)["quit_workspace_up", ()] == 1
-    done = run_quit("status", "-w", str(built), "--prometheus", "--json", home=prefect_home, timeout=60)
+    done = call_quit("status", "-w", str(built), "--prometheus", "--json")
     assert done.returncode == 4 and "one of" in done.stderr
 
 

@@ -29,7 +29,7 @@ from quit.review.items import review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.workspace import Workspace
-from tests.conftest import ROOT, run_quit
+from tests.conftest import ROOT, call_quit
 from tests.review.test_verdicts import said
 
 pytestmark = pytest.mark.slow
@@ -205,9 +205,9 @@ def test_a_pinned_release_keeps_its_splits_under_another_seed(workspace: Workspa
     assert kept == old != moved
 
 
-def test_the_command_line_from_check_to_diff(workspace: Workspace, prefect_home: Path, tmp_path: Path) -> None:
+def test_the_command_line_from_check_to_diff(workspace: Workspace, tmp_path: Path) -> None:
     def call(*words: str) -> subprocess.CompletedProcess[str]:
-        return run_quit(*words, home=prefect_home)
+        return call_quit(*words)
 
     where = ["-w", str(workspace.path)]
     assert call("release", "check", *where, "--set", "release.human_coverage=0.5").returncode == 8
