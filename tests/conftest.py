@@ -6,13 +6,14 @@ import fcntl
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from contextvars import copy_context
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 from unittest.mock import patch
 
 import pytest
@@ -32,8 +33,54 @@ os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"
+SKIPS = ROOT / "tests" / "skips.txt"
 FEW = ROOT / "tests" / "few.toml"
 """A profile of two readers and two hints: four passages a question, for tests that are not about models."""
+
+
+SLOWEST = (
+    ("tests/flows/test_serve.py",),
+    ("tests/servers/test_vllm.py", "tests/flows/test_language_models.py", "tests/systems/sunar/test_served.py"),
+    ("tests/annotation/", "tests/flows/test_review.py"),
+    ("tests/flows/test_runners.py",),
+    ("tests/docs/test_tutorial.py",),
+    ("tests/flows/test_build.py",),
+    ("tests/remote/test_s3.py",),
+)
+"""Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other files."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give the workers whole files, the slowest first, and together what shares a server."""
+    from xdist.scheduler.loadscope import LoadScopeScheduling
+
+    class SlowestFirst(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return next((group[0] for group in SLOWEST if file.startswith(group)), file)
+
+    config.option.loadscopereorder = False
+    return SlowestFirst(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        return next((place for place, group in enumerate(SLOWEST) if item.nodeid.startswith(group)), len(SLOWEST))
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Where ``CI`` is true, a test that is skipped for a reason that is not in ``skips.txt`` has failed."""
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true" and not hasattr(report, "wasxfail"):
+        allowed = [line for line in SKIPS.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+        if not any(re.search(pattern, str(report.longrepr)) for pattern in allowed):
+            report.outcome = "failed"
+            report.longrepr = f"{report.longrepr}\nThis reason is not in {SKIPS.name}, so in CI it is a failure."
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -185,9 +232,11 @@ def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def vllm() -> Iterator[VllmServer]:
-    """A real vLLM on CPU with a tiny taught model: it answers the starter's first twenty questions, asked alone."""
+    """A real vLLM on CPU with a tiny model, taught the starter's first twenty questions, and to read and judge three of them."""
+    from tests.servers.builds import build_lessons
     from tests.servers.checkpoints import checkpoint, starter_lessons
     from tests.servers.vllm import VllmServer
 
-    with VllmServer(checkpoint("qwen3", 1, lessons=starter_lessons(20)), "tiny", cache_tokens=16384) as server:
+    lessons = [*starter_lessons(20), *build_lessons()]
+    with VllmServer(checkpoint("qwen3", 1, lessons=lessons), "tiny", cache_tokens=16384) as server:
         yield server

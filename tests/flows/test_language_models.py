@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,8 @@ import pytest
 from quit.models.generation import GenerationCache
 from quit.summary import disagreements, judge_agreement
 from quit.workspace import Workspace
-from tests.conftest import STARTER, call_quit
-from tests.servers.builds import judging_lessons, kill_when, reading_lessons, start_build, table_bytes, write_profile
-from tests.servers.checkpoints import checkpoint
+from tests.conftest import call_quit
+from tests.servers.builds import kill_when, start_build, table_bytes, three_questions, write_profile
 from tests.servers.vllm import VllmServer
 
 pytestmark = pytest.mark.slow
@@ -27,29 +25,19 @@ REPETITIONS = 2
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("source") / "three.jsonl"
-    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1 : 1 + 2 * QUESTIONS : 2]) + "\n")
+    path.write_text("\n".join(three_questions()) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
-def server(source: Path) -> Iterator[VllmServer]:
-    """One server that reads and judges: its model was taught both."""
-    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
-    lessons = [*reading_lessons(rows, 0), *judging_lessons(rows)]
-    with VllmServer(checkpoint("llama", 5, lessons=lessons), "tiny", cache_tokens=16384) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def profile(server: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def profile(vllm: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Concurrency 1: greedy replies of a real server can depend on what shares their batch.
     return write_profile(
         tmp_path_factory.mktemp("profile") / "tiny.toml",
-        {"reader-a": ("tiny", server.base_url)},
-        ("tiny", server.base_url),
+        {"reader-a": ("tiny", vllm.base_url)},
+        ("tiny", vllm.base_url),
         concurrency=1,
         more=f"[probe]\nrepetitions = {REPETITIONS}\n[convergence]\nhints = 3\n[run]\nshard_questions = 1\nworkers = 1",
-        template_options="{}",
     )
 
 
@@ -63,15 +51,15 @@ def kept(cache: Path) -> int:
 
 @pytest.fixture(scope="module")
 def interrupted(
-    server: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path
+    vllm: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path
 ) -> tuple[Path, Path, float]:
     """A build killed twice and then finished: (workspace, cache folder, requests the server answered)."""
     folder, cache = tmp_path_factory.mktemp("killed"), tmp_path_factory.mktemp("cache")
     workspace = folder / "W"
-    before = server.metrics().get("request_success", 0.0)
+    before = vllm.metrics().get("request_success", 0.0)
 
     def answered() -> float:
-        return server.metrics().get("request_success", 0.0) - before
+        return vllm.metrics().get("request_success", 0.0) - before
 
     for after in (10, 30):  # of 51 replies of the reader
         process = start_build(workspace, profile, f"jsonl:{source}", cache, prefect_home)
@@ -112,15 +100,15 @@ def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one(
 
 def test_a_new_workspace_with_the_same_cache_asks_for_nothing(
     interrupted: tuple[Path, Path, float],
-    server: VllmServer,
+    vllm: VllmServer,
     profile: Path,
     source: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = server.metrics()["request_success"]
+    before = vllm.metrics()["request_success"]
     _build(tmp_path / "W", profile, source, interrupted[1], monkeypatch)
-    assert server.metrics()["request_success"] == before
+    assert vllm.metrics()["request_success"] == before
     assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
 
 

@@ -83,7 +83,8 @@ class VllmServer:
         self.name = name
         self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
-        self.log = log or Path(tempfile.mkdtemp(prefix="vllm-")) / "server.log"
+        self._folder = None if log else tempfile.TemporaryDirectory(prefix="vllm-")
+        self.log = log or Path(self._folder.name) / "server.log"
         self.started_in = 0.0
         """Seconds the last start took."""
         self._timeout = timeout
@@ -108,6 +109,8 @@ class VllmServer:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+        if self._folder:
+            self._folder.cleanup()
 
     def start(self) -> None:
         """Start the server and wait until it is healthy. Raises ServerError with the end of its log when it is not."""
