@@ -1,4 +1,4 @@
-"""The folder for what may be made again: encodings of corpora, probabilities of slow models. Deleting it costs time, nothing else."""
+"""The folder for what can be computed again: vectors of texts, probabilities of slow models. Deleting it costs time, nothing else."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import hashlib
 import logging
 import os
 import sqlite3
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+
+from quit.errors import WorkspaceError
 
 VARIABLE = "QUIT_CACHE"
 _LOG = logging.getLogger(__name__)
@@ -33,45 +36,92 @@ def content_key(*texts: str) -> bytes:
 
 
 class ContentStore:
-    """Values by the hash of what they were made of, in one table of a SQLite file with a write-ahead log, added to only.
+    """Bytes by the hash of what they were made of, in one table of a SQLite file with a write-ahead log.
 
-    Several threads and processes may use it at once. Where the file cannot be used (read-only folder, full disk, damage) nothing is
-    found and nothing is kept, and a warning that names ``what`` says so once.
+    Several threads and processes may use it at once, and any of them may be killed. Each value is kept with its checksum: one that
+    no longer fits is not returned, and the next write replaces it. ``limit``: bytes of values kept; above it the oldest are dropped
+    (None: all are kept). Where the file cannot be used (read-only folder, full disk, damage) nothing is read and nothing is kept,
+    and a warning that names ``what`` says so once.
     """
 
-    def __init__(self, path: Path, table: str, what: str) -> None:
-        self._path, self._table, self._what = path, table, what
+    def __init__(self, path: Path, table: str, what: str, limit: int | None = None) -> None:
+        self.path, self.table, self.limit = path, table, limit
+        self._what = what
         self._warned = False
 
-    def read(self, keys: Sequence[bytes]) -> dict[bytes, Any]:
-        """Return the values of those keys that are known: a float or bytes, as they were written."""
-        found: dict[bytes, Any] = {}
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the values of those keys that are known, as they were written."""
+        values: dict[bytes, bytes] = {}
         try:
             with closing(self._open()) as database:
                 for start in range(0, len(keys), _LOOKUP):
                     part = keys[start : start + _LOOKUP]
                     marks = ",".join("?" * len(part))
-                    found.update(database.execute(f"SELECT key, value FROM {self._table} WHERE key IN ({marks})", part))
+                    rows = database.execute(f"SELECT key, value FROM {self.table} WHERE key IN ({marks})", part)
+                    values.update((key, value[:-4]) for key, value in rows if _whole(value))
         except (OSError, sqlite3.Error) as error:
             self._warn(error)
-        return found
+        return values
 
-    def write(self, values: Mapping[bytes, Any]) -> None:
-        """Add values; a key that is there already keeps its own."""
+    def write(self, values: Mapping[bytes, bytes]) -> None:
+        """Add values, then drop the oldest tenth until the limit holds."""
+        rows = [(key, value + zlib.crc32(value).to_bytes(4, "big")) for key, value in values.items()]
         try:
             with closing(self._open()) as database, database:
-                database.executemany(f"INSERT OR IGNORE INTO {self._table} VALUES (?, ?)", values.items())
+                database.execute("BEGIN IMMEDIATE")
+                database.executemany(f"INSERT OR REPLACE INTO {self.table} VALUES (?, ?)", rows)
+                while self.limit is not None and self._used(database) > self.limit:
+                    oldest = f"SELECT rowid FROM {self.table} ORDER BY rowid"
+                    tenth = f"LIMIT (SELECT count(*) / 10 + 1 FROM {self.table})"
+                    database.execute(f"DELETE FROM {self.table} WHERE rowid IN ({oldest} {tenth})")
         except (OSError, sqlite3.Error) as error:
             self._warn(error)
+
+    def facts(self) -> dict[str, Any]:
+        """Return ``path``, ``entries``, ``bytes`` in use and ``limit``; raises :class:`WorkspaceError` for a damaged file."""
+        entries = used = 0
+        if self.path.is_file():
+            with self._usable() as database:
+                entries = database.execute(f"SELECT count(*) FROM {self.table}").fetchone()[0]
+                used = self._used(database)
+        return {"path": str(self.path), "entries": entries, "bytes": used, "limit": self.limit}
+
+    def clear(self) -> int:
+        """Drop all values and give the space back; returns how many there were. Raises :class:`WorkspaceError` for a damaged file."""
+        if not self.path.is_file():
+            return 0
+        with self._usable() as database:
+            with database:
+                entries = database.execute(f"DELETE FROM {self.table}").rowcount
+            database.execute("VACUUM")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return entries
+
+    @contextmanager
+    def _usable(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with closing(self._open()) as database:
+                yield database
+        except (OSError, sqlite3.Error) as error:
+            raise WorkspaceError(
+                f"{self.path} cannot be used: {error}. Delete it: what it holds is made again."
+            ) from error
+
+    @staticmethod
+    def _used(database: sqlite3.Connection) -> int:
+        pages, free, size = (
+            database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+        )
+        return (pages - free) * size
 
     def _open(self) -> sqlite3.Connection:
         """Return a connection of this call's own: they must not pass between threads."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self._path, timeout=_PATIENCE)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(self.path, timeout=_PATIENCE)
         try:
             database.execute("PRAGMA journal_mode=WAL")
             database.execute("PRAGMA synchronous=NORMAL")
-            database.execute(f"CREATE TABLE IF NOT EXISTS {self._table} (key BLOB PRIMARY KEY, value)")
+            database.execute(f"CREATE TABLE IF NOT EXISTS {self.table} (key BLOB PRIMARY KEY, value BLOB)")
         except BaseException:
             database.close()
             raise
@@ -80,6 +130,18 @@ class ContentStore:
     def _warn(self, error: Exception) -> None:
         if not self._warned:
             self._warned = True
-            _LOG.warning(
-                "%s are not kept: %s (%s). Delete the file or set %s.", self._what, error, self._path, VARIABLE
-            )
+            _LOG.warning("%s are not kept: %s (%s). Delete the file or set %s.", self._what, error, self.path, VARIABLE)
+
+
+def _whole(value: bytes) -> bool:
+    return zlib.crc32(value[:-4]).to_bytes(4, "big") == value[-4:]
+
+
+def vector_store(limit: int | None = None) -> ContentStore:
+    """Return the one store of sentence and token vectors, for all workspaces and processes of a user."""
+    return ContentStore(cache_folder("vectors.sqlite"), "vectors", "Vectors", limit)
+
+
+def equivalence_store() -> ContentStore:
+    """Return the store of answer equivalence probabilities (25 bytes each with their key: it has no limit)."""
+    return ContentStore(cache_folder("equivalence.sqlite"), "probabilities", "Equivalence probabilities")

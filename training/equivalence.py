@@ -285,7 +285,7 @@ def train_cross(examples: Sequence[Example], tokenizer: Tokenizer, log) -> Cross
         rng.shuffle(batches)
         for batch in batches:
             length = max(len(item.ids) for item, _ in batch)
-            logits = model(*collate([item for item, _ in batch], length, len(batch)))
+            logits = model(*collate([item for item, _ in batch], length))
             target = torch.tensor([label for _, label in batch]) * (1 - 2 * SMOOTHING) + SMOOTHING
             loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, target)
             optimizer.zero_grad(set_to_none=True)

@@ -92,7 +92,7 @@ def fit_net(questions: list[str], labels: np.ndarray) -> QuestionNet:
         rng.shuffle(batches)
         total = 0.0
         for batch in batches:
-            ids, mask = collate([encoded[row] for row in batch], max(len(encoded[row]) for row in batch), len(batch))
+            ids, mask = collate([encoded[row] for row in batch], max(len(encoded[row]) for row in batch))
             logits = model(ids, mask)
             target = torch.from_numpy(targets[batch])
             log_p = torch.log_softmax(logits, dim=1)

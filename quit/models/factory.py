@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.cache import cache_folder
+from quit.cache import equivalence_store, vector_store
 from quit.errors import SettingsError, did_you_mean
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.language import (
@@ -52,14 +51,11 @@ class Models:
         """The encoder, remembering what it has encoded."""
 
         def make() -> Encoder:
-            import torch
-
             from quit.models.encoders.cache import CachingEncoder
             from quit.models.encoders.minilm import MiniLM
 
-            # Shards are worked on side by side: more threads than cores would only wait for each other.
-            torch.set_num_threads(max(1, (os.cpu_count() or 1) // self._settings.run.workers))
-            return CachingEncoder(MiniLM())
+            gigabytes = self._settings.run.vector_cache_gb
+            return CachingEncoder(MiniLM(), store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
 
         return self._once("encoder", make)
 
@@ -82,7 +78,7 @@ class Models:
                 )
             else:
                 made = EmbeddedEquivalence()
-            return CachedEquivalence(made, cache_folder("equivalence") / "probabilities.sqlite")
+            return CachedEquivalence(made, equivalence_store())
 
         return self._once("equivalence", make)
 

@@ -1,4 +1,4 @@
-"""MiniLM as plain torch modules: to fine-tune it, to store what fine-tuning changed, and to run it in fixed shapes.
+"""MiniLM as plain torch modules: to fine-tune it, and to store what fine-tuning changed (:mod:`quit.models.packed` runs it).
 
 A fine-tuned copy is kept as its difference from the published weights: a few bits a number, and nothing at all for the
 word embeddings, which stay as published. Two classifiers of this project are stored so.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -20,9 +20,7 @@ from torch.nn import functional
 from quit.models.encoders.minilm import model_folder
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
-POSITIONS = 192
-BATCH = 16
-"""Rows of every batch at inference; see :mod:`quit.models.encoders.minilm` for why shapes are fixed."""
+POSITIONS = 256
 
 
 class Layer(nn.Module):
@@ -39,11 +37,18 @@ class Layer(nn.Module):
 
     def forward(self, x: torch.Tensor, bias: torch.Tensor, drop: float) -> torch.Tensor:
         """Return the next hidden states, shape (rows, length, WIDTH); ``bias`` is added to the attention scores."""
-        rows, length, _ = x.shape
-        q, k, v = self.qkv(x).view(rows, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        return self.after_attention(x, self.attention(self.qkv(x), bias), drop)
+
+    def attention(self, qkv: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+        """Return what the heads bring together, shape (rows, length, WIDTH), from ``qkv`` of shape (rows, length, 3 * WIDTH)."""
+        rows, length, _ = qkv.shape
+        q, k, v = qkv.view(rows, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
         y = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
-        y = self.out(y.transpose(1, 2).reshape(rows, length, WIDTH))
-        x = self.norm1(x + functional.dropout(y, drop, self.training))
+        return y.transpose(1, 2).reshape(rows, length, WIDTH)
+
+    def after_attention(self, x: torch.Tensor, attended: torch.Tensor, drop: float = 0.0) -> torch.Tensor:
+        """Return the next hidden states, shape (..., WIDTH), from the states before and what attention brought."""
+        x = self.norm1(x + functional.dropout(self.out(attended), drop, self.training))
         y = self.down(functional.gelu(self.up(x)))
         return self.norm2(x + functional.dropout(y, drop, self.training))
 
@@ -90,6 +95,12 @@ class Body(nn.Module):
                     getattr(ours, kind).data.copy_(state[f"{at}{theirs}.{kind}"])
         self.drop = 0.1
 
+    def embedded(
+        self, ids: torch.Tensor, segments: torch.Tensor, matches: torch.Tensor, positions: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the states before the first layer, shape (..., WIDTH), of pieces of shape (...)."""
+        return self.norm(self.words[ids] + self.positions[positions] + self.segments[segments] + self.matches[matches])
+
     def pooled(
         self, ids: torch.Tensor, segments: torch.Tensor, matches: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
@@ -97,8 +108,8 @@ class Body(nn.Module):
 
         All inputs have shape (rows, length); ``mask`` is True at real pieces.
         """
-        x = self.words[ids] + self.positions[: ids.shape[1]] + self.segments[segments] + self.matches[matches]
-        x = functional.dropout(self.norm(x), self.drop, self.training)
+        x = self.embedded(ids, segments, matches, torch.arange(ids.shape[1]))
+        x = functional.dropout(x, self.drop, self.training)
         bias = torch.zeros(mask.shape, dtype=x.dtype).masked_fill(~mask, -1e9)[:, None, None, :]
         for layer in self.layers:
             x = layer(x, bias, self.drop)
@@ -137,24 +148,6 @@ def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
             state[name] = state[name] + torch.from_numpy(array.astype(np.float32) * arrays[f"step:{name}"])
     model.load_state_dict(state)
     return model.eval().requires_grad_(False)
-
-
-def fixed_batches(
-    sizes: Sequence[int], lengths: Sequence[int], run: Callable[[list[int], int], np.ndarray], result: np.ndarray
-) -> np.ndarray:
-    """Fill ``result`` by calling ``run(rows, length)`` for at most BATCH rows of like size at a time, and return it.
-
-    ``run`` pads to BATCH rows of ``length`` and returns one value a row. An item's length follows from the item alone,
-    so its value does not depend on its company.
-    """
-    groups: dict[int, list[int]] = {}
-    for row, size in enumerate(sizes):
-        groups.setdefault(next(length for length in lengths if length >= size), []).append(row)
-    for length, rows in sorted(groups.items()):
-        for start in range(0, len(rows), BATCH):
-            part = rows[start : start + BATCH]
-            result[part] = run(part, length)[: len(part)]
-    return result
 
 
 def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:

@@ -31,7 +31,10 @@ class Encoder(Protocol):
         ...
 
     def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return for each text the unit vectors of its tokens, shape (tokens, dimension), float32, without [CLS] and [SEP]."""
+        """Return for each text the unit vectors of its tokens, shape (tokens, dimension), without [CLS] and [SEP].
+
+        They are float32, rounded to half precision.
+        """
         ...
 
 

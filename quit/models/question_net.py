@@ -21,15 +21,17 @@ class QuestionNet(Body):
     def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Return logits, shape (rows, labels); ids and mask have shape (rows, length)."""
         none = torch.zeros_like(ids)
-        pooled = torch.nn.functional.dropout(self.pooled(ids, none, none, mask), self.drop, self.training)
-        return self.head(pooled)
+        return self.head_of(self.pooled(ids, none, none, mask))
+
+    def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
+        """Return logits, shape (rows, labels), of first and mean states, shape (rows, 2 * WIDTH)."""
+        return self.head(torch.nn.functional.dropout(pooled, self.drop, self.training))
 
 
-def collate(batch: Sequence[Sequence[int]], length: int, rows: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (ids, mask) of shape (rows, length); rows past the batch are blank but for one visible piece."""
-    ids = torch.zeros(rows, length, dtype=torch.long)
-    mask = torch.zeros(rows, length, dtype=torch.bool)
-    mask[len(batch) :, 0] = True
+def collate(batch: Sequence[Sequence[int]], length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return (ids, mask) of shape (rows, length), for training."""
+    ids = torch.zeros(len(batch), length, dtype=torch.long)
+    mask = torch.zeros(len(batch), length, dtype=torch.bool)
     for row, item in enumerate(batch):
         ids[row, : len(item)] = torch.tensor(item)
         mask[row, : len(item)] = True

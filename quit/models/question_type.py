@@ -88,7 +88,8 @@ FINE = {
 
 WEIGHTS = Path(__file__).parent / "weights" / "question_type.npz"
 BUCKETS = 1 << 14
-LENGTHS = (8, 12, 16, 24, 32, 48, 64)
+LONGEST = 64
+"""Word pieces at which questions are cut."""
 
 _MARKS = frozenset(["?", ".", "``", "''", '"', "`", "'"])
 _QUESTION_WORDS = frozenset("what which who whom whose when where why how name".split())
@@ -149,7 +150,7 @@ def pieces(questions: Sequence[str]) -> list[list[int]]:
 
     tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
     tokenizer.no_padding()
-    tokenizer.enable_truncation(LENGTHS[-1])
+    tokenizer.enable_truncation(LONGEST)
     plain = [question.replace("``", '"').replace("''", '"') for question in questions]
     return [encoding.ids for encoding in tokenizer.encode_batch(plain)]
 
@@ -213,19 +214,10 @@ def _mixed(questions: Sequence[str], arrays: Mapping[str, np.ndarray], encoder: 
         logits[row] = arrays["bias"] + (dense * vector.astype(np.float64)).sum(axis=1) + words
     mixed = _log_softmax(logits)
     if net is not None:
-        import torch
-
-        from quit.models.finetune import BATCH, fixed_batches
-        from quit.models.question_net import collate
+        from quit.models import packed
 
         share = float(arrays["share"])
-        encoded = pieces(questions)
-
-        def run(rows: list[int], length: int) -> np.ndarray:
-            with torch.inference_mode():
-                return net(*collate([encoded[row] for row in rows], length, BATCH)).numpy()
-
-        tuned = fixed_batches([len(ids) for ids in encoded], LENGTHS, run, np.zeros_like(logits))
+        tuned = packed.logits(net, [(ids,) for ids in pieces(questions)]).astype(np.float64)
         mixed = _log_softmax((1 - share) * mixed + share * _log_softmax(tuned))
     return np.exp(mixed)
 

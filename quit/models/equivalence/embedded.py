@@ -19,10 +19,8 @@ from quit.models.equivalence.features import NAMES, clean, focus, lexical
 from quit.models.protocols import Encoder, Pair
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
-VERSION = 2
+VERSION = 3
 """Rises whenever the same weights would give other probabilities."""
-LENGTHS = (*range(8, 48, 2), 48, 56, 64, 72, 80, 96, 112, 124)
-"""Padded lengths of the cross-encoder's input, in word pieces."""
 SURE = 4.6
 """Pairs on which the trees alone are this sure (log odds; 99%) are not shown to the cross-encoder."""
 CHUNK = 4096
@@ -67,17 +65,10 @@ class Joined:
 
     def cross(self, sequences: Sequence[Any]) -> np.ndarray:
         """Return the cross-encoder's log odds of inputs that its tokenizer made, shape (len(sequences),), float64."""
-        import torch
+        from quit.models import packed
 
-        from quit.models.equivalence.crossencoder import collate
-        from quit.models.finetune import BATCH, fixed_batches
-
-        def run(rows: list[int], length: int) -> np.ndarray:
-            with torch.inference_mode():
-                return self._net(*collate([sequences[row] for row in rows], length, BATCH)).numpy()
-
-        sizes = [len(sequence.ids) for sequence in sequences]
-        return fixed_batches(sizes, LENGTHS, run, np.zeros(len(sequences), dtype=np.float64))
+        texts = [(sequence.ids, sequence.segments, sequence.matches) for sequence in sequences]
+        return packed.logits(self._net, texts).astype(np.float64)
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""

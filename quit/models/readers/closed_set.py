@@ -19,7 +19,6 @@ import numpy as np
 from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, normalize_answer, words
 from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
-from quit.models.readers.encodings import Encodings
 from quit.models.readers.pool import AnswerPool, template_vectors
 
 QUESTIONS_AT_ONCE = 64
@@ -91,7 +90,6 @@ class ClosedSetReader(ABC):
         self.settings = {key: float(getattr(self, key) if value is None else value) for key, value in given.items()}
         for key, value in self.settings.items():
             setattr(self, key, value)
-        self.encodings: Encodings = pool.encodings(encoder)
         self._pool_words = _AnswerWords(pool.answers)
 
     @property
@@ -129,8 +127,8 @@ class ClosedSetReader(ABC):
         return [reply for reply in replies if reply is not None]
 
     def warm(self, texts: Sequence[str]) -> None:
-        """Encode the parts of several questions at once (one question's are too few to fill the encoder's batches)."""
-        self.encodings.vectors(texts)
+        """Encode the parts of several questions at once: a caching encoder then has them."""
+        self.encoder.encode(texts)
 
     @abstractmethod
     def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
@@ -146,7 +144,7 @@ class ClosedSetReader(ABC):
         return self.pool.vectors(self.encoder, self.templates)[answers.rows]
 
     def _choice_vectors(self, choices: Sequence[str]) -> np.ndarray:
-        return template_vectors(self.encodings.stacked, choices, self.templates)
+        return template_vectors(self.encoder.encode, choices, self.templates)
 
     def _answers(self, key: Key) -> Answers:
         _, coarse, fine, choices = key

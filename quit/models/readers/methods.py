@@ -33,8 +33,7 @@ class VectorReader(ClosedSetReader):
     def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
         """Return cosine similarities."""
         vectors = self.answer_vectors(answers)
-        encoded = self.encodings.vectors(texts)
-        return [vectors @ encoded[text] for text in texts]
+        return [vectors @ encoded for encoded in self.encoder.encode(texts)]
 
 
 class StatementReader(VectorReader):
@@ -62,9 +61,8 @@ class ContrastReader(VectorReader):
     def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
         """Return cosine similarities less a share of the background's."""
         vectors = self.answer_vectors(answers)
-        encoded = self.encodings.vectors(texts)
         usual = np.float32(self.contrast) * (vectors @ self.pool.background_mean(self.encoder))
-        return [vectors @ encoded[text] - usual for text in texts]
+        return [vectors @ encoded - usual for encoded in self.encoder.encode(texts)]
 
     @classmethod
     def method_settings(cls) -> dict[str, object]:
@@ -122,14 +120,13 @@ class LateReader(ClosedSetReader):
     def warm(self, texts: Sequence[str]) -> None:
         """Encode tokens as well."""
         super().warm(texts)
-        self.encodings.tokens(texts)
+        self.encoder.encode_tokens(texts)
 
     def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
         """Return the two MaxSim means plus the weighted cosine."""
         vectors = self.answer_vectors(answers)
-        encoded, tokens = self.encodings.vectors(texts), self.encodings.tokens(texts)
-        of_parts = [tokens[text].astype(np.float32) for text in texts]
-        scores = [np.float32(self.whole) * (vectors @ encoded[text]) for text in texts]
+        of_parts = self.encoder.encode_tokens(texts)
+        scores = [np.float32(self.whole) * (vectors @ encoded) for encoded in self.encoder.encode(texts)]
         rows = np.arange(len(answers.surfaces)) if answers.rows is None else answers.rows
         if answers.rows is None:
             listed = answer_tokens(self.encoder, answers.surfaces, self.longest)
@@ -172,7 +169,7 @@ class NamesReader(VectorReader):
 
     def warm(self, texts: Sequence[str]) -> None:
         """Encode the names as well."""
-        self.encodings.vectors([*texts, *(name for text in texts for name in names_in(text))])
+        self.encoder.encode([*texts, *(name for text in texts for name in names_in(text))])
 
     def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
         """Return cosines of parts plus weighted mean cosines of the names in them."""
@@ -180,10 +177,9 @@ class NamesReader(VectorReader):
         scores = []
         for text in texts:
             named = names_in(text)
-            encoded = self.encodings.vectors([text, *named])
-            probe = encoded[text]
+            probe, *of_names = self.encoder.encode([text, *named])
             if named:  # the mean of cosines is the cosine with the mean: one product a part
-                probe = probe + np.float32(self.names) * np.stack([encoded[name] for name in named]).mean(axis=0)
+                probe = probe + np.float32(self.names) * np.stack(of_names).mean(axis=0)
             scores.append(vectors @ probe)
         return scores
 

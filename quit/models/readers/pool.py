@@ -15,7 +15,6 @@ import numpy as np
 from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
 from quit.models.protocols import Encoder
-from quit.models.readers.encodings import Encodings
 
 BACKGROUND = 1000
 """How many hint texts of the collection are kept for normalisation statistics."""
@@ -39,7 +38,6 @@ class AnswerPool:
     fitting_minimum: int = FITTING_MINIMUM
     _memory: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
     _lock: Any = field(default_factory=RLock, repr=False, compare=False)
-    _encodings: dict[str, Encodings] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def build(
@@ -117,11 +115,6 @@ class AnswerPool:
         key = ("vectors", encoder.identity, *templates)
         return self._once(key, lambda: template_vectors(encoder.encode, self.answers, templates))
 
-    def encodings(self, encoder: Encoder) -> Encodings:
-        """Return the bounded memory of question and hint encodings that all readers over this pool share."""
-        with self._lock:
-            return self._encodings.setdefault(encoder.identity, Encodings(encoder))
-
     def background_mean(self, encoder: Encoder) -> np.ndarray:
         """Return the mean vector of the background hints, shape (dimension,), float32; zeros without a background.
 
@@ -171,8 +164,8 @@ def template_vectors(
     encode: Callable[[Sequence[str]], np.ndarray], answers: Sequence[str], templates: Sequence[str]
 ) -> np.ndarray:
     """Return the unit mean of each answer's vectors over ``templates``, shape (answers, dimension), float32."""
-    vectors = [encode([template.replace("{}", answer) for answer in answers]) for template in templates]
-    total = np.sum(vectors, axis=0, dtype=np.float32)
+    vectors = encode([template.replace("{}", answer) for template in templates for answer in answers])
+    total = np.sum(vectors.reshape(len(templates), len(answers), -1), axis=0, dtype=np.float32)
     return total / np.maximum(np.linalg.norm(total, axis=-1, keepdims=True), 1e-12)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from quit.cache import cache_folder
 from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Scorer
 from quit.errors import InputError, SettingsError
 from quit.models.prompting import load_prompt
@@ -56,8 +55,7 @@ class Assembly:
             return CrossEncoderScorer(
                 how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch
             )
-        store = cache_folder("tokens") / "tokens.sqlite" if how.token_store else None
-        return LateInteraction(self._models.encoder, slope=how.late_slope, centre=how.late_centre, store=store)
+        return LateInteraction(self._models.encoder, slope=how.late_slope, centre=how.late_centre)
 
     def system(self, library: Library, how: Sunar) -> tuple[System, str]:
         """Return the system that ``how`` describes, and the identity of all that decides its traces, settings apart.

@@ -22,7 +22,7 @@ from quit.systems.sunar.run import Run
 from quit.systems.sunar.variants import variant_settings
 
 _EVERY = 20.0  # seconds between two lines of progress
-_SAME = ("workers", "token_store", "batch", "device")  # settings that change no trace
+_SAME = ("workers", "batch", "device")  # settings that change no trace
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from quit.cache import ContentStore, content_key
 from quit.errors import InputError, MissingDependency
 from quit.models.generation.base import folder_checksum
 from quit.models.protocols import Encoder
@@ -21,39 +20,23 @@ from quit.models.protocols import Encoder
 class LateInteraction:
     """MaxSim (Khattab and Zaharia 2020): for each token of the query its nearest token of the text, averaged over the query.
 
-    ``slope`` and ``centre`` make log odds of the average, slope * (MaxSim - centre): they change no order. ``store``: a file in
-    which token vectors are kept (None: nowhere). Vectors are rounded to half precision either way, so that scores do not depend
-    on it.
+    ``slope`` and ``centre`` make log odds of the average, slope * (MaxSim - centre): they change no order.
     """
 
-    def __init__(self, encoder: Encoder, *, slope: float, centre: float, store: Path | None = None) -> None:
-        self.identity = f"late-interaction-1({slope:g}, {centre:g})/{encoder.identity}"
+    def __init__(self, encoder: Encoder, *, slope: float, centre: float) -> None:
+        self.identity = f"late-interaction-2({slope:g}, {centre:g})/{encoder.identity}"
         self._encoder = encoder
         self._slope = slope
         self._centre = centre
-        self._store = ContentStore(store, "token_vectors", "Token vectors") if store else None
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return log odds, float64, shape (len(texts),). A query or text without tokens has MaxSim 0."""
-        asked = self._encoder.encode_tokens([query])[0]
+        query_tokens, *tokens_of_texts = self._encoder.encode_tokens([query, *texts])
         similar = np.zeros(len(texts), dtype=np.float64)
-        if len(asked):
-            for place, tokens in enumerate(self._tokens(texts)):
-                if len(tokens):
-                    similar[place] = float((asked @ tokens.astype(np.float32).T).max(axis=1).mean())
+        for row, tokens in enumerate(tokens_of_texts):
+            if len(tokens) and len(query_tokens):
+                similar[row] = float((query_tokens @ tokens.T).max(axis=1).mean())
         return self._slope * (similar - self._centre)
-
-    def _tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
-        keys = {text: content_key(self._encoder.identity, text) for text in texts}
-        kept = self._store.read(list(keys.values())) if self._store else {}
-        missing = [text for text, key in keys.items() if key not in kept]
-        if missing:
-            made = self._encoder.encode_tokens(missing)
-            fresh = {keys[text]: one.astype("<f2").tobytes() for text, one in zip(missing, made, strict=True)}
-            if self._store:
-                self._store.write(fresh)
-            kept |= fresh
-        return [np.frombuffer(kept[keys[text]], dtype="<f2").reshape(-1, self._encoder.dimension) for text in texts]
 
 
 class CrossEncoderScorer:

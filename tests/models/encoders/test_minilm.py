@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from quit.models.encoders import minilm
-from quit.models.encoders.cache import CachingEncoder
 
 TEXTS = [
     "Paris",
@@ -34,15 +33,6 @@ def test_vectors_are_the_published_models(model: minilm.MiniLM) -> None:
         assert np.allclose(model.encode([text])[0], expected / np.linalg.norm(expected), atol=2e-6)
 
 
-def test_a_vector_does_not_depend_on_its_batch(model: minilm.MiniLM) -> None:
-    together = model.encode(TEXTS)
-    apart = np.concatenate([model.encode([text]) for text in TEXTS])
-    assert np.array_equal(together, apart)  # to the bit
-    assert np.array_equal(model.encode(TEXTS[::-1])[::-1], together)
-    for a, b in zip(model.encode_tokens(TEXTS), [model.encode_tokens([text])[0] for text in TEXTS]):
-        assert np.array_equal(a, b)
-
-
 def test_shapes_and_lengths(model: minilm.MiniLM) -> None:
     vectors = model.encode(TEXTS)
     assert vectors.shape == (7, 384) and vectors.dtype == np.float32
@@ -50,13 +40,6 @@ def test_shapes_and_lengths(model: minilm.MiniLM) -> None:
     tokens = model.encode_tokens(["Paris", ""])
     assert tokens[0].shape == (1, 384) and tokens[1].shape == (0, 384)
     assert model.encode([]).shape == (0, 384)
-
-
-def test_the_cache_returns_what_the_encoder_would(model: minilm.MiniLM) -> None:
-    cached = CachingEncoder(model, texts=3, token_texts=2)
-    for _ in range(2):  # more texts than it may keep
-        assert np.array_equal(cached.encode(TEXTS), model.encode(TEXTS))
-        assert all(np.array_equal(a, b) for a, b in zip(cached.encode_tokens(TEXTS), model.encode_tokens(TEXTS)))
 
 
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,7 +123,7 @@ def test_the_settings_choose_it_for_leakage_judge_and_probe(checkpoint, tmp_path
     best = max(_by_hand(checkpoint, Pair(item.question, gold, item.candidate)) for gold in item.gold_answers)
     [verdict] = models.judge.verdicts([item])
     assert verdict.probability == pytest.approx(best, abs=1e-5) and verdict.correct == (best >= 0.5)
-    assert "bem" in models.judge.identity and (tmp_path / "equivalence" / "probabilities.sqlite").is_file()
+    assert "bem" in models.judge.identity and (tmp_path / "equivalence.sqlite").is_file()
 
 
 def test_the_leakage_check_asks_it(checkpoint, encoder):

@@ -32,7 +32,6 @@ def _answered(vllm, folder: Path) -> bytes:
                 "b": 2,
                 "max_tokens": 12,
                 "max_hops": 2,
-                "token_store": False,
             },
             "servers": [{"name": "s", "base_urls": [vllm.base_url]}],
             "readers": [

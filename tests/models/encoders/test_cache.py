@@ -1,0 +1,83 @@
+"""The encoder that remembers: the wrapped encoder's own bits, each text encoded once, by whatever process and workspace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.cache import ContentStore
+from quit.models.encoders.cache import CachingEncoder
+from quit.models.encoders.minilm import MiniLM
+
+TEXTS = ["Paris", "It is the capital of France.", "A river in Egypt", "", "word " * 400, "Paris"]
+
+
+class Counting:
+    """Hashes as vectors, rounded as the protocol asks; counts what it encodes."""
+
+    dimension = 4
+
+    def __init__(self, identity: str = "counting") -> None:
+        self.identity = identity
+        self.encoded: list[str] = []
+
+    def encode(self, texts):
+        self.encoded += texts
+        return np.array([np.random.default_rng(len(text)).normal(size=4) for text in texts], dtype=np.float32)
+
+    def encode_tokens(self, texts):
+        self.encoded += texts
+        rows = [np.random.default_rng(len(text)).normal(size=(len(text), 4)) for text in texts]
+        return [row.astype(np.float16).astype(np.float32) for row in rows]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ContentStore:
+    return ContentStore(tmp_path / "vectors.sqlite", "vectors", "Vectors")
+
+
+def same(encoder, other) -> None:
+    assert encoder.encode(TEXTS).tobytes() == other.encode(TEXTS).tobytes()
+    for a, b in zip(encoder.encode_tokens(TEXTS), other.encode_tokens(TEXTS), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def test_it_returns_what_the_real_encoder_would(store: ContentStore) -> None:
+    model = MiniLM()
+    for _ in range(2):  # more texts than it may remember; from the encoder, then from the disk
+        same(CachingEncoder(model, texts=3, token_texts=2, store=store), model)
+    same(CachingEncoder(model, texts=3, token_texts=2), model)
+
+
+def test_a_second_run_encodes_nothing(store: ContentStore) -> None:
+    same(CachingEncoder(Counting(), store=store), Counting())
+    later = Counting()
+    same(CachingEncoder(later, store=store), Counting())
+    assert later.encoded == []
+
+
+def test_a_text_is_encoded_once_for_each_kind() -> None:
+    model = Counting()
+    encoder = CachingEncoder(model)
+    for _ in range(2):
+        encoder.encode(TEXTS)
+    assert model.encoded == TEXTS[:-1]
+    assert encoder.encode([]).shape == (0, 4) and encoder.encode_tokens([]) == []
+
+
+def test_encoders_share_no_vectors(store: ContentStore) -> None:
+    """However long their names are, and however alike."""
+    for number in range(2):
+        model = Counting("a" * 100 + str(number))
+        CachingEncoder(model, store=store).encode(["b"])
+        assert model.encoded == ["b"]
+
+
+def test_a_damaged_store_costs_time_only(store: ContentStore) -> None:
+    store.path.write_bytes(b"no database at all" * 500)
+    for _ in range(2):
+        model = Counting()
+        same(CachingEncoder(model, store=store), Counting())
+        assert model.encoded

@@ -1,0 +1,119 @@
+"""The store of what can be computed again: bounded, shared by processes, never wrong, never in the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from quit.cache import ContentStore, content_key
+from quit.errors import WorkspaceError
+
+VALUES = {content_key(str(number)): str(number).encode() * 50 for number in range(60)}
+ROOT = Path(__file__).parents[1]
+
+
+def store(path: Path, limit: int | None = None) -> ContentStore:
+    return ContentStore(path, "kept", "Things", limit)
+
+
+def test_values_come_back_as_they_were_written(tmp_path: Path) -> None:
+    kept = store(tmp_path / "deep" / "a.sqlite")
+    assert kept.read(list(VALUES)) == {} and kept.facts()["entries"] == 0
+    kept.write(VALUES)
+    kept.write({})
+    assert kept.read([*VALUES, b"unknown"]) == VALUES
+    assert kept.facts()["entries"] == 60
+
+
+def test_a_changed_value_is_not_returned_and_is_replaced(tmp_path: Path) -> None:
+    kept = store(tmp_path / "a.sqlite")
+    kept.write(VALUES)
+    key, value = next(iter(VALUES.items()))
+    with sqlite3.connect(kept.path) as database:
+        changed = bytearray(database.execute("SELECT value FROM kept WHERE key = ?", [key]).fetchone()[0])
+        changed[3] ^= 1
+        database.execute("UPDATE kept SET value = ? WHERE key = ?", [bytes(changed), key])
+    assert kept.read([key]) == {}
+    kept.write({key: value})
+    assert kept.read([key]) == {key: value}
+
+
+def test_it_stays_within_its_limit_and_the_oldest_go_first(tmp_path: Path) -> None:
+    kept = store(tmp_path / "a.sqlite", limit=400_000)
+    for number in range(100):
+        kept.write({content_key(str(number)): bytes(10_000)})
+    assert kept.facts()["bytes"] <= 400_000
+    known = [number for number in range(100) if kept.read([content_key(str(number))])]
+    assert known == list(range(known[0], 100)) and len(known) > 25
+    assert kept.path.stat().st_size < 600_000
+
+
+def test_a_single_value_above_the_limit_is_no_fault(tmp_path: Path) -> None:
+    kept = store(tmp_path / "a.sqlite", limit=50_000)
+    kept.write({b"k": bytes(200_000)})
+    assert kept.facts()["bytes"] <= 50_000
+
+
+def test_clearing_gives_the_space_back(tmp_path: Path) -> None:
+    kept = store(tmp_path / "a.sqlite")
+    assert kept.clear() == 0
+    kept.write({content_key(str(number)): bytes(10_000) for number in range(50)})
+    assert kept.clear() == 50
+    assert kept.read([content_key("1")]) == {} and kept.path.stat().st_size < 50_000
+
+
+WRITE = """
+import sys
+from pathlib import Path
+from tests.test_cache import VALUES, store
+kept = store(Path(sys.argv[1]))
+items = list(VALUES.items())
+while True:
+    for start in range(0, 60, 3):
+        kept.write(dict(items[start:start + 3]))
+    print("round", flush=True)
+    if len(sys.argv) < 3:
+        break
+"""
+
+
+@pytest.mark.slow
+def test_threads_and_processes_share_one_file_and_a_killed_one_harms_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "a.sqlite"
+    command = [sys.executable, "-c", WRITE, str(path)]
+    killed = subprocess.Popen([*command, "endless"], cwd=ROOT, stdout=subprocess.PIPE)
+    others = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert killed.stdout is not None and killed.stdout.readline() == b"round\n"
+    os.kill(killed.pid, signal.SIGKILL)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda item: store(path).write(dict([item])), VALUES.items()))
+    assert [other.wait(timeout=300) for other in others] == [0, 0]
+    killed.wait()
+    killed.stdout.close()
+    assert store(path).read(list(VALUES)) == VALUES
+
+
+@pytest.mark.parametrize("harm", ["damaged", "folder", "unwritable"])
+def test_a_file_that_cannot_be_used_costs_time_only(
+    tmp_path: Path, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = Path("/proc/nowhere/a.sqlite") if harm == "unwritable" else tmp_path / "a.sqlite"
+    if harm == "folder":
+        path.mkdir()
+    elif harm == "damaged":
+        path.write_bytes(b"no database at all" * 500)
+    kept = store(path)
+    for _ in range(2):
+        kept.write(VALUES)
+        assert kept.read(list(VALUES)) == {}
+    assert sum("QUIT_CACHE" in record.message for record in caplog.records) == 1
+    if harm == "damaged":
+        with pytest.raises(WorkspaceError, match="Delete it"):
+            kept.facts()
