@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
@@ -107,7 +106,7 @@ def test_a_workspace_that_is_not_there_is_down_and_takes_nothing_else_with_it(tm
 
 def test_metrics_are_served_and_a_taken_port_is_said(tmp_path: Path) -> None:
     port = listen([tmp_path], 0, "127.0.0.1")
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         assert b"quit_workspace_up" in answer.read()
     with pytest.raises(ServerError, match="--metrics-port"):
         listen([tmp_path], port, "127.0.0.1")
@@ -185,9 +184,8 @@ def test_ctrl_c_ends_a_watch_without_a_fault(built: Path) -> None:
     )
     assert process.stdout
     assert "collect" in process.stdout.readline()
-    time.sleep(0.5)
     process.send_signal(2)
-    _, error = process.communicate(timeout=30)
+    _, error = process.communicate(timeout=120)
     assert (process.returncode, error) == (0, "")
 
 

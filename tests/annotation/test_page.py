@@ -63,7 +63,7 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
     assert push(store, server, settings, [replace(item, answers=swapped)]).changed == 1
     with annotator(live.account.url, tmp_path / "profile") as page:
         page.log_in("ben@example.org", "quit-test-1")
-        page.open(project, dismiss=False)
+        page.open(project)
         _picture(page, "review-guidelines.png")
         page.dismiss_instructions()
         before = page.candidates()

@@ -190,13 +190,14 @@ def test_an_unreachable_cluster_is_one_clear_line(scheme: str, mute: bool) -> No
 
 def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """What Ray finds of clusters on this machine is taken away: other tests, and other people, run some."""
-    from ray._private import services
+    from ray import _private
 
     from flows.runners import Runner
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(services, "find_gcs_addresses", frozenset)
-    monkeypatch.setattr(services, "find_bootstrap_address", lambda folder: None)
+    _private.services.find_gcs_addresses.cache_clear()
+    monkeypatch.setattr(_private.services, "_find_address_from_flag", lambda flag: set())
+    monkeypatch.setattr(_private.services, "find_bootstrap_address", lambda folder: None)
     with Runner("ray:auto", Run(runner="ray:auto"), 2) as runner, pytest.raises(ServerError, match="ray:auto.*running"):
         runner.submit(None, {}, print)
 

@@ -68,7 +68,7 @@ def test_a_dead_holders_lease_is_taken_over(place: str) -> None:
     process.kill()
     process.wait()
     heir = Lease(open_store(place, how))
-    heir.acquire(20)
+    heir.acquire(120)
     heir.check()
     heir.release()
 

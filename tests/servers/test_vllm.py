@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 def ask(server: VllmServer, messages, **more) -> str:
     payload = {"model": server.name, "messages": messages, "temperature": 0, "max_tokens": 16, **more}
-    reply = httpx.post(f"{server.base_url}/chat/completions", json=payload, timeout=60, trust_env=False)
+    reply = httpx.post(f"{server.base_url}/chat/completions", json=payload, timeout=300, trust_env=False)
     return reply.raise_for_status().json()["choices"][0]["message"]["content"]
 
 
