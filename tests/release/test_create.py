@@ -125,14 +125,14 @@ create(opened, last_build(opened), "v1")
 """
 
 
-@pytest.mark.parametrize("files", [1, 6, 15])
+@pytest.mark.parametrize("files", [1, 15])
 def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace, files: int) -> None:
     partial = workspace.path / "releases" / ".v1.partial"
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(workspace.path)], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
     )
     while process.poll() is None and sum(1 for _ in partial.rglob("*.parquet")) < files:
-        time.sleep(0.0005)
+        time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it ended before it could be killed"
     assert partial.exists() and releases_of(workspace) == []
