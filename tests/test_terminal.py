@@ -95,6 +95,7 @@ def test_progress_is_told_only_to_who_listens() -> None:
 )
 def test_the_shell_completes(words: str, offered: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["quit"])
+    monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # else the program is called python -m pytest
     asked = {"_QUIT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
     done = call_quit(**asked)
     assert set(done.stdout.split()) == offered, done.stderr
