@@ -78,7 +78,7 @@ def read(data: Path) -> Rows:
                 hints, gold = meanings(item, encoder)
                 published = [hint.convergence for hint in known]
                 parts.append(
-                    (path.stem, one.question, features(item, encoder), hints, gold, published, plain.values(item))
+                    (path.stem, one.question, features(item, encoder), hints, gold, published, *plain.values([item]))
                 )
     sizes = [len(part[5]) for part in parts]
     return Rows(

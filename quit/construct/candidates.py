@@ -6,7 +6,9 @@ nearest to the gold answer first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +29,16 @@ class Drawn:
     candidate: str
     fine: str
     similarity: float
+
+
+class CandidateSource(Protocol):
+    """Where candidates come from: the collection, or a language model."""
+
+    identity: str
+
+    def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
+        """Return candidates for each row of the table ``questions``, best first."""
+        ...
 
 
 class CandidatePool:
@@ -59,34 +71,56 @@ class CandidatePool:
             key = normalize_answer(surface)
             if key:
                 known[key] = min(surface, known.get(key, surface))
+        encoder.encode([answer for row in rows for answer in row["answers"]])  # all at once; then they are remembered
         self._members = {fine: [known[key] for key in sorted(known)] for fine, known in members.items()}
         threshold = settings.candidate_equivalence
         self.identity = f"collection/{VERSION}/equivalent={threshold:g}+{equivalence.identity}+{encoder.identity}"
 
-    def draw(self, question_id: str, question: str, answers: list[str]) -> list[Drawn]:
-        """Return at most ``candidate_cap - 1`` candidates, nearest first; none where no other answer has the fine type.
+    def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
+        """Return for each row of ``questions`` at most ``candidate_cap - 1`` candidates, nearest first.
 
-        A candidate which the equivalence model takes for one of ``answers`` is left out. Raises ``KeyError`` for a question that
-        is not in the collection.
+        There are none where no other answer has the fine type. A candidate which the equivalence model takes for one of the
+        question's answers is left out. Raises ``KeyError`` for a question that is not in the collection.
         """
-        fine, wanted = self._fine[question_id], self._settings.candidate_cap - 1
+        drawing = [self._nearest(question) for question in questions]
+        wanted = self._settings.candidate_cap - 1
+        while asked := [one for one in drawing if one.left and len(one.drawn) < wanted]:
+            pairs = [pair for one in asked for pair in one.pairs(wanted)]
+            probabilities = iter(self._equivalence.probability(pairs).tolist())
+            for one in asked:
+                one.take(wanted, probabilities, self._settings.candidate_equivalence)
+        return [one.drawn[:wanted] for one in drawing]
+
+    def _nearest(self, question: Mapping[str, Any]) -> _Drawing:
+        fine, answers = self._fine[question["question_id"]], question["answers"]
         own = {normalize_answer(answer) for answer in answers}
         others = [answer for answer in self._members.get(fine, ()) if normalize_answer(answer) not in own]
         if not others:
-            return []
+            return _Drawing(question["question"], answers, [])
         # One product a row, in a fixed order: a matrix product's last bits vary with its shape.
         golds = self._encoder.encode(answers).astype(np.float64)
         vectors = self._encoder.encode(others).astype(np.float64)
         near = np.stack([(vectors * gold).sum(axis=1) for gold in golds]).max(axis=0)
-        drawn: list[Drawn] = []
-        order = np.argsort(-near, kind="stable").tolist()
-        while order and len(drawn) < wanted:
-            some, order = order[:wanted], order[wanted:]
-            pairs = [Pair(question, answer, others[index]) for index in some for answer in answers]
-            equal = self._equivalence.probability(pairs).reshape(len(some), len(answers)).max(axis=1)
-            drawn += [
-                Drawn(others[index], fine, float(near[index]))
-                for index, probability in zip(some, equal.tolist(), strict=True)
-                if probability < self._settings.candidate_equivalence
-            ]
-        return drawn[:wanted]
+        nearest = [Drawn(others[row], fine, float(near[row])) for row in np.argsort(-near, kind="stable").tolist()]
+        return _Drawing(question["question"], answers, nearest)
+
+
+@dataclass
+class _Drawing:
+    """A question's candidates: ``left`` are still to be compared with its answers, nearest first."""
+
+    question: str
+    answers: list[str]
+    left: list[Drawn]
+    drawn: list[Drawn] = field(default_factory=list)
+
+    def pairs(self, count: int) -> list[Pair]:
+        """Return what the equivalence model is asked about the next ``count`` candidates."""
+        return [Pair(self.question, answer, one.candidate) for one in self.left[:count] for answer in self.answers]
+
+    def take(self, count: int, probabilities: Iterator[float], limit: float) -> None:
+        """Draw those of the next ``count`` candidates whose probabilities, in the order of :meth:`pairs`, are below ``limit``."""
+        for candidate in self.left[:count]:
+            if max([next(probabilities) for _ in self.answers]) < limit:
+                self.drawn.append(candidate)
+        self.left = self.left[count:]

@@ -6,13 +6,14 @@ the source's 0/1 scores; else a model values the hints of the question.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 import schemas
-from quit.construct.candidates import CandidatePool
+from quit.construct.candidates import CandidateSource
 from quit.construct.question_type import Typed
 from quit.models.protocols import ConvergenceModel, Encoder, HintPair, HintScorer, HintSet
 from quit.settings import Convergence
@@ -41,7 +42,7 @@ def rank_hints(
     scores: pa.Table,
     model: ConvergenceModel,
     types: Callable[[pa.Table], Sequence[Typed]],
-    pool: Callable[[], CandidatePool],
+    pool: Callable[[], CandidateSource],
     settings: Convergence,
 ) -> dict[str, pa.Table]:
     """Return the tables ``ranked_hints``, ``drawn_candidates`` and ``rejects``.
@@ -52,45 +53,54 @@ def rank_hints(
     """
     usable = set(usable_hints.column("hint_id").to_pylist())
     by_question = _group(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
-    candidates_of = _group(candidates.to_pylist())
     scores_of: dict[str, list[dict]] = {}
     for score in scores.to_pylist():
         scores_of.setdefault(score["hint_id"], []).append(score)
-    rows, rejects, all_drawn = [], [], []
-    for place, question in enumerate(questions.to_pylist()):
-        mine = by_question.get(question["question_id"], [])
-        if not mine:
+    rejects = []
+    values: dict[str, tuple[float, str]] = {}  # hint id -> convergence and its producer
+    kept, unvalued = [], []
+    for row, question in enumerate(questions.to_pylist()):
+        question_hints = by_question.get(question["question_id"], [])
+        if not question_hints:
             continue  # the leakage filter has rejected it and says so
-        if len(mine) < settings.hints:
-            detail = f"{len(mine)} usable hints, {settings.hints} are needed"
+        if len(question_hints) < settings.hints:
+            detail = f"{len(question_hints)} usable hints, {settings.hints} are needed"
             identity = {"question_id": question["question_id"], "source": question["source"]}
             rejects.append(
                 {"stage": "rank", "kind": "question", "reason": "too_few_hints", "detail": detail, **identity}
             )
             continue
-        known = [_from_source(hint, scores_of.get(hint["hint_id"], []), settings) for hint in mine]
-        if None in known:
-            rivals = [one["candidate"] for one in candidates_of.get(question["question_id"], []) if not one["is_gold"]]
-            if not rivals:
-                drawn = drawn_rows(question, pool())
-                rivals = [row["candidate"] for row in drawn]
-                all_drawn += drawn
-            (typed,) = types(questions.slice(place, 1))
-            item = HintSet(
-                question["question"],
-                tuple(hint["hint"] for hint in mine),  # all of them: a hint is also judged beside the others
-                question["answers"][0],
-                tuple(rivals[: settings.candidate_cap - 1]),
-                typed.coarse,
-            )
-            made = model.values(item)
-            known = [
-                said if said is not None else (value, model.identity) for said, value in zip(known, made, strict=True)
-            ]
-        valued = {hint["hint_id"]: said for hint, said in zip(mine, known, strict=True)}
-        mine.sort(key=lambda hint: (-valued[hint["hint_id"]][0], len(hint["hint"]), hint["position"]))
-        for rank, hint in enumerate(mine):
-            value, producer = valued[hint["hint_id"]]
+        kept.append(question)
+        for hint in question_hints:
+            published = _from_source(hint, scores_of.get(hint["hint_id"], []), settings)
+            if published is not None:
+                values[hint["hint_id"]] = published
+        if any(hint["hint_id"] not in values for hint in question_hints):
+            unvalued.append(row)
+    open_questions = questions.take(pa.array(unvalued, pa.int64()))
+    rivals, drawn = _rivals(open_questions, candidates, pool)
+    items = [
+        HintSet(
+            question["question"],
+            tuple(hint["hint"] for hint in by_question[question["question_id"]]),  # all: each is judged beside the others
+            question["answers"][0],
+            tuple(rivals[question["question_id"]][: settings.candidate_cap - 1]),
+            typed.coarse,
+        )
+        for question, typed in zip(open_questions.to_pylist(), types(open_questions), strict=True)
+    ]
+    computed_values = model.values(items) if items else []
+    for question_id, computed in zip(open_questions.column("question_id").to_pylist(), computed_values, strict=True):
+        for hint, value in zip(by_question[question_id], computed, strict=True):
+            values.setdefault(hint["hint_id"], (value, model.identity))
+    rows = []
+    for question in kept:
+        ranked = sorted(
+            by_question[question["question_id"]],
+            key=lambda hint: (-values[hint["hint_id"]][0], len(hint["hint"]), hint["position"]),
+        )
+        for rank, hint in enumerate(ranked):
+            value, producer = values[hint["hint_id"]]
             rows.append(
                 {
                     "question_id": question["question_id"],
@@ -104,24 +114,43 @@ def rank_hints(
             )
     return {
         "ranked_hints": schemas.table("ranked_hints").from_rows(rows),
-        "drawn_candidates": schemas.table("drawn_candidates").from_rows(all_drawn),
+        "drawn_candidates": schemas.table("drawn_candidates").from_rows(drawn),
         "rejects": schemas.table("rejects").from_rows(rejects),
     }
 
 
-def drawn_rows(question: dict, pool: CandidatePool) -> list[dict]:
-    """Return the rows of ``drawn_candidates`` for one row of ``questions``."""
-    drawn = pool.draw(question["question_id"], question["question"], question["answers"])
+def _rivals(
+    questions: pa.Table, candidates: pa.Table, pool: Callable[[], CandidateSource]
+) -> tuple[dict[str, list[str]], list[dict]]:
+    """Return question id -> wrong answers, and the rows of ``drawn_candidates`` for questions whose source has none."""
+    candidates_of = _group(candidate for candidate in candidates.to_pylist() if not candidate["is_gold"])
+    rows = questions.to_pylist()
+    bare = [row for row in rows if row["question_id"] not in candidates_of]
+    drawn = drawn_rows(bare, pool()) if bare else []
+    drawn_of = _group(drawn)
+    rivals = {
+        row["question_id"]: [
+            candidate["candidate"]
+            for candidate in candidates_of.get(row["question_id"]) or drawn_of.get(row["question_id"], [])
+        ]
+        for row in rows
+    }
+    return rivals, drawn
+
+
+def drawn_rows(questions: Sequence[Mapping[str, Any]], pool: CandidateSource) -> list[dict]:
+    """Return the rows of ``drawn_candidates`` for rows of ``questions``."""
     return [
         {
             "question_id": question["question_id"],
             "position": position,
-            "candidate": one.candidate,
-            "fine": one.fine,
-            "similarity": one.similarity,
+            "candidate": drawn.candidate,
+            "fine": drawn.fine,
+            "similarity": drawn.similarity,
             "producer": pool.identity,
         }
-        for position, one in enumerate(drawn)
+        for question, candidates in zip(questions, pool.draw(questions), strict=True)
+        for position, drawn in enumerate(candidates)
     ]
 
 
@@ -147,12 +176,22 @@ class Scored:
         self._refers_from = refers_from
         self.identity = f"scored/{VERSION}/from={refers_from:g}+{scorer.identity}"
 
-    def values(self, item: HintSet) -> list[float]:
-        """Return the convergence of each hint, 0 to 1."""
-        answers = [*item.distractors, item.gold]
-        pairs = [HintPair(item.question, hint, answer) for hint in item.hints for answer in answers]
-        refers = (self._scorer.score(pairs) >= self._refers_from).astype(int).reshape(len(item.hints), len(answers))
-        return [convergence(row[:-1], row[-1], self._settings.candidate_cap) for row in refers.tolist()]
+    def values(self, items: Sequence[HintSet]) -> list[list[float]]:
+        """Return the convergence of each hint of each question, 0 to 1."""
+        answers = [[*item.distractors, item.gold] for item in items]
+        pairs = [
+            HintPair(item.question, hint, answer)
+            for item, item_answers in zip(items, answers, strict=True)
+            for hint in item.hints
+            for answer in item_answers
+        ]
+        refers = iter((self._scorer.score(pairs) >= self._refers_from).astype(int).tolist())
+        cap = self._settings.candidate_cap
+        values = []
+        for item, item_answers in zip(items, answers, strict=True):
+            rows = [[next(refers) for _ in item_answers] for _ in item.hints]
+            values.append([convergence(row[:-1], row[-1], cap) for row in rows])
+        return values
 
 
 class SimilarityConvergence:
@@ -166,8 +205,12 @@ class SimilarityConvergence:
         self._settings = settings
         self.identity = f"similarity/{VERSION}/margin={settings.margin:g}+{encoder.identity}"
 
-    def values(self, item: HintSet) -> list[float]:
-        """Return the convergence of each hint, 0 to 1; 0 where there is no distractor to tell apart."""
+    def values(self, items: Sequence[HintSet]) -> list[list[float]]:
+        """Return the convergence of each hint of each question, 0 to 1; 0 where there is no distractor to tell apart."""
+        self._encoder.encode([text for item in items for text in (*item.hints, *item.distractors, item.gold)])
+        return [self._values(item) for item in items]
+
+    def _values(self, item: HintSet) -> list[float]:
         cap = self._settings.candidate_cap
         others = item.distractors[: cap - 1]
         if not others:

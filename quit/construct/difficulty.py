@@ -19,6 +19,8 @@ from quit.models.protocols import Encoder
 from quit.settings import Difficulty
 
 VERSION = 2
+TOGETHER = 256
+"""Questions whose documents' tokens are encoded together, and held in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,14 @@ class RetrievalComplexity:
     def of(self, questions: Sequence[str], answers: Sequence[Sequence[str]]) -> list[Complexity]:
         """Return the complexity of each question, given its reference answers."""
         retrieved = self._index.search(questions, self._settings.top_k)
-        return [self._one(*each) for each in zip(questions, answers, retrieved, strict=True)]
+        self._encoder.encode([answer for some in answers for answer in some])  # all at once; then they are remembered
+        complexities = []
+        for start in range(0, len(questions), TOGETHER):
+            block = slice(start, start + TOGETHER)
+            texts = [self._index.texts[int(row)] for rows in retrieved[block] for row in rows]
+            self._tokens.prepare([*questions[block], *texts])
+            complexities += map(self._one, questions[block], answers[block], retrieved[block])
+        return complexities
 
     def _one(self, question: str, answers: Sequence[str], found: np.ndarray) -> Complexity:
         texts = [self._index.texts[int(row)] for row in found]

@@ -84,11 +84,14 @@ def filter_leaks(
         by_question.setdefault(hint["question_id"], []).append(hint)
     said_of = overrides_by_hint(overrides)
     found, usable, rejects = [], [], []
-    for question in questions.to_pylist():
+    rows = questions.to_pylist()
+    items = []
+    for question in rows:
         mine = by_question.get(question["question_id"], [])
-        texts = [hint["hint"] for hint in mine]
         said = [said_of.get(hint["hint_id"], []) for hint in mine]
-        findings = find_leaks(question["question"], question["answers"], texts, equivalence, encoder, settings, said)
+        items.append(LeakItem(question["question"], question["answers"], [hint["hint"] for hint in mine], said))
+    for question, findings in zip(rows, find_leaks_of(items, equivalence, encoder, settings), strict=True):
+        mine = by_question.get(question["question_id"], [])
         for hint, leaks in zip(mine, findings, strict=True):
             for leak in leaks:
                 found.append(

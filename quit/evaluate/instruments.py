@@ -163,7 +163,7 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
     its figure on those very files is not one of unseen data: its card has those.
     """
     questions = [one for one in _questions(source) if any(hint.convergence is not None for hint in one.hints)]
-    published, embedded, exact = [], [], []
+    published, exact = [], []
     collection = pa.table(
         {
             "question_id": [str(place) for place in range(len(questions))],
@@ -171,23 +171,29 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
             "answers": [list(one.answers) for one in questions],
         }
     )
-    for place, (question, (coarse, _)) in enumerate(zip(questions, _types(questions, models), strict=True)):
-        known = [hint for hint in question.hints if hint.convergence is not None]
+    rivals = []
+    for question in questions:
         gold = {normalize_answer(answer) for answer in question.answers}
-        rivals = [one for one in question.candidates if normalize_answer(one) not in gold]
-        if not rivals:
-            pool = models.candidate_pool(collection)
-            rivals = [one.candidate for one in pool.draw(str(place), question.question, list(question.answers))]
-        counted = tuple(rivals[: settings.convergence.candidate_cap - 1])
+        rivals.append([candidate for candidate in question.candidates if normalize_answer(candidate) not in gold])
+    bare = [row for row, known in enumerate(rivals) if not known]
+    if bare:
+        drawn = models.candidate_pool(collection).draw(collection.take(pa.array(bare, pa.int64())).to_pylist())
+        for row, candidates in zip(bare, drawn, strict=True):
+            rivals[row] = [candidate.candidate for candidate in candidates]
+    items = []
+    for question, others, (coarse, _) in zip(questions, rivals, _types(questions, models), strict=True):
+        known = [hint for hint in question.hints if hint.convergence is not None]
+        counted = tuple(others[: settings.convergence.candidate_cap - 1])
         texts = tuple(hint.text for hint in known)
-        embedded += models.convergence.values(HintSet(question.question, texts, question.answers[0], counted, coarse))
+        items.append(HintSet(question.question, texts, question.answers[0], counted, coarse))
         published += [hint.convergence for hint in known]
         for hint in known:
             if hint.scores:
-                *others, last = hint.scores.values()
-                exact.append(convergence(others, last, settings.convergence.candidate_cap) == hint.convergence)
+                *wrong, last = hint.scores.values()
+                exact.append(convergence(wrong, last, settings.convergence.candidate_cap) == hint.convergence)
     if not published:
         raise InputError(f"{source} publishes no convergence to compare with.")
+    embedded = [value for values in models.convergence.values(items) for value in values]
     return {
         "n": len(published),
         "scored": len(exact),

@@ -8,13 +8,14 @@ features, of the hint's vector, and of that vector times the gold answer's. ``tr
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
 import numpy as np
 
-from quit.models.convergence_features import features, meanings
+from quit.models.convergence_features import features, meanings, texts_of
+from quit.models.encoders.cache import CachingEncoder
 from quit.models.protocols import Encoder, HintSet
 
 VERSION = 1
@@ -71,15 +72,19 @@ class EmbeddedConvergence:
         digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:12]
         self.identity = f"learned/{VERSION}@{digest}+{encoder.identity}"
 
-    def values(self, item: HintSet) -> list[float]:
-        """Return the expected convergence of each hint, 0 to 1."""
-        if not item.hints:
-            return []
+    def values(self, items: Sequence[HintSet]) -> list[list[float]]:
+        """Return the expected convergence of each hint of each question, 0 to 1."""
         with self._lock:
             if self._model is None:
                 from safetensors.numpy import load_file
 
                 self._model = KernelRidge(load_file(self._path))
-        hints, gold = meanings(item, self._encoder)
-        made = self._model.predict(features(item, self._encoder), hints, hints * gold)
-        return [round(float(value), 6) for value in np.clip(made, 0.0, 1.0)]
+        encoder = CachingEncoder(self._encoder)
+        encoder.encode([text for item in items for text in texts_of(item)])
+        return [self._values(self._model, item, encoder) if item.hints else [] for item in items]
+
+    @staticmethod
+    def _values(model: KernelRidge, item: HintSet, encoder: Encoder) -> list[float]:
+        hints, gold = meanings(item, encoder)
+        values = model.predict(features(item, encoder), hints, hints * gold)
+        return [round(float(value), 6) for value in np.clip(values, 0.0, 1.0)]

@@ -83,6 +83,19 @@ _YEAR = re.compile(r"\b1[0-9]{3}\b|\b20[0-9]{2}\b")
 _QUOTE = re.compile(r"[\"“'‘]\w")
 
 
+def texts_of(item: HintSet) -> list[str]:
+    """Return all texts that :func:`features` and :func:`meanings` encode, so that many questions' can be encoded together."""
+    answers = _answers(item)
+    return [
+        item.question,
+        *item.hints,
+        *answers,
+        *(template.replace("{}", answer) for template in NAME + STATEMENTS for answer in answers),
+        *(f"{item.question} {answer}" for answer in answers),
+        *(name for hint in item.hints for name in names_in(hint)),
+    ]
+
+
 def features(item: HintSet, encoder: Encoder) -> np.ndarray:
     """Return the features of each hint, shape (len(item.hints), len(NAMES)), float64."""
     near, alike = _similarities(item, encoder)
@@ -134,11 +147,8 @@ def meanings(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
-    """Return (hints, answers, channels) and (answers, answers) similarities; the gold answer is the last of the answers.
-
-    Without any rival the gold answer stands as its own, so that every difference is 0.
-    """
-    answers = [*(item.distractors or (item.gold,)), item.gold]
+    """Return (hints, answers, channels) and (answers, answers) similarities; the gold answer is the last of the answers."""
+    answers = _answers(item)
     hints = list(item.hints)
     h = encoder.encode(hints)
     bare = encoder.encode(answers)
@@ -151,6 +161,11 @@ def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarr
         if named:
             near[i, :, 3] = stated @ encoder.encode(named).mean(axis=0)
     return near, (bare @ bare.T).astype(np.float64)
+
+
+def _answers(item: HintSet) -> list[str]:
+    """Return the rivals, then the gold answer; without any rival it is its own, so that every difference is 0."""
+    return [*(item.distractors or (item.gold,)), item.gold]
 
 
 def _standing(near: np.ndarray) -> list[float]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -83,15 +84,31 @@ class LLMCandidates:
         self._equivalence = equivalence
         self._settings = settings
 
-    def draw(self, question_id: str, question: str, answers: list[str]) -> list[Drawn]:
-        """Return at most ``candidate_cap - 1`` candidates in the order written, with their cosine to the nearest gold answer."""
+    def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
+        """Return at most ``candidate_cap - 1`` candidates for each row of ``questions``, in the order written.
+
+        Each has its cosine to the nearest gold answer.
+        """
         wanted = self._settings.candidate_cap - 1
-        fields = {"question": question, "answer": answers[0], "count": str(wanted)}
-        request = ChatRequest(self._prompt, fields, _TOKENS_A_CANDIDATE * wanted, group=question_id)
-        [reply] = self._generator.complete([request])
+        requests = [
+            ChatRequest(
+                self._prompt,
+                {"question": question["question"], "answer": question["answers"][0], "count": str(wanted)},
+                _TOKENS_A_CANDIDATE * wanted,
+                group=question["question_id"],
+            )
+            for question in questions
+        ]
+        replies = self._generator.complete(requests)
+        return [
+            self._drawn(question["question"], question["answers"], reply.text)[:wanted]
+            for question, reply in zip(questions, replies, strict=True)
+        ]
+
+    def _drawn(self, question: str, answers: list[str], reply: str) -> list[Drawn]:
         own = {normalize_answer(answer) for answer in answers}
         written: dict[str, str] = {}
-        for line in reply.text.splitlines():
+        for line in reply.splitlines():
             text = _BULLET.sub("", line).strip(" \t\"'“”.,;")
             key = normalize_answer(text)
             if key and key not in own:
@@ -104,4 +121,4 @@ class LLMCandidates:
         near = (self._encoder.encode(others) @ self._encoder.encode(answers).T).max(axis=1)
         kept = zip(others, equal.tolist(), near.tolist(), strict=True)
         limit = self._settings.candidate_equivalence
-        return [Drawn(other, "", similarity) for other, same, similarity in kept if same < limit][:wanted]
+        return [Drawn(other, "", similarity) for other, same, similarity in kept if same < limit]

@@ -149,8 +149,11 @@ class ConvergenceModel(Protocol):
 
     identity: str
 
-    def values(self, item: HintSet) -> list[float]:
-        """Return the convergence of each hint, in order, 0 to 1. Values must not depend on other questions."""
+    def values(self, items: Sequence[HintSet]) -> list[list[float]]:
+        """Return the convergence of each hint of each question, in order, 0 to 1.
+
+        They must not depend on the other questions of the call.
+        """
         ...
 
 

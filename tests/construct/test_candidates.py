@@ -69,15 +69,19 @@ def _pool(encoder, **settings) -> CandidatePool:
     return CandidatePool(_questions(), CityGuesser(), encoder, Aliases(), QuestionType(), Convergence(**settings))
 
 
+def _asked(question_id: str, question: str, answer: str) -> dict[str, object]:
+    return {"question_id": question_id, "question": question, "answers": [answer]}
+
+
 def test_candidates_have_the_fine_type_and_are_not_the_answer(encoder) -> None:
-    drawn = _pool(encoder).draw("q0", "Which city?", ["Paris"])
+    drawn = _pool(encoder).draw([_asked("q0", "Which city?", "Paris")])[0]
     # Not France or Paris Hilton (other types, though nearest), not paris (the answer), not City of Light (equivalent).
     assert {one.candidate for one in drawn} == {"London", "Berlin", "Rome", "Madrid"}
     assert {one.fine for one in drawn} == {"city:City"}
 
 
 def test_nearest_candidates_come_first_and_the_cap_holds(encoder) -> None:
-    everything = _pool(encoder).draw("q0", "Which city?", ["Paris"])
+    everything = _pool(encoder).draw([_asked("q0", "Which city?", "Paris")])[0]
     cosine = dict(
         zip(
             ("London", "Berlin", "Rome", "Madrid"),
@@ -87,13 +91,13 @@ def test_nearest_candidates_come_first_and_the_cap_holds(encoder) -> None:
     assert [one.candidate for one in everything] == sorted(cosine, key=lambda name: -cosine[name])
     assert all(first.similarity >= second.similarity for first, second in pairwise(everything))
     assert everything[0].similarity == pytest.approx(float(max(cosine.values())), abs=1e-6)
-    assert _pool(encoder, candidate_cap=3).draw("q0", "Which city?", ["Paris"]) == everything[:2]
+    assert _pool(encoder, candidate_cap=3).draw([_asked("q0", "Which city?", "Paris")])[0] == everything[:2]
 
 
 def test_the_equivalence_threshold_is_a_setting(encoder) -> None:
-    drawn = _pool(encoder, candidate_equivalence=0.95).draw("q0", "Which city?", ["Paris"])
+    drawn = _pool(encoder, candidate_equivalence=0.95).draw([_asked("q0", "Which city?", "Paris")])[0]
     assert "City of Light" in {one.candidate for one in drawn}
 
 
 def test_an_only_child_gets_no_candidates_rather_than_wrong_ones(encoder) -> None:
-    assert _pool(encoder).draw("q6", "Which country?", ["France"]) == []
+    assert _pool(encoder).draw([_asked("q6", "Which country?", "France")])[0] == []

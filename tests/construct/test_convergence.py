@@ -82,9 +82,9 @@ class Fixed:
         self.given = values or {}
         self.asked: list[HintSet] = []
 
-    def values(self, item: HintSet) -> list[float]:
-        self.asked.append(item)
-        return [self.given.get(hint, 0.0) for hint in item.hints]
+    def values(self, items: list[HintSet]) -> list[list[float]]:
+        self.asked += items
+        return [[self.given.get(hint, 0.0) for hint in item.hints] for item in items]
 
 
 class Pool:
@@ -95,8 +95,8 @@ class Pool:
     def __init__(self, *names: str) -> None:
         self.names = names
 
-    def draw(self, question_id: str, question: str, answers: list[str]) -> list[Drawn]:
-        return [Drawn(name, "city:City", 0.5) for name in self.names]
+    def draw(self, questions: list[dict]) -> list[list[Drawn]]:
+        return [[Drawn(name, "city:City", 0.5) for name in self.names] for _ in questions]
 
 
 def _typed(questions: pa.Table) -> list[Typed]:
@@ -205,7 +205,7 @@ def test_plain_similarity_prefers_the_telling_hint(encoder) -> None:
         "Paris",
         ("London", "Berlin", "Madrid", "Rome", "Vienna"),
     )
-    telling, vague, misleading = model.values(item)
+    telling, vague, misleading = model.values([item])[0]
     assert telling >= 0.8
     assert misleading < telling
     assert vague < telling
@@ -223,7 +223,7 @@ def test_pair_scores_become_convergence_by_the_formula() -> None:
     item = HintSet("Which city?", ("p", "pl", "plb", "l"), "paris", ("london", "berlin", "madrid"))
     assert isinstance(Letters(), HintScorer)
     # n = 4 candidates: 1 - rivals / 4, and 0 for the hint that does not refer to the gold answer.
-    assert Scored(Letters(), Convergence()).values(item) == [1.0, 0.75, 0.5, 0.0]
+    assert Scored(Letters(), Convergence()).values([item]) == [[1.0, 0.75, 0.5, 0.0]]
 
 
 def test_a_question_with_too_few_hints_is_rejected_not_dropped() -> None:

@@ -33,22 +33,21 @@ def model(encoder) -> EmbeddedConvergence:
 
 
 def test_telling_hints_come_before_vague_ones(model: EmbeddedConvergence) -> None:
-    tower, city, _, cathedral, popular = model.values(ITEM)
+    tower, city, _, cathedral, popular = model.values([ITEM])[0]
     assert min(tower, cathedral) > max(city, popular)
 
 
 def test_values_are_shares_and_stand_behind_the_protocol(model: EmbeddedConvergence) -> None:
     assert isinstance(model, ConvergenceModel)
-    values = model.values(ITEM)
+    values = model.values([ITEM])[0]
     assert len(values) == 5 and all(0 <= value <= 1 for value in values)
-    assert model.values(replace(ITEM, hints=())) == []
+    assert model.values([replace(ITEM, hints=()), ITEM]) == [[], values]
 
 
 def test_values_do_not_depend_on_what_was_asked_before(model: EmbeddedConvergence, encoder) -> None:
     other = HintSet("Who wrote Faust?", ("He was born in Frankfurt.",), "Goethe", ("Schiller", "Heine"), "HUM:HUMAN")
     fresh = EmbeddedConvergence(encoder)
-    assert fresh.values(other) == model.values(other)
-    assert fresh.values(ITEM) == model.values(ITEM)
+    assert fresh.values([other, ITEM]) == [*model.values([other]), *model.values([ITEM])]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,7 @@ def test_values_do_not_depend_on_what_was_asked_before(model: EmbeddedConvergenc
 )
 def test_odd_questions_get_values(model: EmbeddedConvergence, encoder, item: HintSet) -> None:
     assert np.isfinite(features(item, encoder)).all()
-    assert all(0 <= value <= 1 for value in model.values(item))
+    assert all(0 <= value <= 1 for value in model.values([item])[0])
 
 
 def test_features_by_hand(encoder) -> None:

@@ -46,7 +46,7 @@ def test_convergence_follows_by_the_formula() -> None:
         lambda text, sample: "Yes" if any(f'"{name}"' in text for name in ("Paris", "Lyon", "Nice")) else "No"
     )
     item = HintSet("Which?", ("It lies in France.",), "Paris", ("Lyon", "Nice", "Rome", "Bonn"))
-    assert Scored(scorer, Convergence()).values(item) == [0.6]
+    assert Scored(scorer, Convergence()).values([item]) == [[0.6]]
 
 
 def test_an_unreadable_reply_is_asked_for_again_then_reported(caplog: pytest.LogCaptureFixture) -> None:
@@ -75,7 +75,7 @@ def test_written_candidates_are_cleaned_and_none_is_the_answer(encoder) -> None:
         Same(),
         Convergence(candidate_cap=5),
     )
-    drawn = made.draw("q1", "Which city?", ["Paris"])
+    drawn = made.draw([{"question_id": "q1", "question": "Which city?", "answers": ["Paris"]}])[0]
     assert [one.candidate for one in drawn] == ["Lyon", "Nice", "Rome", "Bonn"]
     assert all(-1 <= one.similarity <= 1 for one in drawn)
 

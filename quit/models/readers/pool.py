@@ -165,7 +165,7 @@ def template_vectors(
 ) -> np.ndarray:
     """Return the unit mean of each answer's vectors over ``templates``, shape (answers, dimension), float32."""
     vectors = encode([template.replace("{}", answer) for template in templates for answer in answers])
-    total = np.sum(vectors.reshape(len(templates), len(answers), -1), axis=0, dtype=np.float32)
+    total = np.sum(vectors.reshape(len(templates), len(answers), vectors.shape[1]), axis=0, dtype=np.float32)
     return total / np.maximum(np.linalg.norm(total, axis=-1, keepdims=True), 1e-12)
 
 
