@@ -56,7 +56,7 @@ def test_a_build_stops_within_seconds_and_goes_on_afterwards(
     arguments = ("build", "-w", str(workspace), "--source", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3")
     told = tmp_path / "err"
     command = ("-m", "quit.cli", *arguments)
-    check(*stop(tmp_path, no_prefect_server, command, lambda: "2 filter: 1 of 3" in told.read_text()))
+    check(*stop(tmp_path, no_prefect_server, command, lambda: "2 filter" in told.read_text()))
     again = call_quit(*arguments)
     assert again.returncode == 0, again.stderr
     assert "collect" not in again.stderr and "10 label" in again.stderr  # what was done stayed done
