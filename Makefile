@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKSPACE ?= workspace
 JOBS ?= 2
-PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile
+PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -rs
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 
@@ -25,7 +25,7 @@ run: setup  ## Build the starter collection on the embedded profile
 	$(BIN)/quit build --profile embedded --workspace $(WORKSPACE) --source starter
 
 test: setup lint servers  ## Run all the tests that this machine can
-	$(PYTEST)
+	$(PYTEST) --durations 30
 
 servers: setup  ## Make the environments of the servers that tests start (once; minutes)
 	$(BIN)/python -m tests.servers.prepare

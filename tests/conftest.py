@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
+import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextvars import copy_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
+from unittest.mock import patch
 
 import pytest
 
 from quit.cache import cache_folder
-from tests.label_studio import live, people, quit_review, review_settings, review_workspace, reviewed_build  # noqa: F401
+from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
 
 if TYPE_CHECKING:
     from tests.servers.vllm import VllmServer
@@ -21,18 +27,86 @@ if TYPE_CHECKING:
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: workers share the cores
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # no test needs a hub; a missing model would be looked for at length
+os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")  # before Prefect, as the command line does
+os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"
+SKIPS = ROOT / "tests" / "skips.txt"
+FEW = ROOT / "tests" / "few.toml"
+"""A profile of two readers and two hints: four passages a question, for tests that are not about models."""
+
+
+SLOWEST = (
+    ("tests/flows/test_serve.py",),
+    ("tests/servers/test_vllm.py", "tests/flows/test_language_models.py", "tests/systems/sunar/test_served.py"),
+    ("tests/annotation/", "tests/flows/test_review.py"),
+    ("tests/flows/test_runners.py",),
+    ("tests/docs/test_tutorial.py",),
+    ("tests/flows/test_build.py",),
+    ("tests/remote/test_s3.py",),
+)
+"""Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other files."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give the workers whole files, the slowest first, and together what shares a server."""
+    from xdist.scheduler.loadscope import LoadScopeScheduling
+
+    class SlowestFirst(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return next((group[0] for group in SLOWEST if file.startswith(group)), file)
+
+    config.option.loadscopereorder = False
+    return SlowestFirst(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        return next((place for place, group in enumerate(SLOWEST) if item.nodeid.startswith(group)), len(SLOWEST))
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Where ``CI`` is true, a test that is skipped for a reason that is not in ``skips.txt`` has failed."""
+    report = yield
+    if report.skipped and os.environ.get("CI") == "true" and not hasattr(report, "wasxfail"):
+        allowed = [line for line in SKIPS.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+        if not any(re.search(pattern, str(report.longrepr)) for pattern in allowed):
+            report.outcome = "failed"
+            report.longrepr = f"{report.longrepr}\nThis reason is not in {SKIPS.name}, so in CI it is a failure."
+    return report
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of this run of the tests, the same for all its workers."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@contextmanager
+def first_of_all(folder: Path) -> Iterator[bool]:
+    """Lock a folder against the other workers and say whether it is still to be filled; it is full where the block ends well."""
+    folder.mkdir(exist_ok=True)
+    ready = folder / ".ready"
+    with (folder / ".lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield not ready.exists()
+        ready.touch()
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The tests, and what they start, keep their caches to themselves; environments and checkpoints last."""
+def _own_cache(run_folder: Path) -> None:
+    """The tests, and what they start, share a cache of this run; environments and checkpoints last."""
     os.environ.setdefault("QUIT_ENVS", str(cache_folder("envs")))
     os.environ.setdefault("QUIT_TEST_CACHE", str(cache_folder("tests")))
-    os.environ["QUIT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    os.environ["QUIT_CACHE"] = str(run_folder / "cache")
 
 
 @pytest.fixture(scope="session")
@@ -52,8 +126,27 @@ def encoder():
     return CachingEncoder(MiniLM())
 
 
+def call_quit(*arguments: str, stderr: TextIO | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in this process: seconds less than :func:`run_quit`, for all that needs no process of its own.
+
+    ``stderr``: where to write instead of keeping it. ``variables``: of the environment, while it runs.
+    """
+    from quit.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    code: int | str | None = 0
+    environment = patch.dict(os.environ, {"NO_COLOR": "1", "COLUMNS": "200", **variables})
+    with environment, redirect_stdout(out), redirect_stderr(stderr or err):
+        try:
+            copy_context().run(main, list(arguments))
+        except SystemExit as ended:
+            code = ended.code or 0
+    assert isinstance(code, int)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+
+
 def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a user does, in a process of its own, with a Prefect home of its own."""
+    """Run the command line as a user does, in a process of its own."""
     environment = {**os.environ, "PREFECT_HOME": str(home), "NO_COLOR": "1", "COLUMNS": "200"}
     return subprocess.run(
         [sys.executable, "-m", "quit.cli", *arguments],
@@ -66,38 +159,84 @@ def run_quit(*arguments: str, home: Path, timeout: float = 600) -> subprocess.Co
 
 
 @pytest.fixture(scope="session")
-def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("prefect")
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A Prefect home, and this worker's Prefect server: flows in this process and in those it starts report there.
+
+    Without it each build would start a server of its own, which takes longer than the build.
+    """
+    from prefect.settings import PREFECT_API_URL
+    from prefect.testing.utilities import prefect_test_harness
+
+    before = os.environ.get("PREFECT_API_URL")
+    with prefect_test_harness(server_startup_timeout=180):
+        os.environ["PREFECT_API_URL"] = PREFECT_API_URL.value()
+        yield tmp_path_factory.mktemp("prefect")
+    os.environ.pop("PREFECT_API_URL")
+    if before is not None:
+        os.environ["PREFECT_API_URL"] = before
+
+
+@pytest.fixture
+def no_prefect_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A fresh Prefect home, and no server named: a command starts its own, as on a user's machine."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    return tmp_path / "prefect"
 
 
 @pytest.fixture(scope="session")
-def small_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_source(run_folder: Path) -> Path:
     """The first eighteen questions of the starter collection and two broken lines."""
-    lines = STARTER.read_text(encoding="utf-8").splitlines()[:18]
-    path = tmp_path_factory.mktemp("source") / "small.jsonl"
-    path.write_text(
-        "\n".join([*lines, '{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})])
-        + "\n"
-    )
-    return path
+    folder = run_folder / "source"
+    with first_of_all(folder) as empty:
+        if empty:
+            lines = STARTER.read_text(encoding="utf-8").splitlines()[:18]
+            broken = ['{"id": "broken"', json.dumps({"id": "no-answer", "question": "Who?", "hints": ["x"]})]
+            (folder / "small.jsonl").write_text("\n".join([*lines, *broken]) + "\n")
+    return folder / "small.jsonl"
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory, small_source: Path, prefect_home: Path) -> Path:
-    """A workspace built from the small source by the command line, one shard."""
-    workspace = tmp_path_factory.mktemp("built") / "W"
-    done = run_quit(
-        "build", "-w", str(workspace), "--source", f"jsonl:{small_source}", "--shards", "1", home=prefect_home
-    )
-    assert done.returncode == 0, done.stderr
-    return workspace
+def built(run_folder: Path, small_source: Path, prefect_home: Path) -> Path:
+    """A workspace built from the small source with every model, one shard; the same for all workers: copy it to change it."""
+    folder = run_folder / "built"
+    with first_of_all(folder) as empty:
+        if empty:
+            done = call_quit("build", "-w", str(folder / "W"), "--source", f"jsonl:{small_source}", "--shards", "1")
+            assert done.returncode == 0, done.stderr
+    return folder / "W"
+
+
+@pytest.fixture(scope="session")
+def few_source(run_folder: Path) -> Path:
+    """Six questions of the starter collection, for builds that are about shards, processes and servers."""
+    folder = run_folder / "few"
+    with first_of_all(folder) as empty:
+        if empty:
+            lines = STARTER.read_text(encoding="utf-8").splitlines()[:6]
+            (folder / "few.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder / "few.jsonl"
+
+
+@pytest.fixture(scope="session")
+def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
+    """A workspace built undisturbed from ``few_source`` with the profile ``FEW``, in three shards."""
+    folder = run_folder / "few-built"
+    with first_of_all(folder) as empty:
+        if empty:
+            done = call_quit(
+                "build", "-w", str(folder / "W"), "-s", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3"
+            )
+            assert done.returncode == 0, done.stderr
+    return folder / "W"
 
 
 @pytest.fixture(scope="session")
 def vllm() -> Iterator[VllmServer]:
-    """A real vLLM on CPU with a tiny taught model: it answers the starter's first twenty questions, asked alone."""
+    """A real vLLM on CPU with a tiny model, taught the starter's first twenty questions, and to read and judge three of them."""
+    from tests.servers.builds import build_lessons
     from tests.servers.checkpoints import checkpoint, starter_lessons
     from tests.servers.vllm import VllmServer
 
-    with VllmServer(checkpoint("qwen3", 1, lessons=starter_lessons(20)), "tiny", cache_tokens=16384) as server:
+    lessons = [*starter_lessons(20), *build_lessons()]
+    with VllmServer(checkpoint("qwen3", 1, lessons=lessons), "tiny", cache_tokens=16384) as server:
         yield server

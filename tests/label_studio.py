@@ -1,8 +1,7 @@
-"""A real Label Studio server for the session, people with accounts on it, and a small real collection to review."""
+"""A real Label Studio server for the session, people with accounts on it, and a workspace to review."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -15,9 +14,12 @@ import pytest
 from annotation.client import Server, connect
 from annotation.server import Account, LocalServer
 from quit.errors import MissingDependency
+from quit.evaluate.normalize import normalize_answer
 from quit.settings import Settings, load
+from quit.workspace import Workspace
 
 SETTINGS = ["review.retries=0", "review.page_tasks=4", "review.reread_seconds=60"]
+LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
 
 
 class Live:
@@ -81,43 +83,34 @@ def review_settings() -> Settings:
     return load("embedded", SETTINGS).settings
 
 
-@pytest.fixture(scope="session")
-def reviewed_build(data: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Path:
-    """A workspace built from the first twenty questions of WikiHint."""
-    from tests.conftest import run_quit
+@pytest.fixture
+def review_workspace(built: Path, tmp_path: Path) -> Path:
+    """A copy of the built workspace that a test may change; its reviews use ``SETTINGS``."""
+    workspace = Workspace.open(shutil.copytree(built, tmp_path / "W"))
+    workspace.set_build({**workspace.build, "overrides": SETTINGS})
+    return workspace.path
 
-    folder = tmp_path_factory.mktemp("wikihint")
-    [source] = sorted((data / "wikihint").glob("*.json"))
-    records = json.loads(source.read_text(encoding="utf-8"))[:20]
-    (folder / "small.json").write_text(json.dumps(records, ensure_ascii=False), encoding="utf-8")
-    workspace = folder / "W"
-    overrides = [word for text in SETTINGS for word in ("--set", text)]
-    done = run_quit(
-        "build",
-        "-q",
-        "-w",
-        str(workspace),
-        "--source",
-        f"wikihint:{folder / 'small.json'}",
-        *overrides,
-        home=prefect_home,
-    )
-    assert done.returncode == 0, done.stderr
-    return workspace
+
+def wrong_answers(workspace: Workspace, question: str) -> dict[str, set[str]]:
+    """Return answer key -> passages from which a labeler gave it, of answers that are judged wrong and share no word with a hint."""
+    rows = {
+        name: [row for row in workspace.read(name).to_pylist() if row["question_id"] == question]
+        for name in ("hints", "verdicts", "answers")
+    }
+    words = {word for row in rows["hints"] for word in normalize_answer(row["hint"]).split()}
+    wrong = {row["answer_key"] for row in rows["verdicts"] if not row["correct"]}
+    passages: dict[str, set[str]] = {}
+    for row in rows["answers"]:
+        key = normalize_answer(row["answer"])
+        if row["reader"] in LABELERS and key in wrong and not words & {*key.split()}:
+            passages.setdefault(key, set()).add(row["permutation"])
+    return passages
 
 
 @pytest.fixture
-def review_workspace(reviewed_build: Path, tmp_path: Path) -> Path:
-    """A copy of that workspace that a test may change."""
-    return Path(shutil.copytree(reviewed_build, tmp_path / "W"))
-
-
-@pytest.fixture
-def quit_review(
-    live: Live, prefect_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run ``quit review ...`` as a user does, with the owner's token in the environment."""
-    from tests.conftest import run_quit
+def quit_review(live: Live, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Call ``quit review ...``, with the owner's token in the environment."""
+    from tests.conftest import call_quit
 
     monkeypatch.setenv("LABEL_STUDIO_API_KEY", live.account.token)
-    return lambda *arguments: run_quit("review", *arguments, home=prefect_home)
+    return lambda *arguments: call_quit("review", *arguments)

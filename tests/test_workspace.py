@@ -132,7 +132,7 @@ def test_the_second_run_waits_and_is_told_who_holds_the_workspace(tmp_path) -> N
     order: list[str] = []
 
     def second() -> None:
-        with Workspace.open(tmp_path / "W").lock(30, told.append):
+        with Workspace.open(tmp_path / "W").lock(120, told.append):
             order.append("second")
 
     with workspace.lock(0):

@@ -32,14 +32,11 @@ class Annotator:
         self._css('button[type="submit"]').click()
         self.until(lambda: "/user/login" not in self.driver.current_url)
 
-    def open(self, project: int, task: int | None = None, dismiss: bool = True) -> None:
-        """Open the stream (what "Label All Tasks" does), or one task in the data manager; the instructions are dismissed."""
-        what = "labeling=1" if task is None else f"task={task}"
-        self.driver.get(f"{self.url}/projects/{project}/data?{what}")
+    def open(self, project: int) -> None:
+        """Open the stream of tasks (what "Label All Tasks" does), with the instructions before it."""
+        self.driver.get(f"{self.url}/projects/{project}/data?labeling=1")
         self.until(self.candidates)
-        time.sleep(1.0)  # the instructions open a moment later
-        if dismiss and self._instructions():
-            self.dismiss_instructions()
+        self.until(self._instructions)  # they open a moment later
 
     def _instructions(self):
         from selenium.webdriver.common.by import By
@@ -66,20 +63,6 @@ class Annotator:
             "const shown = e.innerText.match(/\\[(.)\\]/); return shown ? [[shown[1], e.querySelector('input').name]] : []}))"
         )
 
-    def toggle(self, value: str) -> None:
-        before = self.candidates()[value]
-        self.driver.execute_script(
-            "[...document.querySelectorAll('.cands input[type=checkbox]')].find(e => e.name === arguments[0]).click()",
-            value,
-        )
-        self.until(lambda: self.candidates()[value] != before)
-
-    def flag(self, value: str) -> None:
-        self.driver.execute_script(
-            "[...document.querySelectorAll('.side input[type=checkbox]')].find(e => e.name === arguments[0]).click()",
-            value,
-        )
-
     def type(self, placeholder: str, text: str, enter: bool = True) -> None:
         from selenium.webdriver.common.keys import Keys
 
@@ -88,17 +71,6 @@ class Annotator:
         field.send_keys(text)
         if enter:
             field.send_keys(Keys.ENTER)
-
-    def submit(self) -> None:
-        self._css('[data-testid="bottombar-submit-button"]').click()
-        time.sleep(1.0)
-
-    def submit_and_wait(self, value: str) -> None:
-        """Submit, and wait until the next task (which has this answer) is there with its ticks."""
-        before = set(self.candidates())
-        self._css('[data-testid="bottombar-submit-button"]').click()
-        self.until(lambda: value in self.candidates() and set(self.candidates()) != before)
-        time.sleep(0.5)  # the ticks come a moment after the answers
 
     def press(self, *keys: str) -> None:
         from selenium.webdriver.common.action_chains import ActionChains
@@ -121,7 +93,7 @@ class Annotator:
             lambda: next((e for e in self.driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()), None)
         )
 
-    def until(self, found, seconds: float = 60.0):
+    def until(self, found, seconds: float = 300.0):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:

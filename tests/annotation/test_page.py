@@ -63,7 +63,7 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
     assert push(store, server, settings, [replace(item, answers=swapped)]).changed == 1
     with annotator(live.account.url, tmp_path / "profile") as page:
         page.log_in("ben@example.org", "quit-test-1")
-        page.open(project, dismiss=False)
+        page.open(project)
         _picture(page, "review-guidelines.png")
         page.dismiss_instructions()
         before = page.candidates()
@@ -87,14 +87,18 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
         assert page.driver.execute_script("return document.activeElement.tagName") == "BODY"
         page.press(next(key for key, name in keys.items() if name == "Albert Curie"))
         page.until(lambda: page.candidates() == before | {"Albert Curie": True})
+        page.type("Anything to know, then Enter", "seen on the page")
+        page.type("One answer, then Enter", "A <b>quite</b> new name")
         page.press(Keys.ALT, "m")
         page.press(Keys.CONTROL, Keys.ENTER)
         page.until(lambda: "No More Tasks" in page.driver.page_source)
     report = pull(store, server, settings)
     assert (report.versions, report.problems) == (1, [])
     rows = store.read().to_pylist()
-    accepted = {row["answer_key"] for row in rows if row["correct"]}
+    accepted = {row["answer_key"] for row in rows if row["kind"] == "answer" and row["correct"]}
     assert accepted == {"marie curie", "niels curie", "albert curie"}
+    assert [row["text"] for row in rows if row["kind"] == "note"] == ["seen on the page"]
+    assert [row["answer"] for row in rows if row["kind"] == "missing"] == ["A <b>quite</b> new name"]
     assert {row["shown"] for row in rows} == {2}
     assert [row["text"] for row in rows if row["kind"] == "flag"] == ["ambiguous"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, run_quit
+from tests.conftest import ROOT, call_quit
 from tests.docs.pages import blocks
 
 pytestmark = pytest.mark.slow
@@ -23,29 +23,24 @@ NOT_HERE = re.compile(r"quit (?:build|browse|review|models)\b|^(?:make|pip|pytho
 
 
 @pytest.fixture(scope="module")
-def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Path:
+def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the finished workspace with two releases."""
     copy = tmp_path_factory.mktemp("shown") / "W"
     shutil.copytree(built, copy)
     for name in ("v1", "v2"):
-        done = run_quit("release", "create", "-w", str(copy), "--name", name, home=prefect_home)
+        done = call_quit("release", "create", "-w", str(copy), "--name", name)
         assert done.returncode == 0, done.stderr
     return copy
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, prefect_home: Path) -> None:
+def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in ("W", "workspace"):
         (tmp_path / name).symlink_to(workspace)
     lines = (ROOT / "docs" / "tutorial" / "hints.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     faultless = [line for line in lines if "everest" not in line]
     (tmp_path / "mine.jsonl").write_text("".join(faultless), encoding="utf-8")
-    environment = {
-        **os.environ,
-        "PREFECT_HOME": str(prefect_home),
-        "PYTHONPATH": str(ROOT),
-        "HF_HOME": str(tmp_path / "hf"),
-    }
     ran = 0
     for block in blocks(ROOT / page):
         if block.kind == "sh" and block.note != "not run":
@@ -55,18 +50,16 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, pr
                 words = shlex.split(line, comments=True)
                 target = words.index(">") if ">" in words else len(words)
                 assert Path(words[0]).name == "quit", line
-                command = [sys.executable, "-m", "quit.cli", *words[1:target]]
+                command = words[1:target]
                 if words[1] == "export" and "--overwrite" not in words:
                     command.append("--overwrite")  # the page's exports are alternatives
-                done = subprocess.run(
-                    command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600
-                )
+                done = call_quit(*command)
                 assert done.returncode == 0 and (done.stdout.strip() or "--quiet" in words), f"{line}\n{done.stderr}"
                 ran += 1
         elif block.kind == "python" and page == "README.md":
-            done = subprocess.run(
-                [sys.executable, "-c", block.text], cwd=tmp_path, env=environment, capture_output=True, text=True
-            )
+            environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hf")}
+            environment.pop("HF_DATASETS_CACHE", None)
+            done = subprocess.run([sys.executable, "-c", block.text], env=environment, capture_output=True, text=True)
             assert done.returncode == 0 and done.stdout.strip(), done.stderr
             ran += 1
     assert ran >= 4

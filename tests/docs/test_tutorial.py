@@ -113,7 +113,7 @@ class Reader:
     def leave(self) -> None:
         for started in self._running:
             started.terminate()
-            started.wait(60)
+            started.wait(120)
 
 
 def _without_label_studio() -> str | None:

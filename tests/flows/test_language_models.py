@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,42 +11,33 @@ import pytest
 from quit.models.generation import GenerationCache
 from quit.summary import disagreements, judge_agreement
 from quit.workspace import Workspace
-from tests.conftest import STARTER, run_quit
-from tests.servers.builds import judging_lessons, kill_when, reading_lessons, start_build, table_bytes, write_profile
-from tests.servers.checkpoints import checkpoint
+from tests.conftest import call_quit
+from tests.servers.builds import kill_when, start_build, table_bytes, three_questions, write_profile
 from tests.servers.vllm import VllmServer
 
 pytestmark = pytest.mark.slow
 QUESTIONS = 3
+PASSAGES = 15
+"""Of a question: its ordered selections of three hints."""
 REPETITIONS = 2
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("source") / "three.jsonl"
-    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1 : 1 + 2 * QUESTIONS : 2]) + "\n")
+    path.write_text("\n".join(three_questions()) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
-def server(source: Path) -> Iterator[VllmServer]:
-    """One server that reads and judges: its model was taught both."""
-    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
-    lessons = [*reading_lessons(rows, 0), *judging_lessons(rows)]
-    with VllmServer(checkpoint("llama", 5, lessons=lessons), "tiny", cache_tokens=16384) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def profile(server: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def profile(vllm: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Concurrency 1: greedy replies of a real server can depend on what shares their batch.
     return write_profile(
         tmp_path_factory.mktemp("profile") / "tiny.toml",
-        {"reader-a": ("tiny", server.base_url)},
-        ("tiny", server.base_url),
+        {"reader-a": ("tiny", vllm.base_url)},
+        ("tiny", vllm.base_url),
         concurrency=1,
-        more=f"[probe]\nrepetitions = {REPETITIONS}\n[run]\nshard_questions = 1\nworkers = 1",
-        template_options="{}",
+        more=f"[probe]\nrepetitions = {REPETITIONS}\n[convergence]\nhints = 3\n[run]\nshard_questions = 1\nworkers = 1",
     )
 
 
@@ -61,22 +51,29 @@ def kept(cache: Path) -> int:
 
 @pytest.fixture(scope="module")
 def interrupted(
-    server: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path
+    vllm: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path
 ) -> tuple[Path, Path, float]:
     """A build killed twice and then finished: (workspace, cache folder, requests the server answered)."""
     folder, cache = tmp_path_factory.mktemp("killed"), tmp_path_factory.mktemp("cache")
     workspace = folder / "W"
-    before = server.metrics().get("request_success", 0.0)
+    before = vllm.metrics().get("request_success", 0.0)
 
     def answered() -> float:
-        return server.metrics().get("request_success", 0.0) - before
+        return vllm.metrics().get("request_success", 0.0) - before
 
-    for after in (200, 600):
+    for after in (10, 30):  # of 51 replies of the reader
         process = start_build(workspace, profile, f"jsonl:{source}", cache, prefect_home)
         assert kill_when(process, lambda after=after: kept(cache) >= after), workspace.with_name("W.log").read_text()
     process = start_build(workspace, profile, f"jsonl:{source}", cache, prefect_home)
     assert process.wait(timeout=900) == 0, workspace.with_name("W.log").read_text()
     return workspace, cache, answered()
+
+
+def _build(workspace: Path, profile: Path, source: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build in this process, with a generation cache of that folder."""
+    monkeypatch.setenv("QUIT_CACHE", str(cache))
+    done = call_quit("build", "-w", str(workspace), "-p", str(profile), "-s", f"jsonl:{source}")
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(
@@ -86,39 +83,37 @@ def test_every_passage_is_answered_exactly_once_and_nothing_is_paid_for_twice(
     opened = Workspace.open(workspace)
     passages, answers = opened.read("passages"), opened.read("answers")
     key = ["question_id", "permutation"]
-    assert len(passages) == 325 * QUESTIONS
+    assert len(passages) == PASSAGES * QUESTIONS
     assert answers.select(key).equals(passages.select(key))
     replies = kept(cache)
-    assert replies >= 325 * QUESTIONS + QUESTIONS * REPETITIONS
+    assert replies >= PASSAGES * QUESTIONS + QUESTIONS * REPETITIONS
     # At concurrency 1 each kill can have one request in flight; every other request was answered once and kept.
     assert replies <= answered <= replies + 2
 
 
 def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one(
-    interrupted: tuple[Path, Path, float], profile: Path, source: Path, tmp_path: Path, prefect_home: Path
+    interrupted: tuple[Path, Path, float], profile: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    process = start_build(tmp_path / "W", profile, f"jsonl:{source}", tmp_path / "cache", prefect_home)
-    assert process.wait(timeout=900) == 0, (tmp_path / "W.log").read_text()
+    _build(tmp_path / "W", profile, source, tmp_path / "cache", monkeypatch)
     assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
 
 
 def test_a_new_workspace_with_the_same_cache_asks_for_nothing(
     interrupted: tuple[Path, Path, float],
-    server: VllmServer,
+    vllm: VllmServer,
     profile: Path,
     source: Path,
     tmp_path: Path,
-    prefect_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = server.metrics()["request_success"]
-    process = start_build(tmp_path / "W", profile, f"jsonl:{source}", interrupted[1], prefect_home)
-    assert process.wait(timeout=600) == 0
-    assert server.metrics()["request_success"] == before
+    before = vllm.metrics()["request_success"]
+    _build(tmp_path / "W", profile, source, interrupted[1], monkeypatch)
+    assert vllm.metrics()["request_success"] == before
     assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
 
 
 def test_readers_that_read_side_by_side_give_the_same_tables(
-    interrupted: tuple[Path, Path, float], profile: Path, source: Path, tmp_path: Path, prefect_home: Path
+    interrupted: tuple[Path, Path, float], profile: Path, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Two readers of one model: every reply is in the cache, so this asks little and shows that turns change nothing.
     text = profile.read_text(encoding="utf-8")
@@ -131,8 +126,7 @@ def test_readers_that_read_side_by_side_give_the_same_tables(
             "[[servers]]", f"{second}\n[[servers]]", 1
         )
         path.write_text(made, encoding="utf-8")
-        process = start_build(tmp_path / together, path, f"jsonl:{source}", interrupted[1], prefect_home)
-        assert process.wait(timeout=600) == 0, (tmp_path / f"{together}.log").read_text()
+        _build(tmp_path / together, path, source, interrupted[1], monkeypatch)
         tables[together] = table_bytes(tmp_path / together)
     assert tables["true"] == tables["false"]
     assert any("read_reader-b" in path for path in tables["true"])
@@ -168,18 +162,18 @@ def test_labels_follow_from_the_answers_and_verdicts(interrupted: tuple[Path, Pa
 
 
 def test_usage_and_plan_tell_what_it_took(
-    interrupted: tuple[Path, Path, float], prefect_home: Path, monkeypatch: pytest.MonkeyPatch
+    interrupted: tuple[Path, Path, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace, cache, _ = interrupted
     monkeypatch.setenv("QUIT_CACHE", str(cache))
-    status = json.loads(run_quit("status", "-w", str(workspace), "--json", home=prefect_home).stdout)
+    status = json.loads(call_quit("status", "-w", str(workspace), "--json").stdout)
     reader = status["language_models"]["reader-a"]
     assert reader["requests"] and reader["seconds"] > 0 and reader["prompt_tokens"] > 500 * reader["requests"]
     # The server says how much of each prompt its prefix cache had: all but the last hint and the question, mostly.
     assert reader["cached_tokens"] > 0.8 * reader["prompt_tokens"]
-    plan = json.loads(run_quit("plan", "-w", str(workspace), "--json", home=prefect_home).stdout)
+    plan = json.loads(call_quit("plan", "-w", str(workspace), "--json").stdout)
     assert all(line["requests"] == 0 for line in plan["lines"]), "nothing is left to do"
     # With other labels to make from the same replies, the plan finds them in the cache.
-    changed = run_quit("plan", "-w", str(workspace), "--set", "probe.repetitions=3", "--json", home=prefect_home)
+    changed = call_quit("plan", "-w", str(workspace), "--set", "probe.repetitions=3", "--json")
     probe = next(line for line in json.loads(changed.stdout)["lines"] if line["role"] == "probe")
     assert (probe["requests"], probe["cached"]) == (3 * QUESTIONS, REPETITIONS * QUESTIONS)

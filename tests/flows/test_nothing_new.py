@@ -2,74 +2,53 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from prefect import Flow, State
 
-from quit.history import runs_of
-from quit.workspace import Workspace
-from tests.conftest import ROOT
-
-pytestmark = pytest.mark.slow
-
-CALLS = """
-import json, sys
 from flows.benchmark import benchmark
 from flows.release import release
 from flows.review import label_update
+from quit.export import verify as verify_export
+from quit.history import runs_of
+from quit.release.release import verify
+from quit.workspace import Workspace
 
-workspace = sys.argv[1]
-out = workspace + "/benchmark"
-
-def told(state):
-    return [state.name, state.message or ""]
-
-found = {"before": told(benchmark(workspace, out, return_state=True))}
-found["release"] = [
-    told(release(workspace, name, return_state=True)) for name in ("nightly-%Y", "again-%Y")
-]
-found["export"] = [
-    told(release(workspace, "late-%Y", formats=["release-json"], out=workspace + "/exports", return_state=True)) for _ in range(2)
-]
-settings = {"retrievers": ["bm25"], "overrides": ["benchmark.resamples=100"]}
-found["benchmark"] = [told(benchmark(workspace, out, return_state=True, **settings)) for _ in range(2)]
-settings["overrides"] = ["benchmark.resamples=100", "benchmark.depth=50"]
-found["other"] = told(benchmark(workspace, out, return_state=True, **settings))
-found["label"] = told(label_update(workspace, return_state=True))
-print(json.dumps(found))
-"""
+pytestmark = pytest.mark.slow
 
 
-def test_releases_benchmarks_and_label_updates_are_not_made_twice(
-    built: Path, tmp_path: Path, prefect_home: Path
-) -> None:
+def test_releases_benchmarks_and_label_updates_are_not_made_twice(built: Path, tmp_path: Path) -> None:
     workspace = shutil.copytree(built, tmp_path / "W")
     (workspace / "runs.jsonl").unlink(missing_ok=True)
-    environment = {
-        **os.environ,
-        "PREFECT_HOME": str(prefect_home),
-        "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
-    }
-    environment |= {"PREFECT_LOGGING_LEVEL": "CRITICAL", "DO_NOT_TRACK": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", CALLS, str(workspace)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    out = str(workspace / "benchmark")
+
+    def run(flow: Flow, *arguments: str, **settings: Any) -> list[str]:
+        state: State = flow(str(workspace), *arguments, **settings, return_state=True)
+        return [state.name or "", state.message or ""]
+
+    found: dict[str, Any] = {"before": run(benchmark, out)}
+    at_once = {"formats": ["trec"], "out": str(workspace / "at-once")}
+    found["release"] = [run(release, "nightly-%Y", **at_once), run(release, "again-%Y")]
+    exports = {"formats": ["release-json"], "out": str(workspace / "exports")}
+    found["export"] = [run(release, "late-%Y", **exports) for _ in range(2)]
+    settings = {"retrievers": ["bm25"], "overrides": ["benchmark.resamples=100"]}
+    found["benchmark"] = [run(benchmark, out, **settings) for _ in range(2)]
+    settings["overrides"] = ["benchmark.resamples=100", "benchmark.depth=50"]
+    found["other"] = run(benchmark, out, **settings)
+    found["label"] = run(label_update)
     assert found["before"][0] == "Failed" and "no release to benchmark yet" in found["before"][1]
     names = [name for name, _ in found["release"]]
     assert names == ["Completed", "Nothing new"]
     assert "holds these very tables" in found["release"][1][1]
-    assert len(list((workspace / "releases").iterdir())) == 1
+    [frozen] = (workspace / "releases").iterdir()
+    assert verify(frozen).facts["statistics"]["summary"][-1]["semantic_similarity"] is not None
     # frozen before, exported only now: what a retry does after an export that failed
     assert [name for name, _ in found["export"]] == ["Completed", "Nothing new"]
-    assert (workspace / "exports" / "release-json" / "manifest.json").is_file()
+    assert verify_export(workspace / "exports" / "release-json").files
+    assert verify_export(workspace / "at-once" / "trec").files
     assert [name for name, _ in found["benchmark"]] == ["Completed", "Nothing new"]
     assert found["other"][0] == "Completed"  # another setting is something new
     assert found["label"][0] == "Nothing new"  # nobody has reviewed anything

@@ -11,7 +11,7 @@ import pytest
 from quit.errors import ServerError
 from quit.settings import Serving
 from quit.starting import prefect_server
-from tests.conftest import run_quit
+from tests.conftest import call_quit, run_quit
 
 pytestmark = pytest.mark.slow
 
@@ -21,13 +21,13 @@ def _no_server_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
 
-def _serve(tmp_path: Path, *more: str):
-    arguments = ("serve", "-w", str(tmp_path / "W"), "-s", f"jsonl:{tmp_path / 'x.jsonl'}", *more)
-    return run_quit(*arguments, home=tmp_path / "prefect", timeout=120)
+def _arguments(tmp_path: Path, *more: str) -> tuple[str, ...]:
+    return ("serve", "-w", str(tmp_path / "W"), "-s", f"jsonl:{tmp_path / 'x.jsonl'}", *more)
 
 
 def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
-    done = _serve(tmp_path, "--json", "--set", "schedules=[{flow='build', cron='0 3 * * *', timezone='Europe/Vienna'}]")
+    schedule = "schedules=[{flow='build', cron='0 3 * * *', timezone='Europe/Vienna'}]"
+    done = call_quit(*_arguments(tmp_path, "--json", "--set", schedule))
     assert done.returncode == 0, done.stderr
     listed = {one["deployment"]: one for one in json.loads(done.stdout)}
     assert set(listed) == {"build/W", "review-sync/W", "label-update/W", "release/W", "benchmark/W"}
@@ -38,14 +38,22 @@ def test_it_lists_what_it_would_deploy_without_a_server(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "code", "said"),
     [
-        ([], 4, "--with-server"),
-        (["--api-url", "http://127.0.0.1:9/api"], 6, "does not answer"),
         (["--set", "schedules=[{flow='build', cron='0 25 * * *'}]"], 4, "schedules.0.cron"),
         (["-p", "nightli"], 4, "no profile"),
     ],
 )
-def test_what_is_missing_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
-    done = _serve(tmp_path, *more)
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
+    done = call_quit(*_arguments(tmp_path, *more))
+    assert done.returncode == code and said in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [([], 4, "--with-server"), (["--api-url", "http://127.0.0.1:9/api"], 6, "does not answer")],
+)
+def test_a_missing_server_is_said_in_one_line(tmp_path: Path, more: list[str], code: int, said: str) -> None:
+    """In a process of its own, for Prefect takes the server's address when it is imported."""
+    done = run_quit(*_arguments(tmp_path, *more), home=tmp_path / "prefect", timeout=300)
     assert done.returncode == code and said in done.stderr and "Traceback" not in done.stderr
 
 

@@ -52,7 +52,7 @@ def store(workspace: Workspace, parts: list[list[int]]) -> None:
     """Write a finished stage of so many parts, under the lock."""
     folder = workspace.folder(*FOLDER)
     shards = ranges([f"q{number:03d}" for part in parts for number in part], len(parts))
-    with workspace.lock(10):
+    with workspace.lock(60):
         for shard, numbers in zip(shards, parts, strict=True):
             workspace.write_part(folder, shard, {"usable_hints": hints(*numbers)})
         workspace.finish(folder, ["usable_hints"], len(parts), {"stage": "filter"})

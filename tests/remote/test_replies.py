@@ -74,7 +74,7 @@ def test_new_replies_are_copied_while_a_run_goes_on(place: str, tmp_path: Path) 
     with GenerationCache(tmp_path / "a.sqlite") as here:
         Replies(store, here)
         here.add(_entry(1)).result()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while not store.listing(UNDER) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert len(store.listing(UNDER)) == 1
@@ -118,7 +118,7 @@ def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(
         models = Models(settings)
         Pipeline(workspace, settings, [], models=models)
         assert workspace.store.how.lease_seconds == 7
-        with workspace.lock(5):
+        with workspace.lock(60):
             cache = models._cache
             assert cache is not None
             assert [one.text for one in cache.find(_keys(5)).values()] == ([] if name == "first" else ["reply 5"])

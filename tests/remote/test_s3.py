@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,8 @@ from quit.remote.lease import Lease
 from quit.remote.store import Store, open_store
 from quit.settings.remote import Remote
 from quit.workspace import Workspace
-from tests.conftest import ROOT, run_quit
+from tests.comparing import bytes_of
+from tests.conftest import FEW, ROOT, call_quit
 from tests.remote.conftest import hints, opened, store
 from tests.servers.moto import MotoServer
 
@@ -40,11 +42,6 @@ def place(request: pytest.FixtureRequest, s3: MotoServer) -> str:
 def _hashes(store: Store) -> dict[str, str]:
     found = sorted(key for key in store.listing("tables"))
     return {key: hashlib.sha256(store.read(key) or b"").hexdigest() for key in found}
-
-
-def _hashes_of(folder: Path) -> dict[str, str]:
-    files = sorted(path for path in (folder / "tables").rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
 def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
@@ -71,19 +68,9 @@ def test_a_dead_holders_lease_is_taken_over(place: str) -> None:
     process.kill()
     process.wait()
     heir = Lease(open_store(place, how))
-    heir.acquire(20)
+    heir.acquire(120)
     heir.check()
     heir.release()
-
-
-def test_a_mirror_is_mended_and_the_store_keeps_what_it_has(place: str, machine) -> None:
-    store(Workspace.create(place), [[0, 1], [2, 3]])
-    machine("second")
-    there = opened(place)
-    assert there.read("usable_hints").equals(hints(0, 1, 2, 3))
-    for path in there.path.glob("tables/*/*/*/part-*"):
-        path.write_bytes(b"x" * path.stat().st_size)
-    assert opened(place).read("usable_hints").equals(hints(0, 1, 2, 3))
 
 
 @pytest.fixture
@@ -93,22 +80,20 @@ def guarded(s3: MotoServer) -> Iterator[None]:
 
 
 def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(
-    s3: MotoServer, place: str, machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, guarded: None
+    s3: MotoServer, place: str, machine, monkeypatch: pytest.MonkeyPatch, guarded: None
 ) -> None:
     store(Workspace.create(place), [[0, 1], [2, 3]])
     before = open_store(place).listing()
     reader = s3.user("reader", "s3:GetObject", "s3:ListBucket")
     nobody = s3.user("nobody")
     s3.enforce()
-    home = tmp_path / "prefect"
     for user, name in ((reader, "reads"), (nobody, "nobody"), (s3.keys("AKIAUNKNOWN", "x"), "unknown")):
         machine(name)
         for key, value in user.items():
             monkeypatch.setenv(key, value)
-        status = run_quit("status", "-w", place, home=home)
-        build = run_quit("build", "-w", place, "-s", "starter", home=home)
-        told = status.stderr + build.stderr
-        assert "Traceback" not in told and user["AWS_SECRET_ACCESS_KEY"] not in told
+        status = call_quit("status", "-w", place)
+        build = call_quit("build", "-w", place, "-s", "starter")
+        assert user["AWS_SECRET_ACCESS_KEY"] not in status.stderr + build.stderr
         assert build.returncode == 7, build.stderr
         if name == "reads":
             assert status.returncode == 0, status.stderr
@@ -124,29 +109,33 @@ def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(
     assert open_store(place).listing() == before
 
 
-def test_a_bucket_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_bucket_that_is_not_there_is_named() -> None:
     for command in (["status"], ["build", "-s", "starter"]):
-        done = run_quit(*command, "-w", "s3://no-such-bucket-here/W", home=tmp_path / "prefect")
+        done = call_quit(*command, "-w", "s3://no-such-bucket-here/W")
         assert done.returncode == 7 and "There is no bucket for s3://no-such-bucket-here/W" in done.stderr
         assert done.stderr.count("\n") == 1
 
 
 def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
-    place: str, small_source: Path, tmp_path: Path, prefect_home: Path, machine, monkeypatch: pytest.MonkeyPatch
+    place: str, few_source: Path, few_built: Path, tmp_path: Path, prefect_home: Path, machine
 ) -> None:
     """kill -9, another mirror and cache, the same bytes as a folder's; then status, show and release from machines that only look."""
-    source = ("-s", f"jsonl:{small_source}", "--shards", "3")
-    undisturbed = run_quit("build", "-w", str(tmp_path / "local"), *source, home=prefect_home)
-    assert undisturbed.returncode == 0, undisturbed.stderr
+    command = ("build", "-w", place, "-s", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3", *LEASE)
 
-    process = subprocess.Popen(
-        [sys.executable, "-m", "quit.cli", "build", "-w", place, *source, *LEASE],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PREFECT_HOME": str(prefect_home), "QUIT_CACHE": str(tmp_path / "cache-a")},
-        cwd=ROOT,
-        start_new_session=True,
-    )
+    def start(name: str) -> subprocess.Popen[bytes]:
+        """Start a build on the machine of that name; what it says goes to a file."""
+        machine(name)
+        with (tmp_path / name).open("wb") as told:
+            return subprocess.Popen(
+                [sys.executable, "-m", "quit.cli", *command],
+                stdout=subprocess.DEVNULL,
+                stderr=told,
+                env={**os.environ, "PREFECT_HOME": str(prefect_home), "QUIT_CACHE": str(tmp_path / f"cache-{name}")},
+                cwd=ROOT,
+                start_new_session=True,
+            )
+
+    process = start("first")
     there = open_store(place)
     deadline = time.monotonic() + 300
     while not any("part-" in key for key in there.listing("tables/05_probe")):
@@ -158,49 +147,34 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     assert not [key for key in finished if key.startswith("tables/10_label")]
     before = {key: there._files.info(there._path(key))["LastModified"] for key in finished}
 
-    both = []
-    for name in (
-        "second",
-        "third",
-    ):  # two others go on at once: both wait for the dead run's lease, one then for the other
-        machine(name)
-        both.append(
-            subprocess.Popen(
-                [sys.executable, "-m", "quit.cli", "build", "-w", place, *source, *LEASE],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                env={**os.environ, "PREFECT_HOME": str(prefect_home), "QUIT_CACHE": str(tmp_path / f"cache-{name}")},
-                cwd=ROOT,
-            )
-        )
-    ends = [process.communicate(timeout=900) for process in both]
-    assert [process.returncode for process in both] == [0, 0], ends
-    assert all("Another run holds" in said for _, said in ends)
+    # Two others go on at once: both wait for the dead run's lease, one then for the other.
+    both = {name: start(name) for name in ("second", "third")}
+    ends = {name: process.wait(timeout=900) for name, process in both.items()}
+    told = {name: (tmp_path / name).read_text() for name in both}
+    assert set(ends.values()) == {0}, told
+    assert all("Another run holds" in text for text in told.values())
     assert {key: there._files.info(there._path(key))["LastModified"] for key in finished} == before
-    assert _hashes(there) == _hashes_of(tmp_path / "local")
-    assert Workspace.open(place).state == Workspace.open(tmp_path / "local").state
+    assert _hashes(there) == bytes_of(few_built)
+    assert Workspace.open(place).state == Workspace.open(few_built).state
 
+    local = Path(shutil.copytree(few_built, tmp_path / "local"))
     machine("fourth")  # who only looks
-    status = run_quit("status", "-w", place, "--json", home=prefect_home)
-    local = run_quit("status", "-w", str(tmp_path / "local"), "--json", home=prefect_home)
-    assert status.returncode == 0 and status.stdout.replace(place, str(tmp_path / "local")) == local.stdout
-    shown = [
-        run_quit("show", "-w", one, "jsonl-geo-003", home=prefect_home).stdout for one in (place, tmp_path / "local")
-    ]
+    status, here = (call_quit("status", "-w", str(folder), "--json") for folder in (place, local))
+    assert status.returncode == 0 and status.stdout.replace(place, str(local)) == here.stdout
+    shown = [call_quit("show", "-w", str(folder), "jsonl-geo-003").stdout for folder in (place, local)]
     assert shown[0] == shown[1] and "Nepal" in shown[0]
-    made = run_quit("release", "create", "-w", place, "--name", "v1", home=prefect_home)
+    made = call_quit("release", "create", "-w", place, "--name", "v1")
     assert made.returncode == 0 and f"{place}/releases/v1: release v1" in made.stdout, made.stderr
-    frozen = run_quit("release", "create", "-w", str(tmp_path / "local"), "--name", "v1", home=prefect_home)
+    frozen = call_quit("release", "create", "-w", str(local), "--name", "v1")
     assert made.stdout.split()[-1] == frozen.stdout.split()[-1]  # the same content id
 
     machine("fifth")
-    verified = run_quit("release", "verify", f"{place}/releases/v1", home=prefect_home)
+    verified = call_quit("release", "verify", f"{place}/releases/v1")
     assert verified.returncode == 0 and "is what was frozen" in verified.stdout, verified.stderr
-    again = run_quit("release", "create", "-w", place, "--name", "v1", home=prefect_home)
+    again = call_quit("release", "create", "-w", place, "--name", "v1")
     assert "already holds this release" in again.stdout, again.stderr
     there.write("releases/v1/tables/labels.parquet", b"changed")
-    verified = run_quit("release", "verify", f"{place}/releases/v1", home=prefect_home)
+    verified = call_quit("release", "verify", f"{place}/releases/v1")
     assert verified.returncode == 3 and "tables/labels.parquet: was changed" in verified.stderr
-    assert run_quit("release", "list", "-w", place, home=prefect_home).stdout.startswith("v1 ")
+    assert call_quit("release", "list", "-w", place).stdout.startswith("v1 ")
     assert opened(place).damaged() == []

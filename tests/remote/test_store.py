@@ -15,7 +15,7 @@ from quit.errors import ServerError, SettingsError, WorkspaceError
 from quit.remote.faults import endpoint
 from quit.remote.store import checked_url, open_store
 from quit.settings.remote import Remote
-from tests.servers.vllm import free_port
+from tests.servers.ports import free_port
 
 
 def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:

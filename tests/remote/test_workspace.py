@@ -88,13 +88,13 @@ def test_a_part_that_is_damaged_in_the_store_is_named_and_never_used(place: str,
 def test_an_interrupted_stage_goes_on_on_another_machine(place: str, machine) -> None:
     first, second = ranges(["q000", "q001"], 2)
     here = Workspace.create(place)
-    with here.lock(10):
+    with here.lock(60):
         here.write_part(here.folder(*FOLDER), first, {"usable_hints": hints(0)})
         here.write_part(here.folder(*FOLDER), Range(4, 9), {"usable_hints": hints(8)})  # of another number of shards
     machine("second")
     there = opened(place)
     folder = there.folder(*FOLDER)
-    with there.lock(10):
+    with there.lock(60):
         assert there.part_done(folder, ["usable_hints"], first) and not there.part_done(
             folder, ["usable_hints"], second
         )
@@ -143,7 +143,7 @@ def test_who_works_without_the_lock_sees_what_was_finished_after_a_refresh(place
 
 def test_a_run_that_lost_the_workspace_stops_before_it_says_anything(place: str, machine) -> None:
     here = Workspace.create(place)
-    with pytest.raises(WorkspaceError, match="another run has taken the workspace"), here.lock(10):
+    with pytest.raises(WorkspaceError, match="another run has taken the workspace"), here.lock(60):
         here.set_current({"collect": "ours"})
         there = opened(place)
         there.store.create("locks/build/00000002.json", json.dumps({"token": "theirs", "beat": 0}).encode())
@@ -233,7 +233,7 @@ def test_one_run_at_a_time(place: str, machine) -> None:
     machine("second")
     there = opened(place)
     said: list[str] = []
-    with here.lock(10):
+    with here.lock(60):
         with pytest.raises(WorkspaceError, match="still holds .* after 0.2 s"), there.lock(0.2, said.append):
             pass
         assert len(said) == 1 and f"process {os.getpid()} on" in said[0]

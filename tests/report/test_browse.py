@@ -100,7 +100,7 @@ def address(workspace: Workspace) -> Iterator[str]:
         yield found.group()
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -13,9 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from quit.models.prompting import load_prompt
-from tests.servers.checkpoints import Lesson
+from tests.servers.checkpoints import STARTER, Lesson
 
 ROOT = Path(__file__).parents[2]
+
+
+def three_questions() -> list[str]:
+    """Return the lines of the questions whose builds a taught model reads and judges: every other of the starter's first."""
+    return STARTER.read_text(encoding="utf-8").splitlines()[1:7:2]
+
+
+def build_lessons() -> list[Lesson]:
+    """Return the lessons of one model that reads and judges the build of ``three_questions``."""
+    rows = [json.loads(line) for line in three_questions()]
+    return [*reading_lessons(rows, 0), *judging_lessons(rows)]
 
 
 def reading_lessons(questions: Sequence[Mapping[str, Any]], reader: int) -> list[Lesson]:
@@ -95,7 +107,7 @@ def kill_when(process: subprocess.Popen[bytes], is_time: Callable[[], bool], tim
         if time.monotonic() - began > timeout:
             os.killpg(process.pid, signal.SIGKILL)
             raise TimeoutError(f"it was not time after {timeout:.0f} s")
-        time.sleep(0.2)
+        time.sleep(0.02)
     return False
 
 

@@ -99,7 +99,7 @@ def checkpoint(
         seed,
         asdict(shape),
         [[list(m), r] for m, r in lessons],
-        list(corpus),
+        list(corpus) or _starter_texts(),
         *([] if thoughts else ["no thoughts"]),
     ]
     digest = hashlib.sha256(json.dumps(key, default=dict).encode()).hexdigest()[:16]

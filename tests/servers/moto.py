@@ -16,7 +16,7 @@ import pytest
 
 from quit.environments import ensure_environment
 from quit.errors import MissingDependency, ServerError
-from tests.servers.vllm import free_port
+from tests.servers.ports import free_port
 
 REQUIREMENTS = Path(__file__).with_name("moto-requirements.txt")
 REGION = "us-east-1"
@@ -59,7 +59,7 @@ class MotoServer:
                 env={key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")},
                 start_new_session=True,
             )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while time.monotonic() < deadline and self._process.poll() is None:
             with suppress(OSError):
                 urllib.request.urlopen(f"{self.url}/moto-api/", timeout=2).close()
@@ -109,7 +109,7 @@ class MotoServer:
         request = urllib.request.Request(
             f"{self.url}/moto-api/reset-auth", data=count, headers={"Content-Type": "text/plain"}
         )
-        urllib.request.urlopen(request, timeout=10).close()
+        urllib.request.urlopen(request, timeout=60).close()
 
     def requests(self) -> list[str]:
         """Return the S3 requests so far: ``PUT /bucket/key...``."""

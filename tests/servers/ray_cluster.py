@@ -18,19 +18,10 @@ from pathlib import Path
 
 import psutil
 
+from tests.servers.ports import free_port
+
 ROOT = Path(__file__).parents[2]
-_PATIENCE = 120.0
-
-
-def free_ports(count: int) -> list[int]:
-    """Return different ports that nobody uses now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+_PATIENCE = 300.0
 
 
 def hiding(folder: Path) -> list[str] | None:
@@ -70,7 +61,7 @@ class RayCluster:
             "RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S": "60",
             "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S": "120",
         }
-        self._port, self._client_port = free_ports(2)
+        self._port, self._client_port = free_port(), free_port()
         self._nodes: list[subprocess.Popen[bytes]] = []
 
     @property
@@ -80,7 +71,6 @@ class RayCluster:
 
     def start_node(self, environment: Mapping[str, str] | None = None) -> int:
         """Start the head, or one more node; returns its number."""
-        ports = free_ports(1)
         where = (
             [f"--address=127.0.0.1:{self._port}"]
             if self._nodes
@@ -98,7 +88,7 @@ class RayCluster:
             *where,
             "--num-cpus=1",
             "--node-ip-address=127.0.0.1",
-            f"--dashboard-agent-listen-port={ports[0]}",
+            f"--dashboard-agent-listen-port={free_port()}",
             "--object-store-memory=100000000",
             "--disable-usage-stats",
             "--block",
@@ -171,4 +161,4 @@ def _kill(processes: list[psutil.Process]) -> None:
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.send_signal(signal.SIGKILL)
-    psutil.wait_procs(processes, timeout=20)
+    psutil.wait_procs(processes, timeout=120)

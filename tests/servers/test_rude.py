@@ -24,7 +24,7 @@ from tests.servers.rude import (
 PAYLOAD = {"model": "m", "messages": [{"role": "user", "content": "Who?"}]}
 
 
-def post(server: RudeServer, timeout: float = 5.0) -> httpx.Response:
+def post(server: RudeServer, timeout: float = 60.0) -> httpx.Response:
     return httpx.post(f"{server.base_url}/chat/completions", json=PAYLOAD, timeout=timeout, trust_env=False)
 
 
@@ -74,7 +74,7 @@ def test_requests_in_flight_are_counted() -> None:
 
     def reply(payload: object) -> str:
         if len(server.requests) <= 4:
-            together.wait(30)  # nobody is answered before all four are there
+            together.wait(120)  # nobody is answered before all four are there
         return "x"
 
     with RudeServer([], reply=reply) as server, ThreadPoolExecutor(4) as threads:

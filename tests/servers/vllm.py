@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -21,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from quit.environment import SILENT
 from quit.environments import ensure_environment
 from quit.errors import MissingDependency, ServerError
+from tests.servers.ports import free_port
 
 REQUIREMENTS = Path(__file__).with_name("vllm-requirements.txt")
 VERSION = "0.32.0"
@@ -47,13 +47,6 @@ def _name_it_vllm(folder: Path) -> None:
     information = packages / f"vllm-{VERSION}+cpu.dist-info"
     information.mkdir(exist_ok=True)
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}+cpu\n")
-
-
-def free_port() -> int:
-    """Return a port of this machine that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class VllmServer:
@@ -83,7 +76,8 @@ class VllmServer:
         self.name = name
         self.port = free_port()
         self.base_url = f"http://127.0.0.1:{self.port}/v1"
-        self.log = log or Path(tempfile.mkdtemp(prefix="vllm-")) / "server.log"
+        self._folder = None if log else tempfile.TemporaryDirectory(prefix="vllm-")
+        self.log = log or Path(self._folder.name) / "server.log"
         self.started_in = 0.0
         """Seconds the last start took."""
         self._timeout = timeout
@@ -108,6 +102,8 @@ class VllmServer:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+        if self._folder:
+            self._folder.cleanup()
 
     def start(self) -> None:
         """Start the server and wait until it is healthy. Raises ServerError with the end of its log when it is not."""
@@ -145,7 +141,7 @@ class VllmServer:
     def healthy(self) -> bool:
         """Return whether the server answers."""
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=5).status_code == 200
+            return httpx.get(f"http://127.0.0.1:{self.port}/health", timeout=30).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -183,7 +179,7 @@ def _reason(log: Path) -> str:
 def read_metrics(url: str) -> dict[str, float]:
     """Return the ``vllm:`` counters and gauges of a /metrics page; see ``VllmServer.metrics``."""
     values: dict[str, float] = {}
-    for family in text_string_to_metric_families(httpx.get(url, timeout=10).raise_for_status().text):
+    for family in text_string_to_metric_families(httpx.get(url, timeout=60).raise_for_status().text):
         if not family.name.startswith("vllm:") or family.type not in ("counter", "gauge"):
             continue
         for sample in family.samples:

@@ -1,0 +1,24 @@
+"""Ports for servers that tests start and that cannot be told to take any free one."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+
+FIRST, EACH = 20_000, 1_500
+"""Below the ports that the system gives away itself; every worker has some of its own."""
+
+_given: set[int] = set()
+
+
+def free_port() -> int:
+    """Return a port of this machine that nothing listens on now and that no other worker's test will be given."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    start = FIRST + worker % 8 * EACH
+    while True:
+        port = random.SystemRandom().randrange(start, start + EACH)
+        with socket.socket() as probe:
+            if port not in _given and probe.connect_ex(("127.0.0.1", port)) != 0:
+                _given.add(port)
+                return port
