@@ -119,11 +119,12 @@ def data() -> Path:
 
 @pytest.fixture(scope="session")
 def encoder():
-    """The real MiniLM, remembering what it has encoded."""
+    """The real MiniLM, remembering what it has encoded, as all that uses this run's cache does."""
+    from quit.cache import vector_store
     from quit.models.encoders.cache import CachingEncoder
     from quit.models.encoders.minilm import MiniLM
 
-    return CachingEncoder(MiniLM())
+    return CachingEncoder(MiniLM(), store=vector_store())
 
 
 def call_quit(*arguments: str, stderr: TextIO | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
