@@ -13,8 +13,12 @@ import pyarrow.parquet as pq
 import schemas
 from quit.errors import WorkspaceError
 from quit.files import file_checksum, known_checksum
+from quit.ids import content_hash
 from quit.ranges import Range
 
+UNREADABLE = (OSError, pa.ArrowException, ValueError)
+"""What reading a damaged Parquet file raises: the last one for names and texts that are no UTF-8."""
+_HASH = b"quit.rows"
 _ROWS = 1 << 17  # read at a time where only their checksums are of interest
 
 
@@ -41,7 +45,7 @@ def describe(path: Path, table: str) -> dict[str, Any]:
                 # No order is assumed: whatever a stage's row order, these bound the part's questions.
                 bounds = pc.min_max(parquet.read(["question_id"]).column(0))
                 described |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         raise WorkspaceError(f"{path} cannot be read: {error}. Run the same build again: it is made anew.") from error
     return {**described, "sha256": file_checksum(path)}
 
@@ -62,7 +66,7 @@ def fault(path: Path, described: Mapping[str, Any] | None) -> str | None:
         return None if same else "was altered: it has not the checksum of its manifest"
     except FileNotFoundError:
         return "is missing"
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         return f"cannot be read ({' '.join(str(error).split())})"
 
 
@@ -70,18 +74,35 @@ def read_part(path: Path) -> pa.Table:
     """Return the rows of a part. Raises :class:`WorkspaceError` for one that cannot be read."""
     try:
         return pq.read_table(path, partitioning=None)
-    except (OSError, pa.ArrowException) as error:
+    except UNREADABLE as error:
         raise WorkspaceError(f"{path} cannot be read: {error}. Build again to make it anew.") from error
 
 
+def write_log_part(target: Path, rows: pa.Table) -> None:
+    """Write a part of a log. No manifest will know its checksum, so it carries a hash of its rows."""
+    write_part(target, rows.replace_schema_metadata({_HASH: _hash(rows)}))
+
+
 def read_log_part(name: str, path: Path) -> pa.Table:
-    """Return one part of a log under today's schema. Raises :class:`WorkspaceError` for a damaged one, or a newer program's."""
+    """Return one part of a log under today's schema.
+
+    Raises :class:`WorkspaceError` for one whose rows are not those that were written, or a newer program's. Parts of programs that
+    wrote no hash only have to be readable.
+    """
     try:
-        return schemas.table(name).conform(pq.read_table(path, partitioning=None, page_checksum_verification=True))
-    except (OSError, pa.ArrowException) as error:
+        rows = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        wanted = (rows.schema.metadata or {}).get(_HASH)
+        if wanted is not None and wanted != _hash(rows):
+            raise ValueError("its rows are not those that were written")
+        return schemas.table(name).conform(rows)
+    except UNREADABLE as error:
         raise WorkspaceError(
             f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote is never made anew: restore it from a backup."
         ) from error
+
+
+def _hash(rows: pa.Table) -> bytes:
+    return content_hash([column.to_pylist() for column in rows.columns]).encode()
 
 
 def log_number(path: Path) -> int:

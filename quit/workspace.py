@@ -34,7 +34,7 @@ from filelock import FileLock, Timeout
 import schemas
 from quit.errors import WorkspaceError
 from quit.files import LEFTOVER, is_url, remove_leftovers, replacing, temporary_of, write_json, writing
-from quit.parts import describe, fault, joined, log_number, part_name, read_log_part, read_part, write_part
+from quit.parts import describe, fault, joined, log_number, part_name, read_log_part, read_part, write_log_part, write_part
 from quit.ranges import WHOLE, Range
 from quit.shapes import read_json
 
@@ -344,7 +344,9 @@ class Workspace:
             with FileLock(folder / "lock"):
                 rows = make(self.read_log(name)).cast(schemas.table(name).schema)
                 if len(rows) and self.add_log_part(name, rows) is None:
-                    raise WorkspaceError(f"{self.next_log_part(name)} was written by another program meanwhile. Run again.")
+                    raise WorkspaceError(
+                        f"{self.log_files(name)[-1]} was written by another program meanwhile. Run the same command again."
+                    )
         return rows
 
     def next_log_part(self, name: str) -> Path:
@@ -363,7 +365,7 @@ class Workspace:
             remove_leftovers(target.parent, "part-*")
             temporary = temporary_of(target)
             try:
-                write_part(temporary, rows)
+                write_log_part(temporary, rows)
                 with temporary.open("rb") as file:
                     os.fsync(file.fileno())
                 return target if self.place_new(temporary, target) else None

@@ -28,6 +28,7 @@ from quit.usage import totals
 from quit.workspace import Workspace
 from tests.comparing import bytes_of
 from tests.conftest import run_quit
+from tests.release import small
 from tests.report import tiny
 
 
@@ -40,7 +41,7 @@ def flip(path: Path) -> None:
     """Change one bit, and neither size nor time."""
     before = path.stat()
     data = bytearray(path.read_bytes())
-    data[len(data) // 3] ^= 1
+    data[len(data) // 3] ^= 4
     path.write_bytes(data)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
@@ -102,7 +103,7 @@ def test_what_a_stage_run_lost_is_forgotten_and_named(workspace: Workspace, dama
     assert workspace.manifest(folder) is None and kept.is_file() and not lost.is_file()
 
 
-@pytest.mark.parametrize("damage", [flip, truncate])
+@pytest.mark.parametrize("damage", [truncate, lambda path: path.write_bytes(path.read_bytes()[:-3] + b"?R1")])
 def test_a_damaged_part_of_an_unfinished_stage_is_not_taken_for_done(
     workspace: Workspace, damage: Callable[[Path], None]
 ) -> None:
@@ -150,8 +151,7 @@ def test_a_build_takes_up_only_the_stage_that_lost_a_part(finished: Pipeline) ->
 def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: Pipeline) -> None:
     _part(finished.workspace, "splits").unlink()
     finished.discard_damaged()
-    row = {"question_id": "q1", "split": "dev", "parametric": False}
-    rows = schemas.table("splits").from_rows([row])
+    rows = schemas.table("splits").from_rows([small.rows()["splits"][0]])
     _finish(finished, finished.run("split"), splits=rows)
     left = {run.key.partition(":")[0] for run in finished.runs if not finished.is_done(run)}
     assert "enumerate" in left and "label" in left and "describe" not in left
@@ -243,8 +243,24 @@ def test_a_damaged_log_is_refused_and_stays(workspace: Workspace, log: str, dama
     with pytest.raises(WorkspaceError, match=rf"{part} cannot be read[^\n]*never made anew: restore it"):
         workspace.connect()
     with pytest.raises(WorkspaceError, match=str(part)):
-        ReviewStore(workspace).read() if log == "reviews" else _override(workspace, "q1-h02", "bob")
+        ReviewStore(workspace).read() if log == "reviews" else _override(workspace, "q1-h00", "bob")
     assert [path.name for path in (workspace.path / log).glob("part-*")] == [part.name] and part.read_bytes() == left
+
+
+@pytest.mark.parametrize("log", ["overrides", "reviews"])
+def test_no_bit_of_a_log_can_change_what_it_says(workspace: Workspace, log: str) -> None:
+    _override(workspace, "q1-h01", "ada")
+    (part,) = (workspace.path / log).glob("part-*.parquet")
+    whole, rows = part.read_bytes(), workspace.read(log)
+    refused = 0
+    for place in range(0, len(whole), len(whole) // 150):
+        part.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << place % 8)]) + whole[place + 1 :])
+        try:
+            assert workspace.read(log).equals(rows)  # a bit that says nothing
+        except WorkspaceError as error:
+            assert str(part) in str(error)
+            refused += 1
+    assert refused > 75
 
 
 # What killed runs leave
