@@ -91,10 +91,11 @@ def read_log_part(name: str, path: Path) -> pa.Table:
     """
     try:
         rows = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        made = schemas.table(name).conform(rows)
         wanted = (rows.schema.metadata or {}).get(_HASH)
         if wanted is not None and wanted != _hash(rows):
             raise ValueError("its rows are not those that were written")
-        return schemas.table(name).conform(rows)
+        return made
     except UNREADABLE as error:
         raise WorkspaceError(
             f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote is never made anew: restore it from a backup."

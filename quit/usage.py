@@ -45,7 +45,9 @@ def entries(path: Path) -> list[dict[str, Any]]:
     """
     diary = path / "usage.jsonl"
     found = []
-    for number, line in enumerate(diary.read_text(encoding="utf-8", errors="replace").splitlines() if diary.is_file() else (), start=1):
+    for number, line in enumerate(
+        diary.read_text(encoding="utf-8", errors="replace").splitlines() if diary.is_file() else (), start=1
+    ):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):

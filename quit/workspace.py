@@ -34,7 +34,17 @@ from filelock import FileLock, Timeout
 import schemas
 from quit.errors import WorkspaceError
 from quit.files import LEFTOVER, is_url, remove_leftovers, replacing, temporary_of, write_json, writing
-from quit.parts import describe, fault, joined, log_number, part_name, read_log_part, read_part, write_log_part, write_part
+from quit.parts import (
+    describe,
+    fault,
+    joined,
+    log_number,
+    part_name,
+    read_log_part,
+    read_part,
+    write_log_part,
+    write_part,
+)
 from quit.ranges import WHOLE, Range
 from quit.shapes import read_json
 

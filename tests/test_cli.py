@@ -67,7 +67,9 @@ def test_paper_keys_stand_for_the_six_models_and_the_manifest_tells_who_they_are
 
 
 def test_an_earlier_export_is_not_overwritten_unasked(built: Path, exported: Path, prefect_home: Path) -> None:
-    done = run_quit("export", "-w", str(built), "--out", str(exported), home=prefect_home)
+    done = run_quit(
+        "export", "-w", str(built), "-f", "release-json", "--paper-keys", "--out", str(exported), home=prefect_home
+    )
     assert done.returncode != 0 and "overwrite" in done.stderr and "Traceback" not in done.stderr
 
 

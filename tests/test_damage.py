@@ -321,7 +321,9 @@ def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Wo
 def test_a_source_that_changes_while_it_is_collected_is_refused(finished: Pipeline) -> None:
     source = finished.sources[0].path
     planned = source.read_bytes()
-    source.write_bytes(planned + b'{"id": "late", "question": "Who?", "answers": ["I"], "hints": ["a", "b", "c", "d", "e"]}\n')
+    source.write_bytes(
+        planned + b'{"id": "late", "question": "Who?", "answers": ["I"], "hints": ["a", "b", "c", "d", "e"]}\n'
+    )
     with pytest.raises(InputError, match=rf"{source} has changed since this run was planned.*again"):
         finished.work(finished.runs[0], WHOLE)
     source.write_bytes(planned)

@@ -58,9 +58,7 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
 
 
 def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 180.0) -> int:
-    """Remove these stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where another run holds the workspace.
-
-    """
+    """Remove these stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where another run holds the workspace."""
     freed = 0
     with workspace.lock(wait):
         removable = {one.folder for one in unused(workspace)}  # a build may have begun meanwhile

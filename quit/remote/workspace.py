@@ -263,7 +263,13 @@ class RemoteWorkspace(Workspace):
         """
         size = self._known.get(self._key(path))
         if part is not None:
-            return None if size == part["bytes"] else "is missing in the store" if size is None else "was altered in the store"
+            return (
+                None
+                if size == part["bytes"]
+                else "is missing in the store"
+                if size is None
+                else "was altered in the store"
+            )
         fault = super().part_fault(path, None)
         if fault is not None and size is not None:
             self._fetch(self._key(path), None)
