@@ -206,7 +206,7 @@ def _override(workspace: Workspace, hint: str, by: str) -> None:
 def test_a_log_is_numbered_after_its_last_part_and_replaces_nothing(workspace: Workspace) -> None:
     for by in ("ada", "bob", "cy"):
         _override(workspace, "q1-h01", by)
-    first, second, third = workspace.log_files("overrides")
+    first, _, third = workspace.log_files("overrides")
     kept = third.read_bytes()
     first.unlink()
     _override(workspace, "q1-h01", "dee")

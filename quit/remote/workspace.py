@@ -29,7 +29,7 @@ import schemas
 from quit.cache import cache_folder
 from quit.errors import WorkspaceError
 from quit.estimate import Estimate
-from quit.files import file_checksum, known_checksum, remove_leftovers, replacing, write_json, writing
+from quit.files import file_checksum, known_checksum, replacing, write_json, writing
 from quit.parts import part_name
 from quit.ranges import Range
 from quit.remote.lease import Lease

@@ -14,7 +14,7 @@ import numpy as np
 
 from quit.cache import ContentStore, content_key
 from quit.errors import InputError, MissingDependency
-from quit.models.generation.base import folder_checksum
+from quit.models.folders import folder_checksum
 from quit.models.protocols import Encoder
 
 
