@@ -122,13 +122,11 @@ def build(
     pipeline = plan_build(workspace, sources, profile, overrides)
     sources = list(map(str, pipeline.sources))  # a bare path is a source here, not in the flow's form
     console = BuildConsole(pipeline, quiet=quiet)
-    nothing = pipeline.up_to_date
-    if nothing:
-        with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, console.waiting):
-            for line in pipeline.discard_damaged():
-                console.damaged(line)
-            if nothing := pipeline.up_to_date:
-                pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
+    with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, console.waiting):
+        for line in pipeline.discard_damaged():
+            console.damaged(line)
+        if nothing := pipeline.up_to_date:
+            pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
     if nothing:
         console.say(f"{workspace} is up to date: nothing to run.")
     else:

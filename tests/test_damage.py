@@ -181,15 +181,15 @@ def test_a_build_makes_lost_parts_anew_and_says_which(built: Path, tmp_path: Pat
     folder = shutil.copytree(built, tmp_path / "W")
     whole = bytes_of(folder)
     workspace = Workspace.open(folder)
-    flip(_part(workspace, "ranked_hints"))
-    _part(workspace, "descriptions").unlink()
-    truncate(_part(workspace, "splits"))
+    flip(_part(workspace, "splits"))
+    _part(workspace, "passages").unlink()
+    truncate(_part(workspace, "labels"))
     refused = run_quit("export", "-w", str(folder), "--format", "beir", "--out", str(tmp_path / "E"), home=prefect_home)
     assert refused.returncode == WorkspaceError.exit_code and "Traceback" not in refused.stderr
-    assert "ranked_hints/part-00000-of-00001.parquet was altered" in refused.stderr and not (tmp_path / "E").exists()
+    assert "splits/part-00000-of-00001.parquet was altered" in refused.stderr and not (tmp_path / "E").exists()
     done = run_quit("build", "-w", str(folder), home=prefect_home)
     assert done.returncode == 0, done.stderr
-    for run, table in (("rank", "ranked_hints"), ("describe", "descriptions"), ("split", "splits")):
+    for run, table in (("split", "splits"), ("enumerate", "passages"), ("label", "labels")):
         assert f"{run}: {table}/part-00000-of-00001.parquet" in done.stderr
     assert bytes_of(folder) == whole
     again = run_quit("build", "-w", str(folder), home=prefect_home)

@@ -193,13 +193,13 @@ class RemoteWorkspace(Workspace):
 
     def append(self, name: str, make: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Append rows to a log as one part and return them. Of two machines that append at once, the second makes its rows anew."""
-        while True:
-            self._sync()
-            rows = make(self.read_log(name)).cast(schemas.table(name).schema)
-            if not len(rows):
-                return rows
-            if self.add_log_part(name, rows) is not None:
-                return rows
+        (self.path / name).mkdir(exist_ok=True)
+        with FileLock(self.path / name / "lock"):  # other processes of this machine
+            while True:
+                self._sync()
+                rows = make(self.read_log(name)).cast(schemas.table(name).schema)
+                if not len(rows) or self.add_log_part(name, rows) is not None:
+                    return rows
 
     def flush_replies(self) -> None:
         """Copy the replies that came in so far to the store."""

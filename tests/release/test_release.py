@@ -58,6 +58,19 @@ def test_a_changed_description_is_found(tmp_path: Path) -> None:
         verify(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "change", [{"name": "v9"}, {"content": []}, {"content": {"tables": {"labels": 3}}}, {"gates": None}]
+)
+def test_a_release_whose_description_was_changed_is_not_opened_and_stays(tmp_path: Path, change: dict) -> None:
+    small.freeze(tmp_path, small.rows())
+    path = tmp_path / "release.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    left = path.read_bytes()
+    with pytest.raises(InputError, match=rf"{path} (was changed|cannot be read)[^\n]*from a copy"):
+        open_release(tmp_path)
+    assert path.read_bytes() == left
+
+
 def test_what_is_no_release_or_a_newer_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no release"):
         verify(tmp_path)
