@@ -3,7 +3,7 @@
     python -m benchmarks.checksums [--questions 740] [--formats mteb,beir,trec]
 
 Makes the synthetic workspace of ``benchmarks.full_size`` and carries out each command in a process of its own: processor seconds of the
-whole command (with its start), those of :func:`quit.parts.fault` in it, and the mebibytes that were hashed. Prints a Markdown table.
+whole command (with its start), those of :func:`quit.parts.damage` in it, and the mebibytes that were hashed. Prints a Markdown table.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ def measure(arguments: list[str]) -> dict[str, float]:
     import quit.workspace
     from quit.cli import main
 
-    fault, checked = quit.parts.fault, {"seconds": 0.0, "bytes": 0}
+    compare, checked = quit.parts.damage, {"seconds": 0.0, "bytes": 0}
     seen: set[Path] = set()
 
     def timed(path: Path, described: dict | None) -> str | None:
         start = time.process_time()
-        found = fault(path, described)
+        fault = compare(path, described)
         checked["seconds"] += time.process_time() - start
         if path not in seen:
             seen.add(path)
             checked["bytes"] += path.stat().st_size
-        return found
+        return fault
 
-    quit.workspace.fault = timed
+    quit.workspace.damage = timed
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         main(arguments)
     return {"seconds": time.process_time(), "checking": checked["seconds"], "mib": checked["bytes"] / (1 << 20)}

@@ -42,7 +42,7 @@ from quit.commands.options import (
 )
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
-from quit.errors import QuitError, SettingsError
+from quit.errors import QuitError, SettingsError, WorkspaceError
 from quit.stopping import EXIT_CODE, heeding_interrupts, on_stop
 
 app = typer.Typer(
@@ -122,11 +122,16 @@ def build(
     pipeline = plan_build(workspace, sources, profile, overrides)
     sources = list(map(str, pipeline.sources))  # a bare path is a source here, not in the flow's form
     console = BuildConsole(pipeline, quiet=quiet)
-    with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, console.waiting):
-        for line in pipeline.discard_damaged():
-            console.damaged(line)
-        if nothing := pipeline.up_to_date:
-            pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
+    try:
+        nothing = pipeline.up_to_date
+    except WorkspaceError:  # a damaged manifest: the build names it and writes it anew
+        nothing = False
+    if nothing:
+        with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, console.waiting):
+            for line in pipeline.discard_damaged():
+                console.damaged(line)
+            if nothing := pipeline.up_to_date:
+                pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
     if nothing:
         console.say(f"{workspace} is up to date: nothing to run.")
     else:

@@ -54,10 +54,10 @@ def known_checksum(path: Path) -> str:
     """Return the SHA-256 of a file, hashed once a process for as long as its :func:`file_mark` stays the same."""
     mark = file_mark(path)
     if mark not in _CHECKSUMS:
-        found = file_checksum(path)
+        checksum = file_checksum(path)
         if not is_settled(mark) or file_mark(path) != mark:
-            return found
-        _CHECKSUMS[mark] = found
+            return checksum
+        _CHECKSUMS[mark] = checksum
     return _CHECKSUMS[mark]
 
 

@@ -50,7 +50,7 @@ def describe(path: Path, table: str) -> dict[str, Any]:
     return {**described, "sha256": file_checksum(path)}
 
 
-def fault(path: Path, described: Mapping[str, Any] | None) -> str | None:
+def damage(path: Path, described: Mapping[str, Any] | None) -> str | None:
     """Return what is wrong with a part, None where nothing is.
 
     ``described``: what its manifest says. Where that is None (the stage is not finished) or knows no checksum, all pages are read and
@@ -91,11 +91,11 @@ def read_log_part(name: str, path: Path) -> pa.Table:
     """
     try:
         rows = pq.read_table(path, partitioning=None, page_checksum_verification=True)
-        made = schemas.table(name).conform(rows)
+        conformed = schemas.table(name).conform(rows)
         wanted = (rows.schema.metadata or {}).get(_HASH)
         if wanted is not None and wanted != _hash(rows):
             raise ValueError("its rows are not those that were written")
-        return made
+        return conformed
     except UNREADABLE as error:
         raise WorkspaceError(
             f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote is never made anew: restore it from a backup."

@@ -35,8 +35,8 @@ import schemas
 from quit.errors import WorkspaceError
 from quit.files import LEFTOVER, is_url, remove_leftovers, replacing, temporary_of, write_json, writing
 from quit.parts import (
+    damage,
     describe,
-    fault,
     joined,
     log_number,
     part_name,
@@ -316,8 +316,8 @@ class Workspace:
         self.publish_once(folder / "manifest.json")
 
     def part_fault(self, path: Path, part: Mapping[str, Any] | None) -> str | None:
-        """Return what is wrong with a part (:func:`quit.parts.fault`), None where nothing is."""
-        return fault(path, part)
+        """Return what is wrong with a part (:func:`quit.parts.damage`), None where nothing is."""
+        return damage(path, part)
 
     def remove(self, paths: Sequence[Path]) -> None:
         """Remove files. The caller holds the workspace."""
@@ -402,12 +402,12 @@ class Workspace:
         """Make sure that parts are here and are what their manifests say.
 
         Every file is hashed once a process (:func:`quit.files.known_checksum`). Of a part whose manifest knows no checksum only what
-        :func:`quit.parts.fault` says can be checked. Raises :class:`WorkspaceError` for the first that is missing or altered.
+        :func:`quit.parts.damage` says can be checked. Raises :class:`WorkspaceError` for the first that is missing or altered.
         """
         self.bring([path for path, _ in parts])
         for path, part in parts:
-            if (said := fault(path, part)) is not None:
-                raise WorkspaceError(f"{path} {said}. Make it anew: quit build -w {self}")
+            if (fault := damage(path, part)) is not None:
+                raise WorkspaceError(f"{path} {fault}. Make it anew: quit build -w {self}")
 
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.

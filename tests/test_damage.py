@@ -148,6 +148,17 @@ def test_a_build_takes_up_only_the_stage_that_lost_a_part(finished: Pipeline) ->
     assert finished.up_to_date and bytes_of(finished.workspace.path) == before
 
 
+def test_a_build_describes_the_parts_of_a_damaged_manifest_again(finished: Pipeline) -> None:
+    before = bytes_of(finished.workspace.path)
+    manifest = finished.folder(finished.run("describe")) / "manifest.json"
+    manifest.write_text("[")
+    (line,) = finished.discard_damaged()
+    assert line.startswith(f"describe: {manifest} cannot be read") and "\n" not in line
+    assert finished.pending(finished.run("describe")) == []
+    finished.finish(finished.run("describe"))
+    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+
+
 def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: Pipeline) -> None:
     _part(finished.workspace, "splits").unlink()
     finished.discard_damaged()

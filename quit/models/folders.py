@@ -27,11 +27,11 @@ def folder_checksum(folder: Path) -> str:
     files = {name: files[name] for name in sorted(files) if not any(part.startswith(".") for part in name.parts)}
     marks = {name: file_mark(path.absolute()) for name, path in files.items()}
     keys = {name: content_key(*map(str, mark)) for name, mark in marks.items()}
-    found = known.read(list(keys.values()))
+    remembered = known.read(list(keys.values()))
     fresh: dict[bytes, bytes] = {}
     digest = hashlib.sha256()
     for name, path in files.items():
-        content = found.get(keys[name])
+        content = remembered.get(keys[name])
         if content is None:
             with path.open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").digest()

@@ -255,10 +255,10 @@ def _described(archive: Path, raw: bytes) -> Mapping[str, Any]:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         raise ValueError("a key is there twice")
-    return made
+    return value
 
 
 class _Numbered(BaseModel):

@@ -182,14 +182,14 @@ def read_sources(refs: Sequence[SourceRef], planned: Sequence[str] | None = None
     as much of their folders is put before it as tells them apart, so that equal ids in them are not taken for a
     repetition in one file.
     """
-    for place, ref in enumerate(refs):
+    for ref, checksum in zip(refs, planned or [None] * len(refs), strict=True):
         label = _label(ref, refs)
         marks = _marks(ref)
-        if planned is not None and source_checksum(ref) != planned[place]:
+        if checksum is not None and source_checksum(ref) != checksum:
             raise _changed(ref)
         for record in read_source(ref):
             yield record if label == _plain(ref.path.name) else _renamed(record, len(ref.path.name), label)
-        if planned is not None and _marks(ref) != marks:
+        if checksum is not None and _marks(ref) != marks:
             raise _changed(ref)
 
 

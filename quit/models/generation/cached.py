@@ -20,12 +20,12 @@ def known_replies(
     cache: GenerationCache, identity: str, requests: Mapping[bytes, ChatRequest]
 ) -> dict[bytes, Completion]:
     """Return the replies that the cache has to requests by their keys, also those under a model folder's former identity."""
-    found = cache.find(list(requests))
-    missing = [key for key in requests if key not in found]
+    replies = cache.find(list(requests))
+    missing = [key for key in requests if key not in replies]
     if missing and (former := former_identity(identity)) is not None:
         keys = {cache_key(former.identity, requests[key]): key for key in missing}
-        found |= {keys[key]: reply for key, reply in cache.find(list(keys), former.since).items()}
-    return found
+        replies |= {keys[key]: reply for key, reply in cache.find(list(keys), former.since).items()}
+    return replies
 
 
 class CachedGenerator:
