@@ -11,7 +11,8 @@
     W/reviews/                                         what people said (quit/review/store.py); append-only, made by no stage
 
 Every file is written under a temporary name, flushed to disk and moved into place, so a run killed anywhere leaves whole files
-or none. Tables of older fingerprints stay until someone removes them: going back to old settings costs nothing.
+or none; what killed runs were writing is removed by the next one. No part is read before it was compared with its manifest
+(:meth:`Workspace.check`). Tables of older fingerprints stay until someone removes them: going back to old settings costs nothing.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from quit.cli import main
 from quit.damage import discard_damaged
 from quit.errors import InputError, WorkspaceError
 from quit.files import temporary_of
+from quit.operations.migrate import migrate
 from quit.overrides import Decision, add
 from quit.pipeline import Pipeline, last_build
 from quit.ranges import WHOLE
@@ -259,6 +260,9 @@ def test_a_damaged_log_is_refused_and_stays(workspace: Workspace, log: str, dama
         workspace.connect()
     with pytest.raises(WorkspaceError, match=str(part)):
         ReviewStore(workspace).read() if log == "reviews" else _override(workspace, "q1-h00", "bob")
+    if damage is truncate:
+        with pytest.raises(WorkspaceError, match=rf"{part} cannot be read"):
+            migrate(workspace.path)
     assert [path.name for path in (workspace.path / log).glob("part-*")] == [part.name] and part.read_bytes() == left
 
 
