@@ -42,6 +42,9 @@ def _build(workspace: str, sources: list[str], profile: str, overrides: list[str
     with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, _waiting):
         pipeline = pipeline.planned_again()  # reviews may have been applied while this waited
         nothing = None
+        for line in pipeline.discard_damaged():
+            get_run_logger().warning(line)
+            listening().damaged(line)
         if pipeline.up_to_date:
             pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
             nothing = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."

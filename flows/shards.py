@@ -35,6 +35,9 @@ class Listener:
     def waiting(self, message: str) -> None:
         """Told when another run holds the workspace."""
 
+    def damaged(self, message: str) -> None:
+        """Told of each file that is not what was written, and is made anew."""
+
     def lost(self, message: str) -> None:
         """Told when a shard has lost its worker and goes to another one."""
 

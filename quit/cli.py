@@ -43,7 +43,7 @@ from quit.commands.options import (
 )
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
-from quit.errors import QuitError, SettingsError
+from quit.errors import QuitError, SettingsError, WorkspaceError
 from quit.logs import without_secrets_in_logs
 from quit.secrets import without_secrets
 from quit.stopping import exit_code, heeding_interrupts, on_stop
@@ -125,9 +125,17 @@ def build(
     pipeline = plan_build(workspace, sources, profile, overrides)
     sources = list(map(str, pipeline.sources))  # a bare path is a source here, not in the flow's form
     console = BuildConsole(pipeline, quiet=quiet)
-    if pipeline.up_to_date:
+    try:
+        nothing = pipeline.up_to_date
+    except WorkspaceError:  # a damaged manifest: the build names it and writes it anew
+        nothing = False
+    if nothing:
         with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, console.waiting):
-            pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
+            for line in pipeline.discard_damaged():
+                console.damaged(line)
+            if nothing := pipeline.up_to_date:
+                pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
+    if nothing:
         console.say(f"{workspace} is up to date: nothing to run.")
     else:
         console.quieten_prefect()  # before it is imported

@@ -111,6 +111,10 @@ class BuildConsole:
         """Say that another run has to finish first."""
         self.say(message)
 
+    def damaged(self, message: str) -> None:
+        """Say that a file is not what was written, and is made anew: with ``quiet`` too, for it is a reason to look at the disk."""
+        _ERR.print(escape(message))
+
     def lost(self, message: str) -> None:
         """Say that a worker is gone; its shard goes to another one."""
         self.say(message)

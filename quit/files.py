@@ -9,6 +9,7 @@ import os
 import re
 import socket
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ from quit.errors import WorkspaceError
 LEFTOVER = re.compile(r"\..+\.\d+-\d+(-[0-9a-f]{8})?\.tmp")
 """Names of the temporary files that :func:`replacing` makes; a killed run leaves some."""
 
+_COARSEST = 2_000_000_000  # ns; FAT counts in two seconds
+_CHECKSUMS: dict[tuple[Any, ...], str] = {}
+
 
 def is_url(place: object) -> bool:
     """Whether a text names a place in a store rather than a path."""
@@ -30,6 +34,31 @@ def file_checksum(path: Path) -> str:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def file_mark(path: Path) -> tuple[Any, ...]:
+    """Return path, size, times and inode of a file: the same for as long as nobody writes to it.
+
+    ``ctime`` is among them because nobody can set it back, as a tool that restores a file does with the time of its content.
+    """
+    state = path.stat()
+    return str(path), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
+
+
+def is_settled(mark: tuple[Any, ...]) -> bool:
+    """Whether a file's times are old enough for a later change to give it others, by the coarsest clock of a file system."""
+    return time.time_ns() - max(mark[2], mark[3]) > _COARSEST
+
+
+def known_checksum(path: Path) -> str:
+    """Return the SHA-256 of a file, hashed once a process for as long as its :func:`file_mark` stays the same."""
+    mark = file_mark(path)
+    if mark not in _CHECKSUMS:
+        checksum = file_checksum(path)
+        if not is_settled(mark) or file_mark(path) != mark:
+            return checksum
+        _CHECKSUMS[mark] = checksum
+    return _CHECKSUMS[mark]
 
 
 @contextmanager
@@ -73,9 +102,10 @@ def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files that killed runs left anywhere below ``folder``; nobody may be writing there."""
-    for path in folder.rglob(".*.tmp"):
+def remove_leftovers(folder: Path, files: str = "**/*") -> None:
+    """Remove the temporary files that killed runs left below ``folder``, of ``files`` (a pattern); nobody may be writing these."""
+    head, _, name = files.rpartition("/")
+    for path in folder.glob(f"{head}/.{name}.tmp".lstrip("/")):
         if LEFTOVER.fullmatch(path.name):
             path.unlink(missing_ok=True)
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import schemas
 from quit.construct.collect import collect
 from quit.construct.split import read_pins
+from quit.damage import came_out_the_same, discard_damaged
 from quit.errors import InputError, SettingsError
 from quit.ids import content_hash
 from quit.models.factory import Models, identities, reader_identity
@@ -138,6 +139,11 @@ class Pipeline:
         return next(run for run in self.runs if run.stage.name == stage and run.reader == reader)
 
     @cached_property
+    def source_checksums(self) -> list[str]:
+        """The checksums of the sources as planned. Raises ``InputError`` for one that cannot be read."""
+        return [source_checksum(source) for source in self.sources]
+
+    @cached_property
     def fingerprints(self) -> dict[str, str]:
         """Stage run -> fingerprint. Reads the sources once, to hash them; raises ``InputError`` when one cannot be read."""
         made: dict[str, str] = {}
@@ -146,7 +152,8 @@ class Pipeline:
             stage = run.stage
             if stage.name == "collect":
                 inputs: list[Any] = [
-                    [source.kind, source.path.name, source_checksum(source)] for source in self.sources
+                    [source.kind, source.path.name, checksum]
+                    for source, checksum in zip(self.sources, self.source_checksums, strict=True)
                 ]
             else:
                 inputs = [
@@ -243,12 +250,16 @@ class Pipeline:
             }
             if run.stage.name == "collect":
                 facts["sources"] = [
-                    {"kind": source.kind, "file": source.path.name, "sha256": source_checksum(source)}
-                    for source in self.sources
+                    {"kind": source.kind, "file": source.path.name, "sha256": checksum}
+                    for source, checksum in zip(self.sources, self.source_checksums, strict=True)
                 ]
             self.workspace.finish(self.folder(run), run.stage.outputs, len(self.shards(run)), facts)
-        done = self.runs[: self.runs.index(run) + 1]
-        self.workspace.set_current({each.key: self.fingerprints[each.key] for each in done})
+            if not came_out_the_same(self.workspace, self.folder(run)):
+                self._discard_what_rests_on(run)
+        # What is finished further down stays current: a resumed build never shows less than is there.
+        known = self.workspace.state.items()
+        done = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in known} | {run.key}
+        self._set_current(done)
 
     def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> None:
         """Write down what a stage (or one reader's run) asked of language models since ``before``, a snapshot of their meter."""
@@ -260,12 +271,29 @@ class Pipeline:
         named = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
         sources = [f"{source.kind}:{source.path.resolve()}" for source in self.sources]
         self.workspace.set_build({"profile": named, "overrides": list(overrides), "sources": sources})
-        done: dict[str, str] = {}
-        for run in self.runs:
-            if not self.is_done(run):
-                break
-            done[run.key] = self.fingerprints[run.key]
-        self.workspace.set_current(done)
+        self._set_current({run.key for run in self.runs if self.is_done(run)})
+
+    def discard_damaged(self) -> list[str]:
+        """Remove what is not what the stages of this build wrote, so that they make it anew; returns a line a file for people.
+
+        Every part of a complete stage is compared with its manifest's checksum. The caller holds the workspace.
+        """
+        return [
+            f"{run.key}: {fault} It is made anew."
+            for run in self.runs
+            for fault in discard_damaged(self.workspace, self.folder(run), run.stage.outputs)
+        ]
+
+    def _set_current(self, done: set[str]) -> None:
+        self.workspace.set_current({run.key: self.fingerprints[run.key] for run in self.runs if run.key in done})
+
+    def _discard_what_rests_on(self, changed: StageRun) -> None:
+        """Remove the tables of later stages that were made from parts which are gone: their fingerprint cannot tell."""
+        tables = {*changed.stage.outputs} - {"rejects"}
+        for run in self.runs[self.runs.index(changed) + 1 :]:
+            if tables & {*run.stage.inputs, *run.stage.whole}:
+                tables |= {*run.stage.outputs} - {"rejects"}
+                self.workspace.discard(self.folder(run))
 
     def planned_again(self) -> Pipeline:
         """Return this build as it would be planned now, with the same models: what was applied or overruled meanwhile counts."""
@@ -282,7 +310,7 @@ class Pipeline:
 
     def _collect(self) -> dict[str, pa.Table]:
         return collect(
-            read_sources(self.sources),
+            read_sources(self.sources, self.source_checksums),
             duplicates=self.settings.collect.duplicates,
             min_hints=self.settings.convergence.hints,
         )
@@ -350,25 +378,35 @@ def check_labelers(settings: Settings) -> None:
 def last_build(workspace: Workspace, review: Sequence[str] = ()) -> Pipeline:
     """Return the pipeline of a workspace's last build; ``review``: overrides of ``review.*`` settings, remembered from then on.
 
-    Raises ``InputError`` when nothing was built or a source cannot be read any more, ``SettingsError`` for an override of anything else.
+    Remembering takes the workspace's lock for a moment, so a caller that holds it must not give ``review``. Raises ``InputError`` when
+    nothing was built or a source cannot be read any more, ``SettingsError`` for an override of anything else, :class:`WorkspaceError`
+    where another run holds the workspace.
     """
     known = workspace.build
     if known is None:
         raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
-    overrides = list(known["overrides"])
+    overrides = _with_review(known["overrides"], review)
+    settings = load(known["profile"], overrides).settings
+    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]])
+    _ = pipeline.fingerprints
+    if overrides == known["overrides"]:
+        return pipeline
+    with workspace.lock(settings.run.lock_seconds):
+        known = workspace.build or known  # a build may have had the lock until now
+        workspace.set_build({**known, "overrides": _with_review(known["overrides"], review)})
+    return last_build(workspace)
+
+
+def _with_review(overrides: Sequence[str], review: Sequence[str]) -> list[str]:
+    changed = list(overrides)
     for text in review:
         key = text.partition("=")[0].strip()
         if not key.startswith("review."):
             raise SettingsError(
                 f"--set {text!r}: only review settings can change here; for others run quit build again."
             )
-        overrides = [one for one in overrides if one.partition("=")[0].strip() != key] + [text]
-    settings = load(known["profile"], overrides).settings
-    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]])
-    _ = pipeline.fingerprints
-    if overrides != known["overrides"]:
-        workspace.set_build({**known, "overrides": overrides})
-    return pipeline
+        changed = [each for each in changed if each.partition("=")[0].strip() != key] + [text]
+    return changed
 
 
 def readable_build(workspace: Workspace) -> Pipeline | None:

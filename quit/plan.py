@@ -20,6 +20,7 @@ from quit.construct.label import selected_hints
 from quit.construct.passages import passage_count
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
+from quit.models.generation.cached import known_replies
 from quit.models.language import generator_identity, judge_prompt, reader_prompts
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
@@ -268,14 +269,13 @@ def _tokens(
 def _known(
     reader: LLMReader, question: _Question, paths: Sequence[tuple[int, ...]], repetitions: int, cache: GenerationCache
 ) -> int:
-    keys = [
-        cache_key(reader.generator_identity, reader.request(prompt, sample))
+    requests = [
+        reader.request(Prompt(question.identity, question.text, tuple(question.hints[place] for place in path)), sample)
         for sample in range(repetitions)
-        for prompt in (
-            Prompt(question.identity, question.text, tuple(question.hints[place] for place in path)) for path in paths
-        )
+        for path in paths
     ]
-    return len(cache.find(keys))
+    identity = reader.generator_identity
+    return len(known_replies(cache, identity, {cache_key(identity, request): request for request in requests}))
 
 
 def _counter(spec: ReaderSettings | Judge, notes: list[str]) -> Callable[[str], int]:

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from pathlib import Path
 from typing import Any
+
+from quit.errors import WorkspaceError
 
 FIELDS = ("requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
 
@@ -36,15 +39,32 @@ def record(
 
 
 def entries(path: Path) -> list[dict[str, Any]]:
-    """Return the diary's lines, oldest first. A line cut short by a kill is left out."""
+    """Return the diary's lines, oldest first. A line cut short by a kill is left out.
+
+    Raises :class:`WorkspaceError` for a line that is no entry.
+    """
     diary = path / "usage.jsonl"
     found = []
-    for line in diary.read_text(encoding="utf-8").splitlines() if diary.is_file() else ():
+    for number, line in enumerate(
+        diary.read_text(encoding="utf-8", errors="replace").splitlines() if diary.is_file() else (), start=1
+    ):
         try:
-            found.append(json.loads(line))
-        except ValueError:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
             continue
+        if not _is_entry(entry):
+            raise WorkspaceError(
+                f"{diary} is damaged: line {number} is no entry of a model and its counts. Remove the line; it only tells what was asked."
+            )
+        found.append(entry)
     return found
+
+
+def _is_entry(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("model"), str):
+        return False
+    counts = [entry.get(name, 0) for name in FIELDS]
+    return all(isinstance(count, int | float) and math.isfinite(count) for count in counts)
 
 
 def totals(path: Path) -> dict[str, dict[str, float]]:

@@ -11,13 +11,14 @@
     W/reviews/                                         what people said (quit/review/store.py); append-only, made by no stage
 
 Every file is written under a temporary name, flushed to disk and moved into place, so a run killed anywhere leaves whole files
-or none. Tables of older fingerprints stay until someone removes them: going back to old settings costs nothing.
+or none; what killed runs were writing is removed by the next one. No part is read before it was compared with its manifest
+(:meth:`Workspace.check`). Tables of older fingerprints stay until someone removes them: going back to old settings costs nothing.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,13 +30,24 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as dataset
-import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.files import file_checksum, is_url, remove_leftovers, replacing, write_json, writing
+from quit.files import LEFTOVER, is_url, remove_leftovers, replacing, temporary_of, write_json, writing
+from quit.parts import (
+    damage,
+    describe,
+    joined,
+    log_number,
+    part_name,
+    read_log_part,
+    read_part,
+    write_log_part,
+    write_part,
+)
 from quit.ranges import WHOLE, Range
+from quit.shapes import read_json
 
 
 class Workspace:
@@ -83,10 +95,7 @@ class Workspace:
         """The version of the layout. Raises :class:`WorkspaceError` where there is no workspace, or a newer program's."""
         if not self.exists:
             raise WorkspaceError(f"{self} is no workspace. Make one with: quit build -w {self} --source triviahg:FILE")
-        marker = self.path / "workspace.json"
-        found = _read_json(marker).get("format")
-        if not isinstance(found, int):
-            raise WorkspaceError(f"{marker} names no format. It is damaged; restore it, or build into a new folder.")
+        found = read_json(self.path / "workspace.json")["format"]
         if found > schemas.WORKSPACE_FORMAT:
             raise WorkspaceError(
                 f"The workspace {self} has format {found}; this program knows up to {schemas.WORKSPACE_FORMAT}. Use a newer program."
@@ -122,13 +131,14 @@ class Workspace:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing at all."""
-        return not self.path.is_dir() or not any(self.path.iterdir())
+        """Whether there is nothing, but for what a run left that was killed before it had made the workspace."""
+        return not self.path.is_dir() or all(LEFTOVER.fullmatch(path.name) for path in self.path.iterdir())
 
     def make(self) -> None:
         """Write what makes the place a workspace."""
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
+            self._remove_leftovers()
             write_json(self.path / "workspace.json", {"format": schemas.WORKSPACE_FORMAT})
 
     # What a store behind a URL needs, and a folder does not
@@ -216,7 +226,7 @@ class Workspace:
         except OSError as error:
             raise WorkspaceError(f"Cannot lock {self.path}: {error}. Check that you may write there.") from error
         try:
-            remove_leftovers(self.path / "tables")
+            self._remove_leftovers()
             write_json(
                 holder, {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
             )
@@ -225,11 +235,17 @@ class Workspace:
             holder.unlink(missing_ok=True)
             lock.release()
 
+    def _remove_leftovers(self) -> None:
+        """Remove what killed runs were writing. Only files that nobody writes without the lock."""
+        remove_leftovers(self.path / "tables")
+        for name in ("workspace", "build", "state", "lock"):
+            remove_leftovers(self.path, f"{name}.json.*")
+
     @property
     def lock_info(self) -> dict[str, Any] | None:
         """What the lock says of its holder (``pid``, ``host``, ``since``), dead or alive; None where it says nothing."""
         try:
-            return _read_json(self.path / "lock.json", default=None)
+            return read_json(self.path / "lock.json")
         except WorkspaceError:  # half a line, of a machine that went down
             return None
 
@@ -248,7 +264,7 @@ class Workspace:
     @property
     def state(self) -> dict[str, str]:
         """Stage run (``rank``, ``read:minilm-late``) to the fingerprint of its current tables, in pipeline order."""
-        return _read_json(self.path / "state.json", default={})
+        return read_json(self.path / "state.json", {})
 
     def set_current(self, state: Mapping[str, str]) -> None:
         """Make these fingerprints the current ones."""
@@ -258,10 +274,10 @@ class Workspace:
     @property
     def build(self) -> dict[str, Any] | None:
         """Profile, settings and sources of the last build, or None."""
-        return _read_json(self.path / "build.json", default=None)
+        return read_json(self.path / "build.json")
 
     def set_build(self, values: Mapping[str, Any]) -> None:
-        """Remember how this workspace is built."""
+        """Remember how this workspace is built. The caller holds the workspace, and has read what it replaces since then."""
         if dict(values) != self.build:
             self.put_json("build.json", dict(values))
 
@@ -272,8 +288,8 @@ class Workspace:
         return self.path / "tables" / f"{number:02d}_{run.replace(':', '_')}" / fingerprint
 
     def manifest(self, folder: Path) -> dict[str, Any] | None:
-        """Return the manifest of a complete stage run, or None."""
-        return _read_json(folder / "manifest.json", default=None)
+        """Return the manifest of a complete stage run, or None. Raises :class:`WorkspaceError` for a damaged one."""
+        return read_json(folder / "manifest.json")
 
     def part_done(self, folder: Path, outputs: Sequence[str], shard: Range, *, publish: bool = False) -> bool:
         """Whether every table of a stage run has this shard's part. ``publish``: one that only this machine has becomes one that all have."""
@@ -285,7 +301,7 @@ class Workspace:
             target = folder / name / part_name(shard)
             rows = rows.cast(schemas.table(name).schema)
             with writing(target), replacing(target) as temporary:
-                pq.write_table(rows, temporary, compression="zstd", row_group_size=1 << 20)
+                write_part(temporary, rows)
             self.publish_once(target)
 
     def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, Any]) -> None:
@@ -294,11 +310,27 @@ class Workspace:
         for name in outputs:
             wanted = [part_name(Range(index, count)) for index in range(count)]
             self.bring([folder / name / part for part in wanted])
-            parts = [_describe(folder / name / part, name) for part in wanted]
+            parts = [describe(folder / name / part, name) for part in wanted]
             self.drop_other_parts(folder / name, wanted)
             tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
         write_json(folder / "manifest.json", {**facts, "tables": tables})
         self.publish_once(folder / "manifest.json")
+
+    def part_fault(self, path: Path, part: Mapping[str, Any] | None) -> str | None:
+        """Return what is wrong with a part (:func:`quit.parts.damage`), None where nothing is."""
+        return damage(path, part)
+
+    def remove(self, paths: Sequence[Path]) -> None:
+        """Remove files. The caller holds the workspace."""
+        for path in paths:
+            with writing(path):
+                path.unlink(missing_ok=True)
+
+    def discard(self, folder: Path) -> None:
+        """Remove a stage run. A manifest goes first: whatever a kill leaves is an unfinished run, never one that lacks parts."""
+        self.remove([folder / "manifest.json"])
+        self.remove([path for path in folder.rglob("*") if path.is_file()])
+        shutil.rmtree(folder, ignore_errors=True)
 
     # Logs: tables that people append to
 
@@ -309,7 +341,7 @@ class Workspace:
 
     def read_log(self, name: str, parts: int | None = None) -> pa.Table:
         """Return the rows of a log, oldest first (empty if there are none)."""
-        return _concat(name, [read_log_part(name, path) for path in self.log_files(name, parts)])
+        return joined(name, [read_log_part(name, path) for path in self.log_files(name, parts)])
 
     def append(self, name: str, make: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Append rows to a log as one part and return them.
@@ -322,11 +354,34 @@ class Workspace:
             folder.mkdir(exist_ok=True)
             with FileLock(folder / "lock"):
                 rows = make(self.read_log(name)).cast(schemas.table(name).schema)
-                if len(rows):
-                    target = folder / f"part-{len(self.log_files(name)) + 1:05d}.parquet"
-                    with replacing(target) as temporary:
-                        pq.write_table(rows, temporary, compression="zstd")
+                if len(rows) and self.add_log_part(name, rows) is None:
+                    raise WorkspaceError(
+                        f"{self.log_files(name)[-1]} was written by another program meanwhile. Run the same command again."
+                    )
         return rows
+
+    def next_log_part(self, name: str) -> Path:
+        """Return the path of a log's next part: numbered after the last one that is there, whichever others are."""
+        last = self.log_files(name)[-1:]
+        return self.path / name / f"part-{log_number(last[0]) + 1 if last else 1:05d}.parquet"
+
+    def add_log_part(self, name: str, rows: pa.Table) -> Path | None:
+        """Write rows as a log's next part and return its path; None where someone else has taken that name meanwhile.
+
+        Nothing that exists is ever replaced. The caller holds the log's own lock.
+        """
+        target = self.next_log_part(name)
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(target.parent, "part-*")
+            temporary = temporary_of(target)
+            try:
+                write_log_part(temporary, rows)
+                with temporary.open("rb") as file:
+                    os.fsync(file.fileno())
+                return target if self.place_new(temporary, target) else None
+            finally:
+                temporary.unlink(missing_ok=True)
 
     # Reading
 
@@ -342,35 +397,41 @@ class Workspace:
 
     def current_parts(self) -> list[tuple[Path, dict[str, Any]]]:
         """Return the path of every current part with what its manifest says of it (``file``, ``rows``, ``bytes``, ``sha256``)."""
-        return [
-            (folder / name / part["file"], part)
-            for folder, manifest in self.current().values()
-            for name, facts in manifest["tables"].items()
-            for part in facts["parts"]
-        ]
+        return [pair for folder, manifest in self.current().values() for pair in parts_of(folder, manifest)]
+
+    def check(self, parts: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
+        """Make sure that parts are here and are what their manifests say.
+
+        Every file is hashed once a process (:func:`quit.files.known_checksum`). Of a part whose manifest knows no checksum only what
+        :func:`quit.parts.damage` says can be checked. Raises :class:`WorkspaceError` for the first that is missing or altered.
+        """
+        self.bring([path for path, _ in parts])
+        for path, part in parts:
+            if (fault := damage(path, part)) is not None:
+                raise WorkspaceError(f"{path} {fault}. Make it anew: quit build -w {self}")
 
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
-        """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it."""
-        if schemas.table(name).log:
-            return [(path, shard == WHOLE) for path in self.log_files(name)]
-        if name == "reviews":  # appended to by people's work, not made by a stage
-            return [(path, True) for path in sorted((self.path / "reviews").glob("part-*.parquet"))]
+        """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
+
+        What a stage made was compared with its manifest (:meth:`check`). Raises :class:`WorkspaceError` for what was altered.
+        """
+        if schemas.table(name).grows:  # people's work, not made by a stage; reviews are read whole
+            return [(path, shard == WHOLE or name == "reviews") for path in self.log_files(name)]
         current = self.current()
         if runs is None:
             # A stage that supersedes a table (the label update) has it for itself; without it, the earlier one is the current one.
             runs = [run for run, (_, manifest) in current.items() if name in manifest.get("supersedes", ())][
                 -1:
             ] or None
-        files: list[tuple[Path, bool]] = []
+        files: list[tuple[Path, Mapping[str, Any], bool]] = []
         for run, (folder, manifest) in current.items():
             if name in manifest["tables"] and (runs is None or run in runs):
                 for part in manifest["tables"][name]["parts"]:
                     if part["rows"] and (shard == WHOLE or not shard.misses(part["first"], part["last"])):
-                        files.append(
-                            (folder / name / part["file"], shard == WHOLE or shard.holds(part["first"], part["last"]))
-                        )
-        self.bring([path for path, _ in files])
-        return files
+                        whole = shard == WHOLE or shard.holds(part["first"], part["last"])
+                        files.append((folder / name / part["file"], part, whole))
+        self.check([(path, part) for path, part, _ in files])
+        return [(path, whole) for path, _, whole in files]
 
     def read_questions(
         self, name: str, question_ids: Sequence[str], columns: Sequence[str], runs: Sequence[str] | None = None
@@ -394,7 +455,7 @@ class Workspace:
         """Return the current rows of a table, all of them or one shard's (empty if no stage has made any)."""
         pieces = []
         for path, whole in self.part_files(name, shard, runs):
-            rows = read_log_part(name, path) if schemas.table(name).grows else _read_parquet(path)
+            rows = read_log_part(name, path) if schemas.table(name).grows else read_part(path)
             if not whole:
                 ids = rows.column("question_id")
                 keep = pa.array([True] * len(rows)) if shard.first is None else pc.greater_equal(ids, shard.first)
@@ -402,13 +463,11 @@ class Workspace:
                     keep = pc.and_(keep, pc.less(ids, shard.end))
                 rows = rows.filter(keep)
             pieces.append(rows)
-        return _concat(name, pieces)
+        return joined(name, pieces)
 
     def damaged(self) -> list[Path]:
         """Return the current part files that are missing or do not have the checksum of their manifest."""
-        return [
-            path for path, part in self.current_parts() if not path.is_file() or file_checksum(path) != part["sha256"]
-        ]
+        return [path for path, part in self.current_parts() if self.part_fault(path, part) is not None]
 
     def connect(self, question_id: str | None = None, tables: Sequence[str] | None = None) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB with one view a table over the current Parquet files.
@@ -431,51 +490,8 @@ class Workspace:
         return connection
 
 
-def read_log_part(name: str, path: Path) -> pa.Table:
-    """Return one part of a log under today's schema. Raises :class:`WorkspaceError` for a damaged one, or a newer program's."""
-    try:
-        return schemas.table(name).conform(pq.read_table(path, partitioning=None))
-    except (OSError, pa.ArrowException) as error:
-        raise WorkspaceError(
-            f"{path} cannot be read: {error}. What people wrote is never made anew: restore it from a backup."
-        ) from error
-
-
-def part_name(shard: Range) -> str:
-    """Return the name of a shard's part of a table."""
-    return f"part-{shard.index:05d}-of-{shard.count:05d}.parquet"
-
-
-def _describe(path: Path, table: str) -> dict[str, Any]:
-    parquet = pq.ParquetFile(path)
-    described: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows, "bytes": path.stat().st_size}
-    if "question_id" in parquet.schema_arrow.names and table != "rejects":
-        # No order is assumed: whatever a stage's row order, these bound the part's questions.
-        bounds = pc.min_max(parquet.read(["question_id"]).column(0))
-        described |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
-    return {**described, "sha256": file_checksum(path)}
-
-
-def _read_parquet(path: Path) -> pa.Table:
-    try:
-        return pq.read_table(path, partitioning=None)
-    except (OSError, pa.ArrowException) as error:
-        raise WorkspaceError(
-            f"{path} cannot be read: {error}. Delete its folder and build again to make it anew."
-        ) from error
-
-
-def _concat(name: str, pieces: Sequence[pa.Table]) -> pa.Table:
-    schema = schemas.table(name).schema
-    return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()
-
-
-def _read_json(path: Path, **default: Any) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if "default" in default:
-            return default["default"]
-        raise WorkspaceError(f"{path} is missing.") from None
-    except (OSError, ValueError) as error:
-        raise WorkspaceError(f"{path} cannot be read: {error}. Delete it and build again.") from error
+def parts_of(folder: Path, manifest: Mapping[str, Any]) -> list[tuple[Path, dict[str, Any]]]:
+    """Return the path of every part of a stage run with what its manifest says of it."""
+    return [
+        (folder / name / part["file"], part) for name, facts in manifest["tables"].items() for part in facts["parts"]
+    ]

@@ -97,26 +97,26 @@ def push(
 
     opened = Workspace.open(workspace)
     settings = _settings(opened, set_)
-    server = connect(opened.path, settings.review, url)
-    controls = controls_of(settings.review)
-    items = review_items(
-        opened, settings.review, settings.judge.threshold, sorted(controls.questions) if controls else ()
-    )
-    if not items:
-        raise InputError(
-            f"There is nothing to review: {workspace} has no labelled question in {', '.join(settings.review.splits)}."
+    with opened.lock(settings.run.lock_seconds, _to_stderr):  # a build under way would show half of its tables
+        controls = controls_of(settings.review)
+        items = review_items(
+            opened, settings.review, settings.judge.threshold, sorted(controls.questions) if controls else ()
         )
-    report = push_items(
-        ReviewStore(opened),
-        server,
-        settings,
-        items,
-        controls,
-        project=project,
-        new_project=new_project,
-        repair=repair_config,
-        say=lambda line: typer.echo(line, err=True),
-    )
+        if not items:
+            raise InputError(
+                f"There is nothing to review: {workspace} has no labelled question in {', '.join(settings.review.splits)}."
+            )
+        report = push_items(
+            ReviewStore(opened),
+            connect(opened.path, settings.review, url),
+            settings,
+            items,
+            controls,
+            project=project,
+            new_project=new_project,
+            repair=repair_config,
+            say=_to_stderr,
+        )
     if as_json:
         print_json(asdict(report))
         return
@@ -147,9 +147,9 @@ def pull(
 
     opened = Workspace.open(workspace)
     settings = _settings(opened)
-    report = pull_reviews(
-        ReviewStore(opened), connect(opened.path, settings.review, url), settings, project=project, full=full
-    )
+    with opened.lock(settings.run.lock_seconds, _to_stderr):
+        server = connect(opened.path, settings.review, url)
+        report = pull_reviews(ReviewStore(opened), server, settings, project=project, full=full)
     if as_json:
         print_json(asdict(report))
         return
@@ -347,6 +347,10 @@ def _settings(workspace: Any, review: list[str] | None = None) -> Any:
 
 def _figure(value: float | None) -> str:
     return "not defined yet" if value is None else f"{value:.3f}"
+
+
+def _to_stderr(line: str) -> None:
+    typer.echo(line, err=True)
 
 
 def _print_problems(problems: list[str]) -> None:

@@ -34,7 +34,7 @@ from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, fi
 from quit.corpora.records import STAGE, CorpusRecord, RawQuery
 from quit.corpora.sources import CorpusRef
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.files import replacing, write_json, writing
+from quit.files import remove_leftovers, replacing, write_json, writing
 from quit.ids import content_hash, question_id
 from quit.records import Reject
 from quit.settings import Corpora
@@ -72,6 +72,7 @@ def build(
             with FileLock(out / ".lock", timeout=0):
                 if (found := BuiltCorpus.read_manifest(out)) and found.get("fingerprint") == fingerprint:
                     shutil.rmtree(out / PARTIAL, ignore_errors=True)
+                    remove_leftovers(out, "*")
                     return BuiltCorpus.open(out), False
                 work = _Work(
                     out / PARTIAL, {**plan, "block": settings.block}, refs, settings, progress or (lambda _: None)
@@ -263,6 +264,7 @@ def _query_digest(row: dict[str, Any]) -> bytes:
 def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, Any]], settings: dict[str, Any]) -> None:
     """Put the steps together. The manifest of an earlier corpus goes first: files of two corpora never pass for one."""
     (out / MANIFEST).unlink(missing_ok=True)
+    remove_leftovers(out, "*")
     identity = hashlib.blake2b(f"corpus/{VERSION}".encode(), digest_size=16)
     rows = work.settings.memory_rows
     for name in CORPUS_TABLES:

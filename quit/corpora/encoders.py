@@ -6,7 +6,6 @@ vector a token; ``late:minilm`` are MiniLM's token vectors).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -14,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from quit.errors import InputError, MissingDependency, SettingsError
+from quit.models.folders import folder_checksum
 from quit.settings import FirstStages
 
 EMBEDDED = "minilm"
@@ -143,12 +143,7 @@ def model_identity(name: str, model: Any, settings: FirstStages) -> str:
     """Return what a model's vectors depend on: a folder's content, or its name and commit on the hub; and its arithmetic."""
     path = Path(name).expanduser()
     if path.is_dir():
-        digest = hashlib.sha256()
-        for file in sorted(one for one in path.rglob("*") if one.is_file() and not one.name.startswith(".")):
-            with file.open("rb") as opened:
-                digest.update(file.relative_to(path).as_posix().encode() + b"\0")
-                digest.update(hashlib.file_digest(opened, "sha256").digest())
-        return f"{path.name}@{digest.hexdigest()[:12]}/{settings.precision}"
+        return f"{path.name}@{folder_checksum(path)}/{settings.precision}"
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     return f"{name}@{(getattr(config, '_commit_hash', None) or 'main')[:12]}/{settings.precision}"
 

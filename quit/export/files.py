@@ -111,17 +111,17 @@ def export(
 ) -> list[Manifest]:
     """Write each format into its own folder ``out/<format>`` and return their manifests, in the order asked for.
 
-    All targets are checked before anything is written; ``fine_tuning`` as in ``Options``. Raises ``SettingsError`` for
-    an unknown format, none at all, a target that is not an earlier export of ours, or one that is when ``overwrite`` is
-    false; ``InputError`` when the tables do not fit together; ``WorkspaceError`` when the disk refuses (full, not
-    writable).
+    All targets are checked before anything is written; ``fine_tuning`` as in ``Options``. A target that holds these very bytes
+    already, such as the first of two formats after a kill in the second, is left as it is. Raises ``SettingsError`` for an unknown
+    format, none at all, a target that is not an earlier export of ours, or another one when ``overwrite`` is false; ``InputError``
+    when the tables do not fit together or an equal target is damaged; ``WorkspaceError`` when the disk refuses (full, not writable).
     """
     chosen = [_format(name) for name in dict.fromkeys(formats)]
     if not chosen:
         raise SettingsError(f"No export format was named. Known: {', '.join(FORMATS)}.")
     for one in chosen:
         _restore(Path(out) / one.name)
-        check_target(Path(out) / one.name, overwrite)
+        check_target(Path(out) / one.name, overwrite, tables.fingerprint)
     dataset, options = Dataset(tables), Options(paper_keys, encoder, fine_tuning or FineTuning())
     made = []
     for one in chosen:
@@ -161,7 +161,8 @@ def _export_one(dataset: Dataset, one: Format, out: Path, options: Options, over
         (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         _sync(path / MANIFEST)
         path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
-        _move_into_place(path, out / one.name, overwrite)
+        if overwrite or not _is_there(out / one.name, manifest):
+            _move_into_place(path, out / one.name, overwrite)
     return manifest
 
 
@@ -218,11 +219,18 @@ def verify(folder: Path) -> Manifest:
     return manifest
 
 
-def check_target(target: Path, overwrite: bool) -> None:
+def _is_there(target: Path, made: Manifest) -> bool:
+    """Whether the target holds this very export: options are no part of a manifest, so only its files tell. Raises as ``verify``."""
+    found = read_manifest(target)
+    return found is not None and found.to_json() == made.to_json() and bool(verify(target))
+
+
+def check_target(target: Path, overwrite: bool, release: str = "") -> None:
     """Refuse a target that must not be replaced.
 
     Raises ``SettingsError`` when it is not a folder, holds anything that an earlier export did not write, or holds an
-    earlier export while ``overwrite`` is false. A missing or empty folder is fine.
+    earlier export while ``overwrite`` is false, unless that is one of ``release`` (a fingerprint), which may come out the same. A
+    missing or empty folder is fine.
     """
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise SettingsError(f"{target} exists and is not a folder: choose another --out.")
@@ -238,7 +246,7 @@ def check_target(target: Path, overwrite: bool) -> None:
             f"{target} also holds files that no export wrote ({', '.join(strange[:3])}), which would be deleted: "
             "move them, or choose another --out."
         )
-    if not overwrite:
+    if not overwrite and manifest.release_fingerprint != release:
         raise SettingsError(
             f"{target} already holds an export of release {manifest.release_fingerprint[:12]}: "
             "choose another --out, or pass --overwrite to replace it."

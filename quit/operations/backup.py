@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from pydantic import BaseModel, ValidationError
+
 from quit import __version__
 from quit.errors import InputError, WorkspaceError
 from quit.files import is_url, replacing, writing
@@ -205,8 +207,9 @@ def _unpack(archive: Path, staging: Path, progress: Progress) -> Mapping[str, An
                         f"{archive} has files after {DESCRIPTION}: it is no backup as this program writes them."
                     )
                 source = tar.extractfile(entry) if entry.isreg() else None
-                if source is None or not _safe(entry.name):
-                    raise InputError(f"{archive} holds {entry.name!r}, which no backup holds. Nothing was restored.")
+                if source is None or not _safe(entry.name) or entry.name in found:
+                    fault = "twice" if entry.name in found else "which no backup holds"
+                    raise InputError(f"{archive} holds {entry.name!r}, {fault}. Nothing was restored.")
                 if entry.name == DESCRIPTION:
                     facts = _described(archive, source.read())
                     continue
@@ -234,16 +237,43 @@ def _unpack(archive: Path, staging: Path, progress: Progress) -> Mapping[str, An
 
 def _described(archive: Path, raw: bytes) -> Mapping[str, Any]:
     try:
-        facts = json.loads(raw)
-        number = facts["format"]
-        _ = facts["files"], facts["sources"], facts["old"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{archive}: {DESCRIPTION} cannot be read: {error!r}. Nothing was restored.") from error
+        facts = json.loads(raw, object_pairs_hook=_without_repetition)
+        number = _Numbered.model_validate(facts, strict=True).format
+        if number <= FORMAT:
+            _Description.model_validate(facts, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        raise InputError(f"{archive}: {DESCRIPTION}: {where}: {first['msg']}. Nothing was restored.") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{archive}: {DESCRIPTION} cannot be read: {error}. Nothing was restored.") from error
     if number > FORMAT:
         raise InputError(
             f"{archive} has format {number}; this program knows up to {FORMAT}. Use version {facts.get('program', '?')} or newer."
         )
     return facts
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise ValueError("a key is there twice")
+    return value
+
+
+class _Numbered(BaseModel):
+    format: int
+
+
+class _File(BaseModel):
+    bytes: int
+    sha256: str
+
+
+class _Description(BaseModel):
+    files: dict[str, _File]
+    sources: list[str]
+    old: int
 
 
 def _chunks(reader: _Hashing) -> Iterator[bytes]:

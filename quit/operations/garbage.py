@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,19 +58,15 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
 
 
 def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 180.0) -> int:
-    """Remove these stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where another run holds the workspace.
-
-    A manifest goes first: whatever a kill leaves is an unfinished run, never a complete one that lacks parts.
-    """
+    """Remove these stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where another run holds the workspace."""
     freed = 0
     with workspace.lock(wait):
         removable = {one.folder for one in unused(workspace)}  # a build may have begun meanwhile
         for one in found:
             if one.folder not in removable:
                 raise WorkspaceError(f"{one.folder} is in use again. Look again, then remove.")
+            workspace.discard(one.folder)
             with writing(one.folder):
-                (one.folder / "manifest.json").unlink(missing_ok=True)
-                shutil.rmtree(one.folder)
                 if not any(one.folder.parent.iterdir()):
                     one.folder.parent.rmdir()
             freed += one.bytes

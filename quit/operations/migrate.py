@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import schemas
 from quit.errors import InputError, WorkspaceError
 from quit.files import is_url
+from quit.parts import UNREADABLE
 from quit.workspace import Workspace
 
 
@@ -78,5 +79,12 @@ def _old_logs(path: Path) -> dict[str, int]:
     found = {}
     for name, contract in schemas.TABLES.items():
         parts = sorted((path / name).glob("part-*.parquet")) if contract.grows else []
-        found[name] = sum(pq.read_schema(part).names != contract.schema.names for part in parts)
+        found[name] = sum(_columns(part) != contract.schema.names for part in parts)
     return {name: count for name, count in found.items() if count}
+
+
+def _columns(part: Path) -> list[str]:
+    try:
+        return pq.read_schema(part).names
+    except UNREADABLE as error:
+        raise WorkspaceError(f"{part} cannot be read: {error}. Restore it from a backup first.") from error

@@ -89,7 +89,7 @@ def create(
             workspace.bring_folder(target)
         subject = subject_of(workspace, pipeline, settings)
         if damaged := workspace.damaged():
-            raise WorkspaceError(f"{damaged[0]} was changed or is missing. Delete its folder and build again.")
+            raise WorkspaceError(f"{damaged[0]} was altered or is missing. Make it anew: quit build -w {workspace}")
         results = check(subject, waivers)
         if any(result.state == "failed" for result in results):
             raise GateError(_refusal(results))

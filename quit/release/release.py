@@ -88,18 +88,27 @@ def is_release(path: str | Path) -> bool:
 
 
 def open_release(path: str | Path) -> Release:
-    """Open a release without reading its tables.
+    """Open a release without reading its tables (:func:`verify` compares these).
 
-    Raises ``InputError`` when it is none, is damaged, or was made by a newer program.
+    Raises ``InputError`` when it is none, its description is damaged, or it was made by a newer program.
     """
-    path = Path(path)
+    release = _described(Path(path))
+    if checksum_of(release.facts) != release.facts["checksum"]:
+        raise InputError(
+            f"{release.path / DESCRIPTION} was changed (its checksum differs). Take it from a copy of the release."
+        )
+    return release
+
+
+def _described(path: Path) -> Release:
     if not is_release(path):
         raise InputError(f"{path} is no release: it has no {DESCRIPTION}. Make one with: quit release create")
     try:
         facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         layout = facts["layout"]
-        _ = facts["name"], facts["content_id"], facts["checksum"], facts["content"]["tables"], facts["gates"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        _ = facts["name"], facts["content_id"], facts["checksum"], facts["gates"]
+        _ = [path / entry["file"] for entry in facts["content"]["tables"].values()]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{path / DESCRIPTION} cannot be read: {error!r}. Take it from a copy of the release."
         ) from error
@@ -115,7 +124,7 @@ def verify(path: str | Path) -> Release:
 
     Raises ``InputError`` that names every file that is missing, was changed, was added, or does not fit its schema.
     """
-    release = open_release(path)
+    release = _described(Path(path))
     faults = []
     if checksum_of(release.facts) != release.facts["checksum"]:
         faults.append(f"{DESCRIPTION}: was changed (its checksum differs)")

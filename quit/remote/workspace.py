@@ -23,20 +23,20 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from filelock import FileLock
 
 import schemas
 from quit.cache import cache_folder
 from quit.errors import WorkspaceError
 from quit.estimate import Estimate
-from quit.files import file_checksum, remove_leftovers, replacing, write_json, writing
+from quit.files import file_checksum, known_checksum, replacing, write_json, writing
+from quit.parts import part_name
 from quit.ranges import Range
 from quit.remote.lease import Lease
 from quit.remote.replies import Replies
 from quit.remote.store import Store, open_store
 from quit.settings.remote import Remote
-from quit.workspace import Workspace, part_name
+from quit.workspace import Workspace
 
 VARIABLE = "QUIT_MIRRORS"
 _STALE = 86400.0  # seconds after which a file on its way is a killed run's
@@ -189,30 +189,17 @@ class RemoteWorkspace(Workspace):
     def drop_other_parts(self, folder: Path, wanted: Sequence[str]) -> None:
         """Remove what is no part of a table, here and in the store."""
         super().drop_other_parts(folder, wanted)
-        under = self._key(folder) + "/"
-        gone = [key for key in list(self._known) if key.startswith(under) and key.removeprefix(under) not in wanted]
-        if gone:
-            self._check()
-            self.store.delete(gone)
-            for key in gone:
-                self._known.pop(key, None)
+        self.remove([folder / name for name in self.files_below(folder) if name not in wanted])
 
     def append(self, name: str, make: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Append rows to a log as one part and return them. Of two machines that append at once, the second makes its rows anew."""
-        while True:
-            self._sync()
-            rows = make(self.read_log(name)).cast(schemas.table(name).schema)
-            if not len(rows):
-                return rows
-            target = self.path / name / f"part-{len(self.log_files(name)) + 1:05d}.parquet"
-            temporary = self._incoming()
-            try:
-                pq.write_table(rows, temporary, compression="zstd")
-                target.parent.mkdir(exist_ok=True)
-                if self.place_new(temporary, target):
+        (self.path / name).mkdir(exist_ok=True)
+        with FileLock(self.path / name / "lock"):  # other processes of this machine
+            while True:
+                self._sync()
+                rows = make(self.read_log(name)).cast(schemas.table(name).schema)
+                if not len(rows) or self.add_log_part(name, rows) is not None:
                     return rows
-            finally:
-                temporary.unlink(missing_ok=True)
 
     def flush_replies(self) -> None:
         """Copy the replies that came in so far to the store."""
@@ -256,17 +243,54 @@ class RemoteWorkspace(Workspace):
         return super().manifest(folder)
 
     def damaged(self) -> list[Path]:
-        """Return the current part files that the store lacks or has with another checksum; a damaged mirror is mended."""
+        """Return the current part files that the store lacks or has with another checksum; a damaged mirror is repaired."""
         found = []
         for path, part in self.current_parts():
             try:
-                if self._known.get(self._key(path)) != part["bytes"]:
-                    found.append(path)
-                elif not path.is_file() or file_checksum(path) != part["sha256"]:
-                    self._fetch(self._key(path), part)
+                if self.part_fault(path, part) is None:
+                    self.bring([path])
+                    continue
             except WorkspaceError:
-                found.append(path)
+                pass
+            found.append(path)
         return found
+
+    def part_fault(self, path: Path, part: Mapping[str, Any] | None) -> str | None:
+        """Return what is wrong with a part, None where nothing is.
+
+        Of a complete stage run the store is asked for the size alone: its bytes are compared when they are fetched. Where the mirror's
+        copy is the damaged one, that is fetched anew.
+        """
+        size = self._known.get(self._key(path))
+        if part is not None:
+            return (
+                None
+                if size == part["bytes"]
+                else "is missing in the store"
+                if size is None
+                else "was altered in the store"
+            )
+        fault = super().part_fault(path, None)
+        if fault is not None and size is not None:
+            self._fetch(self._key(path), None)
+            fault = super().part_fault(path, None)
+        return fault
+
+    def remove(self, paths: Sequence[Path]) -> None:
+        """Remove files, in the store first."""
+        gone = [key for path in paths if (key := self._key(path)) in self._known]
+        if gone:
+            self._check()
+            self.store.delete(gone)
+        for key in gone:
+            self._known.pop(key, None)
+        super().remove(paths)
+
+    def discard(self, folder: Path) -> None:
+        """Remove a stage run, in the store first: its manifest, then its parts."""
+        self.remove([folder / "manifest.json"])
+        self.remove([folder / name for name in self.files_below(folder)])
+        super().discard(folder)
 
     def bring(self, paths: Sequence[Path]) -> None:
         """Fetch those of these files that the mirror lacks, or has in another state than the manifest says."""
@@ -318,7 +342,8 @@ class RemoteWorkspace(Workspace):
 
     def _clear(self) -> None:
         """Remove what killed runs left: halves of files, releases that never got into the store. Only under the lock."""
-        remove_leftovers(self.path / "tables")
+        with self._mirror():
+            self._remove_leftovers()
         for path in (self.path / ".incoming").glob("*"):
             if time.time() - path.stat().st_mtime > _STALE:
                 path.unlink(missing_ok=True)
@@ -336,10 +361,8 @@ class RemoteWorkspace(Workspace):
                 try:
                     if not self.store.fetch(key, temporary):
                         break
-                    if part is None or file_checksum(temporary) == part["sha256"]:
+                    if file_checksum(temporary) == (part or {}).get("sha256", file_checksum(temporary)):
                         os.replace(temporary, target)
-                        if part is not None:
-                            _stamp(target, part["sha256"])
                         return target.stat().st_size
                 finally:
                     temporary.unlink(missing_ok=True)
@@ -353,21 +376,14 @@ class RemoteWorkspace(Workspace):
         )
 
     def _sound(self, path: Path, part: Mapping[str, Any] | None) -> bool:
-        """Whether the mirror's file is the one that is meant; a file that was compared once is known by its stamp."""
+        """Whether the mirror's file is the one that is meant."""
         try:
             found = path.stat()
         except FileNotFoundError:
             return False
         if part is None:
             return found.st_size == self._known.get(self._key(path), found.st_size)
-        if found.st_size != part["bytes"]:
-            return False
-        if found.st_mtime_ns == _time_of(part["sha256"]):
-            return True
-        if file_checksum(path) != part["sha256"]:
-            return False
-        _stamp(path, part["sha256"])
-        return True
+        return found.st_size == part["bytes"] and known_checksum(path) == part["sha256"]
 
     def _expected(self, path: Path) -> dict[str, Any] | None:
         if path.relative_to(self.path).parts[0] == "tables":
@@ -404,12 +420,3 @@ class RemoteWorkspace(Workspace):
 
 def _last(url: str) -> str:
     return url.rstrip("/").rpartition("/")[2]
-
-
-def _time_of(sha256: str) -> int:
-    """A file's time that stands for its checksum: any change to the file changes the time, and it is compared again."""
-    return (int(sha256[:8], 16) & 0x7FFFFFFF) * 1_000_000_000  # 31 bits: as late as any file system knows
-
-
-def _stamp(path: Path, sha256: str) -> None:
-    os.utime(path, ns=(time.time_ns(), _time_of(sha256)))

@@ -13,7 +13,6 @@ Losing every JSON file here loses no review: the next pull reads everything agai
 
 from __future__ import annotations
 
-import json
 import os
 import uuid
 from collections.abc import Sequence
@@ -21,11 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import schemas
 from quit.errors import WorkspaceError
 from quit.files import temporary_of, writing
+from quit.parts import joined, log_number, read_log_part
+from quit.shapes import read_json
 from quit.workspace import Workspace
 
 
@@ -41,26 +41,16 @@ class ReviewStore:
     @property
     def parts(self) -> list[str]:
         """Names of the table's parts, oldest first."""
-        return sorted(path.name for path in self.folder.glob("part-*.parquet"))
+        return [path.name for path in self.workspace.log_files("reviews")]
 
     def read(self, parts: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of all parts, or of those named. Raises :class:`WorkspaceError` for a part that is missing or damaged."""
-        contract = schemas.table("reviews")
-        pieces = []
-        for name in self.parts if parts is None else parts:
-            try:
-                pieces.append(contract.conform(pq.read_table(self.folder / name, partitioning=None)))
-            except (OSError, pa.ArrowException) as error:
-                raise WorkspaceError(
-                    f"{self.folder / name} cannot be read: {error}. Reviews are never made anew: restore it from a copy, or "
-                    "delete it and reviews/sync.json and pull again (what the server still has comes back)."
-                ) from error
-        return pa.concat_tables(pieces) if pieces else contract.schema.empty_table()
+        wanted = self.parts if parts is None else parts
+        return joined("reviews", [read_log_part("reviews", self.folder / name) for name in wanted])
 
     def next_sync(self) -> int:
         """Return the number of the next pull that brings something, from 1."""
-        last = self.parts[-1:]
-        return int(last[0].removeprefix("part-").removesuffix(".parquet")) + 1 if last else 1
+        return log_number(self.workspace.next_log_part("reviews"))
 
     def append(self, rows: Sequence[dict[str, Any]]) -> str | None:
         """Append rows as one new part and return its name (None for no rows). Nothing that exists is touched.
@@ -69,27 +59,18 @@ class ReviewStore:
         """
         if not rows:
             return None
-        made = schemas.table("reviews").from_rows(list(rows))
-        target = self.folder / f"part-{self.next_sync():05d}.parquet"
-        with writing(target):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            temporary = temporary_of(target)
-            pq.write_table(made, temporary, compression="zstd")
-            with temporary.open("rb") as file:
-                os.fsync(file.fileno())
-            try:
-                if not self.workspace.place_new(temporary, target):
-                    raise WorkspaceError(f"{target} was written by another pull meanwhile. Pull again.")
-            finally:
-                temporary.unlink(missing_ok=True)
-        return target.name
+        target = self.workspace.next_log_part("reviews")
+        part = self.workspace.add_log_part("reviews", schemas.table("reviews").from_rows(list(rows)))
+        if part is None:
+            raise WorkspaceError(f"{target} was written by another pull meanwhile. Pull again.")
+        return part.name
 
     # What the label update rests on
 
     @property
     def applied(self) -> list[str]:
         """Names of the parts that the label update rests on (none: people's verdicts are not applied)."""
-        return list((self._json("applied.json") or {}).get("parts", []))
+        return list(read_json(self.folder / "applied.json", {"parts": []})["parts"])
 
     def set_applied(self, parts: Sequence[str]) -> None:
         """Let the label update rest on these parts."""
@@ -101,7 +82,7 @@ class ReviewStore:
     @property
     def project(self) -> dict[str, Any]:
         """``key``, and where it was last seen: ``url``, ``id``. Empty before the first push."""
-        return self._json("project.json") or {}
+        return read_json(self.folder / "project.json", {})
 
     def set_project(self, values: dict[str, Any]) -> None:
         """Remember the project."""
@@ -111,7 +92,7 @@ class ReviewStore:
     @property
     def sync(self) -> dict[str, Any]:
         """How far the last pull got: ``cursor`` (newest change seen), ``tasks``, ``problems``."""
-        return self._json("sync.json") or {}
+        return read_json(self.folder / "sync.json", {})
 
     def set_sync(self, values: dict[str, Any]) -> None:
         """Remember how far a pull got."""
@@ -136,17 +117,6 @@ class ReviewStore:
     def queued(self) -> list[Path]:
         """Return the events that no pull has read yet, oldest first."""
         return sorted((self.folder / "queue").glob("[0-9]*.json"))
-
-    def _json(self, name: str) -> Any:
-        path = self.folder / name
-        try:
-            return json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            raise WorkspaceError(
-                f"{path} cannot be read: {error}. Delete it; it is made anew by push and pull."
-            ) from error
 
 
 def _now() -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from quit.errors import InputError, SettingsError, did_you_mean
+from quit.files import file_mark
 from quit.records import SourceRecord
 from quit.sources import hinteval, huggingface, jsonl, triviahg, wikihint
 from quit.sources.files import check_file
@@ -171,17 +172,40 @@ def read_source(ref: SourceRef) -> Iterator[SourceRecord]:
     return SOURCES[ref.kind].read(ref.path)
 
 
-def read_sources(refs: Sequence[SourceRef]) -> Iterator[SourceRecord]:
+def read_sources(refs: Sequence[SourceRef], planned: Sequence[str] | None = None) -> Iterator[SourceRecord]:
     """Yield the records of several sources in order.
+
+    ``planned``: their checksums when the run was planned. Raises ``InputError`` where a source has another one now, or was written to
+    while it was read.
 
     Records know their file by its name alone. Where two files of one kind share it (``a/test.json``, ``b/test.json``),
     as much of their folders is put before it as tells them apart, so that equal ids in them are not taken for a
     repetition in one file.
     """
-    for ref in refs:
+    for ref, checksum in zip(refs, planned or [None] * len(refs), strict=True):
         label = _label(ref, refs)
+        marks = _marks(ref)
+        if checksum is not None and source_checksum(ref) != checksum:
+            raise _changed(ref)
         for record in read_source(ref):
             yield record if label == _plain(ref.path.name) else _renamed(record, len(ref.path.name), label)
+        if checksum is not None and _marks(ref) != marks:
+            raise _changed(ref)
+
+
+def _marks(ref: SourceRef) -> list[tuple]:
+    """Return what changes with every write to a source's files, even one that is taken back."""
+    try:
+        files = [ref.path] if ref.path.is_file() else sorted(path for path in ref.path.rglob("*") if path.is_file())
+        return [file_mark(path) for path in files]
+    except OSError as error:
+        raise InputError(f"{ref.path} cannot be read ({error.strerror or error}).") from None
+
+
+def _changed(ref: SourceRef) -> InputError:
+    return InputError(
+        f"{ref.path} has changed since this run was planned. Nothing of it was used: run the same command again."
+    )
 
 
 def _label(ref: SourceRef, refs: Sequence[SourceRef]) -> str:

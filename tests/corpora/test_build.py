@@ -13,6 +13,7 @@ from quit.corpora.built import BuiltCorpus
 from quit.corpora.protocols import Documents
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, SettingsError
+from quit.files import temporary_of
 from quit.settings import Corpora
 from tests.corpora.worlds import kill_when, musique_record, write_lines
 from tests.release import small
@@ -98,6 +99,14 @@ def test_what_is_there_is_not_built_again_and_settings_matter(two: Path, tmp_pat
     assert (tmp_path / "C" / "manifest.json").stat().st_mtime_ns == changed
     again, new = build(refs, tmp_path / "C", Corpora(all_context=True))
     assert new and again.identity == first.identity and again.qrels.num_rows == 9
+
+
+def test_the_next_run_removes_what_a_killed_one_was_writing(two: Path, tmp_path: Path) -> None:
+    made = _build(tmp_path / "c", f"musique:{two}")
+    temporary_of(tmp_path / "c" / "queries.parquet").write_text("half")
+    BuiltCorpus.open(tmp_path / "c").verify()
+    again = _build(tmp_path / "c", f"musique:{two}")
+    assert again.identity == made.identity and not list((tmp_path / "c").glob(".*.tmp"))
 
 
 def test_what_is_left_out_is_named(tmp_path: Path) -> None:

@@ -149,8 +149,24 @@ def test_killed_between_the_two_renames_the_earlier_one_comes_back(tables, tmp_p
     export(tables, ["release-json"], tmp_path)
     (tmp_path / "release-json").rename(tmp_path / ".release-json.replaced")
     with pytest.raises(SettingsError, match="already holds"):
-        export(tables, ["release-json"], tmp_path)
+        export(tables, ["release-json"], tmp_path, paper_keys=True)
     assert verify(tmp_path / "release-json")
+
+
+def test_killed_in_the_second_of_two_formats_the_first_one_stays_as_it_is(tables, tmp_path):
+    export(tables, ["beir"], tmp_path)  # as far as a run of two formats got
+    first = (tmp_path / "beir").stat().st_ino
+    made = export(tables, ["beir", "trec"], tmp_path)
+    assert [one.format for one in made] == ["beir", "trec"] and (tmp_path / "beir").stat().st_ino == first
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["beir", "trec"]
+
+
+def test_an_equal_export_that_was_altered_is_named_and_not_taken_for_done(tables, tmp_path):
+    export(tables, ["beir"], tmp_path)
+    corpus = tmp_path / "beir" / "corpus.jsonl"
+    corpus.write_bytes(corpus.read_bytes()[:-2] + b"!\n")
+    with pytest.raises(InputError, match=r"corpus.jsonl .* was changed"):
+        export(tables, ["beir"], tmp_path)
 
 
 KILLED = """

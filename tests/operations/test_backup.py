@@ -160,6 +160,42 @@ def test_links_newer_formats_and_other_files_are_refused(workspace, tmp_path) ->
         restore(tmp_path / "nothing.tar", tmp_path / "W2")
 
 
+def _tar(path: Path, members: list[tuple[str, bytes]]) -> Path:
+    with tarfile.open(path, "w") as tar:
+        for name, data in members:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    return path
+
+
+def test_a_member_that_is_there_twice_is_refused(workspace, tmp_path) -> None:
+    backup(workspace, tmp_path / "b.tar")
+    with tarfile.open(tmp_path / "b.tar") as tar:
+        members = [(entry.name, tar.extractfile(entry).read()) for entry in tar]
+    first = members[0]
+    with pytest.raises(InputError, match=f"{first[0]!r}, twice"):
+        restore(_tar(tmp_path / "twice.tar", [(first[0], b"other"), *members]), tmp_path / "W2")
+    assert not (tmp_path / "W2").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("[]", "3", "{", '{"format": "1", "files": {}, "sources": [], "old": 0}', "[" * 100_000),
+        '{"format": 1, "files": [], "sources": [], "old": 0}',
+        '{"format": 1, "files": {"a": 3}, "sources": [], "old": 0}',
+        '{"format": 1, "files": {}, "sources": [3], "old": 0}',
+        '{"format": 1, "files": {}, "sources": [], "old": "many"}',
+        '{"format": 1, "files": {}, "files": {}, "sources": [], "old": 0}',
+    ],
+)  # fmt: skip
+def test_a_description_of_the_wrong_shape_is_one_line(tmp_path, text) -> None:
+    with pytest.raises(InputError, match=r"^[^\n]*bad.tar: backup.json[^\n]*Nothing was restored.$"):
+        restore(_tar(tmp_path / "bad.tar", [("backup.json", text.encode())]), tmp_path / "W2")
+    assert not (tmp_path / "W2").exists()
+
+
 def test_a_backup_waits_for_a_running_build(workspace, tmp_path) -> None:
     with workspace.lock(0), pytest.raises(WorkspaceError, match="still holds"):
         backup(Workspace.open(workspace.path), tmp_path / "b.tar", wait=0.1)

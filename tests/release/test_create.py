@@ -111,7 +111,7 @@ def test_a_damaged_workspace_is_not_frozen(workspace: Workspace) -> None:
     [path, *_] = sorted((workspace.path / "tables").glob("10_label/*/labels/part-*"))
     rows = pq.read_table(path)
     pq.write_table(rows, path, compression="none")  # the same rows in other bytes: nobody knows who did that
-    with pytest.raises(WorkspaceError, match="was changed or is missing"):
+    with pytest.raises(WorkspaceError, match="was altered"):
         _create(workspace, "v1")
 
 

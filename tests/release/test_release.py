@@ -13,7 +13,7 @@ from quit.construct.split import read_pins
 from quit.errors import InputError
 from quit.export import export
 from quit.export.release import export_tables_of_release, exported
-from quit.release.release import verify
+from quit.release.release import open_release, verify
 from quit.release.tables import ROWS_A_GROUP, write_table
 from schemas import table
 from tests.release import small
@@ -56,6 +56,19 @@ def test_a_changed_description_is_found(tmp_path: Path) -> None:
     path.write_text(json.dumps(facts))
     with pytest.raises(InputError, match="content id is not that of its content"):
         verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"name": "v9"}, {"content": []}, {"content": {"tables": {"labels": 3}}}, {"gates": None}]
+)
+def test_a_release_whose_description_was_changed_is_not_opened_and_stays(tmp_path: Path, change: dict) -> None:
+    small.freeze(tmp_path, small.rows())
+    path = tmp_path / "release.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    left = path.read_bytes()
+    with pytest.raises(InputError, match=rf"{path} (was changed|cannot be read)[^\n]*from a copy"):
+        open_release(tmp_path)
+    assert path.read_bytes() == left
 
 
 def test_what_is_no_release_or_a_newer_one_is_refused(tmp_path: Path) -> None:

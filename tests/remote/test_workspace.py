@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 import schemas
+from quit.damage import discard_damaged
 from quit.errors import WorkspaceError
 from quit.ranges import Range, ranges
 from quit.remote.lease import Lease
 from quit.review.store import ReviewStore
 from quit.workspace import Workspace
 from tests.remote.conftest import FOLDER, hints, opened, store
+from tests.report import tiny
 
 
 def _parts(workspace: Workspace) -> list[str]:
@@ -83,6 +85,67 @@ def test_a_part_that_is_damaged_in_the_store_is_named_and_never_used(place: str,
     there.store.delete([key])
     with pytest.raises(WorkspaceError, match=f"{place}/{key} is missing"):
         opened(place).read("usable_hints")
+
+
+def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_no_others(place: str, machine) -> None:
+    store(Workspace.create(place), [[0, 1], [2, 3], [4, 5]])
+    machine("second")
+    there = opened(place)
+    folder = there.folder(*FOLDER)
+    first, second, third = (f"tables/02_filter/f0/usable_hints/part-0000{n}-of-00003.parquet" for n in range(3))
+    assert discard_damaged(there, folder, ["usable_hints"]) == [] and _parts(there) == []
+    there.store.write(first, b"short")
+    there.store.delete([second])
+    again = opened(place)
+    with again.lock(10):
+        found = discard_damaged(again, folder, ["usable_hints"])
+        assert found == [
+            "usable_hints/part-00000-of-00003.parquet was altered in the store.",
+            "usable_hints/part-00001-of-00003.parquet is missing in the store.",
+        ]
+        assert list(again.store.listing("tables")) == [third] and again.manifest(folder) is None
+        shards = ranges([f"q{number:03d}" for number in range(6)], 3)
+        for shard, numbers in zip(shards[:2], ([0, 1], [2, 3]), strict=True):
+            again.write_part(folder, shard, {"usable_hints": hints(*numbers)})
+        again.finish(folder, ["usable_hints"], 3, {"stage": "filter"})
+    machine("third")
+    assert opened(place).read("usable_hints").equals(hints(*range(6)))
+
+
+def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_mirror_is_repaired(
+    place: str, machine
+) -> None:
+    first, second = ranges(["q000", "q001"], 2)
+    here = Workspace.create(place)
+    folder = here.folder(*FOLDER)
+    for shard, number in ((first, 0), (second, 1)):
+        here.write_part(folder, shard, {"usable_hints": hints(number)})
+    sound, damaged = sorted(folder.rglob("part-*"))
+    sound.write_bytes(sound.read_bytes()[:-5])  # here only
+    damaged.write_bytes(b"PAR1 half")
+    here.store.write("tables/02_filter/f0/usable_hints/part-00001-of-00002.parquet", damaged)
+    again = opened(place)
+    with again.lock(10):
+        (line,) = discard_damaged(again, folder, ["usable_hints"])
+        assert line.startswith("usable_hints/part-00001-of-00002.parquet cannot be read")
+        assert again.part_done(folder, ["usable_hints"], first) and not again.part_done(
+            folder, ["usable_hints"], second
+        )
+    assert list(again.store.listing("tables")) == ["tables/02_filter/f0/usable_hints/part-00000-of-00002.parquet"]
+
+
+def test_a_log_in_a_store_is_numbered_after_its_last_part(place: str, machine) -> None:
+    here = Workspace.create(place)
+    store_ = ReviewStore(here)
+    for _ in range(3):
+        store_.append(tiny.reviews())
+    third = here.store.read("reviews/part-00003.parquet")
+    here.store.delete(["reviews/part-00001.parquet"])
+    machine("second")
+    there = opened(place)
+    assert ReviewStore(there).append(tiny.reviews()) == "part-00004.parquet"
+    assert there.next_log_part("overrides").name == "part-00001.parquet"
+    assert there.store.read("reviews/part-00003.parquet") == third
 
 
 def test_an_interrupted_stage_goes_on_on_another_machine(place: str, machine) -> None:

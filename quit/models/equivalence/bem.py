@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from quit.errors import InputError, MissingDependency
+from quit.models.folders import folder_checksum
 from quit.models.protocols import Pair
 
 CHECKPOINT = "kortukov/answer-equivalence-bem"
@@ -98,19 +98,10 @@ def checkpoint_identity(checkpoint: str, revision: str) -> str:
     if folder.is_dir():
         if not (folder / "config.json").is_file():
             raise InputError(f"The folder {checkpoint} holds no checkpoint: config.json is missing.")
-        digest = hashlib.sha256()
-        for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
-            digest.update(path.name.encode() + b"\0" + _file_digest(path, path.stat().st_mtime_ns, path.stat().st_size))
-        return f"bem-{VERSION}@{digest.hexdigest()[:12]}"
+        return f"bem-{VERSION}@{folder_checksum(folder)}"
     if not _HUB_NAME.fullmatch(checkpoint):
         raise InputError(f"There is no folder {checkpoint!r}, nor is it a name on the hub, such as {CHECKPOINT}.")
     return f"bem-{VERSION}:{checkpoint}@{revision}"
-
-
-@cache
-def _file_digest(path: Path, changed: int, size: int) -> bytes:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _digest(model) -> str:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quit.errors import SettingsError
+from quit.models.folders import folder_checksum
 from quit.models.prompting import PromptTemplate
 
-_ENDS = 1 << 20  # bytes
 _MOST_TOKENS = 10**9  # of one reply: more is no count
 
 
@@ -106,7 +106,7 @@ class Generator(Protocol):
 class ModelOptions:
     """What decides replies beside the request: ``template_options`` go to the chat template, ``extra`` to the server.
 
-    ``model`` is a name or a folder. A folder is known by what is in it (:func:`folder_checksum`), not by where it is: other weights
+    ``model`` is a name or a folder. A folder is known by what is in it (:func:`quit.models.folders.folder_checksum`), not by where it is: other weights
     in the same place are another model, and a path of this machine belongs in no table.
     """
 
@@ -125,23 +125,6 @@ class ModelOptions:
         if any(options.values()):
             made += "+" + hashlib.sha256(canonical(options)).hexdigest()[:8]
         return made
-
-
-def folder_checksum(folder: Path) -> str:
-    """Return 12 hex digits over the names, sizes, and first and last mebibyte of a model folder's files.
-
-    Whole weights of many gigabytes would take minutes to hash at every start; their headers and ends tell checkpoints apart.
-    """
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        size = path.stat().st_size
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{size}\0".encode())
-        with path.open("rb") as file:
-            digest.update(file.read(_ENDS))
-            if size > _ENDS:
-                file.seek(max(_ENDS, size - _ENDS))
-                digest.update(file.read(_ENDS))
-    return digest.hexdigest()[:12]
 
 
 def canonical(value: Any) -> bytes:

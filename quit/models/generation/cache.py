@@ -82,14 +82,15 @@ class GenerationCache:
                 f"{self.path} cannot be used as generation cache: {error}. Move it away, or set QUIT_CACHE to another folder."
             ) from error
 
-    def find(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
-        """Return the completions of those keys that are known."""
+    def find(self, keys: Sequence[bytes], since: float = 0.0) -> dict[bytes, Completion]:
+        """Return the completions of those keys that are known, made at ``since`` (seconds since 1970) or later."""
         connection, found = self._connect(), {}
         for start in range(0, len(keys), _LOOKUP):
             some = keys[start : start + _LOOKUP]
             marks = ",".join("?" * len(some))
             for key, *rest in connection.execute(
-                f"SELECT key, {', '.join(_COMPLETION)} FROM generations WHERE key IN ({marks})", some
+                f"SELECT key, {', '.join(_COMPLETION)} FROM generations WHERE key IN ({marks}) AND created >= ?",
+                (*some, since),
             ):
                 found[bytes(key)] = Completion(*rest)
         if self.heard is not None and found:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 
+from quit.models.folders import former_identity
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key
 from quit.models.generation.cache import Entry, GenerationCache
 from quit.models.generation.claims import Claims
 from quit.models.generation.meter import Meter
 
 _TICK = 0.5  # seconds between looks at what another process is asking for
+
+
+def known_replies(
+    cache: GenerationCache, identity: str, requests: Mapping[bytes, ChatRequest]
+) -> dict[bytes, Completion]:
+    """Return the replies that the cache has to requests by their keys, also those under a model folder's former identity."""
+    replies = cache.find(list(requests))
+    missing = [key for key in requests if key not in replies]
+    if missing and (former := former_identity(identity)) is not None:
+        keys = {cache_key(former.identity, requests[key]): key for key in missing}
+        replies |= {keys[key]: reply for key, reply in cache.find(list(keys), former.since).items()}
+    return replies
 
 
 class CachedGenerator:
@@ -36,14 +49,14 @@ class CachedGenerator:
         Raises what the generator raises; every reply it gave before that is in the cache.
         """
         keys = [cache_key(self.identity, request) for request in requests]
-        first: dict[bytes, int] = {}
-        for place, key in enumerate(keys):
-            first.setdefault(key, place)
+        first: dict[bytes, ChatRequest] = {}
+        for key, request in zip(keys, requests, strict=True):
+            first.setdefault(key, request)
         found: dict[bytes, Completion] = {}
         self._meter.add(self.name, expected=len(first))
         while len(found) < len(first):
             missing = [key for key in first if key not in found]
-            missing = self._look_up(missing, found)
+            missing = self._look_up({key: first[key] for key in missing}, found)
             mine, others = self._claim(missing)
             elsewhere = 0
             try:
@@ -51,9 +64,9 @@ class CachedGenerator:
                 elsewhere = len(mine) - len(asked)
                 try:
                     # Between the first look and the claim, someone else may have asked and let go.
-                    wanted = self._look_up([key for key in mine if key in asked], found)
+                    wanted = self._look_up({key: first[key] for key in mine if key in asked}, found)
                     if wanted:
-                        self._ask([(key, requests[first[key]]) for key in wanted], found)
+                        self._ask([(key, first[key]) for key in wanted], found)
                 finally:
                     if self._claims is not None:
                         self._claims.release(list(asked))
@@ -65,14 +78,14 @@ class CachedGenerator:
                 time.sleep(_TICK)
         return [found[key] for key in keys]
 
-    def _look_up(self, keys: list[bytes], found: dict[bytes, Completion]) -> list[bytes]:
+    def _look_up(self, wanted: Mapping[bytes, ChatRequest], found: dict[bytes, Completion]) -> list[bytes]:
         """Add what the cache has to ``found``; returns the keys it does not have."""
-        if self._cache is None or not keys:
-            return keys
-        known = self._cache.find(keys)
+        if self._cache is None or not wanted:
+            return list(wanted)
+        known = known_replies(self._cache, self.identity, wanted)
         found |= known
         self._meter.add(self.name, cached=len(known))
-        return [key for key in keys if key not in known]
+        return [key for key in wanted if key not in known]
 
     def _ask(self, wanted: list[tuple[bytes, ChatRequest]], found: dict[bytes, Completion]) -> None:
         written: list[Future[None]] = []

@@ -11,7 +11,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from quit.errors import InputError
-from quit.models.generation.base import folder_checksum
+from quit.models.folders import folder_checksum
 from quit.models.protocols import Equivalence, Pair
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from quit.errors import InputError, MissingDependency
-from quit.models.generation.base import folder_checksum
+from quit.models.folders import folder_checksum
 from quit.models.protocols import Encoder
 
 

@@ -1,0 +1,47 @@
+"""Parts of stages that are not what was written: found and removed before a build, which then makes them anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from quit.errors import WorkspaceError
+from quit.files import write_json
+from quit.shapes import read_json
+from quit.workspace import Workspace, parts_of
+
+_BEFORE = "damaged.json"
+"""The manifest of a complete stage run while a part of it is made anew."""
+
+
+def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) -> list[str]:
+    """Remove the parts of a stage run that are not what was written; returns what is wrong with each.
+
+    The caller holds the workspace. A complete run that lost a part is unfinished from then on; its other parts are kept. Parts of an
+    unfinished run have no manifest yet: these have to be readable, every page with its own checksum (:func:`quit.parts.damage`).
+    """
+    try:
+        manifest = workspace.manifest(folder)
+    except WorkspaceError as error:
+        workspace.remove([folder / "manifest.json"])
+        return [str(error)]
+    if manifest is None:
+        parts = [(path, None) for name in outputs for path in sorted((folder / name).glob("part-*.parquet"))]
+    else:
+        parts = parts_of(folder, manifest)
+    faults = {path: fault for path, part in parts if (fault := workspace.part_fault(path, part)) is not None}
+    if faults and manifest is not None:
+        write_json(folder / _BEFORE, manifest)
+        workspace.remove([folder / "manifest.json"])
+    workspace.remove(list(faults))
+    return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
+
+
+def came_out_the_same(workspace: Workspace, folder: Path) -> bool:
+    """Whether the parts of a run that was just finished are those of before the damage; True where there was none.
+
+    Not so where a language model was asked again, or shards are cut otherwise.
+    """
+    before, now = read_json(folder / _BEFORE), workspace.manifest(folder)
+    (folder / _BEFORE).unlink(missing_ok=True)
+    return before is None or now is None or before["tables"] == now["tables"]

@@ -1,0 +1,119 @@
+"""What a folder of model files is known by, and that replies paid for under its former name are still found."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from quit.corpora.encoders import model_identity
+from quit.models.equivalence.bem import checkpoint_identity
+from quit.models.folders import folder_checksum, former_identity
+from quit.models.generation.base import ModelOptions, cache_key
+from quit.models.generation.cache import GenerationCache
+from quit.models.generation.cached import CachedGenerator
+from quit.settings import Settings
+from tests.models.generation.test_cache import Counting, _request
+
+MIDDLE = (3 << 20) // 2
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "tiny"
+    made.mkdir()
+    (made / "config.json").write_text("{}")
+    (made / "model.safetensors").write_bytes(bytes(3 << 20))
+    age(made, 100)
+    return made
+
+
+def age(folder: Path, moment: float) -> None:
+    """Let every file be written at some moment long ago."""
+    for path in folder.rglob("*"):
+        os.utime(path, (moment, moment))
+
+
+def change(folder: Path) -> None:
+    """Change the middle of the weights: neither their size nor their ends."""
+    with (folder / "model.safetensors").open("r+b") as file:
+        file.seek(MIDDLE)
+        file.write(b"other weights")
+
+
+def identities(folder: Path) -> list[str]:
+    first_stage = model_identity(str(folder), None, Settings().first_stages)
+    return [ModelOptions(str(folder)).identity, checkpoint_identity(str(folder), ""), first_stage]
+
+
+def test_a_change_anywhere_in_a_file_is_another_model(folder: Path) -> None:
+    first = identities(folder)
+    change(folder)
+    for before, after in zip(first, identities(folder), strict=True):
+        assert before != after
+
+
+def test_a_change_that_keeps_size_and_time_is_another_model(folder: Path) -> None:
+    first, state = folder_checksum(folder), (folder / "model.safetensors").stat()
+    change(folder)
+    os.utime(folder / "model.safetensors", ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert folder_checksum(folder) != first
+
+
+def test_all_three_uses_know_a_folder_by_the_same_digits_wherever_it_lies(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere" / "tiny"
+    shutil.copytree(folder, other)
+    (other / ".cache").mkdir()
+    (other / ".cache" / "download.json").write_text("when it was fetched")
+    digest = hashlib.sha256()  # by hand
+    for name in ("config.json", "model.safetensors"):
+        digest.update(name.encode() + b"\0" + hashlib.sha256((folder / name).read_bytes()).digest())
+    digits = digest.hexdigest()[:12]
+    expected = [f"tiny#{digits}", f"bem-1@{digits}", f"tiny@{digits}/{Settings().first_stages.precision}"]
+    assert identities(folder) == identities(other) == expected
+
+
+def test_a_file_is_hashed_once_for_as_long_as_nobody_writes_to_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("quit.files._COARSEST", -1)  # as if the files were old
+    first = folder_checksum(folder)
+    opened = []
+    real = Path.open
+    monkeypatch.setattr(Path, "open", lambda path, *how, **more: opened.append(path.name) or real(path, *how, **more))
+    assert folder_checksum(folder) == first and opened == []
+    (folder / "config.json").write_text("{ }")
+    opened.clear()
+    assert folder_checksum(folder) != first and opened == ["config.json"]
+
+
+FORMER = "chat/tiny#994a4a759964"
+"""What a version before this one made of the folder above: names, sizes, first and last mebibyte."""
+
+
+def test_replies_paid_for_under_the_former_identity_are_found_unless_the_weights_changed_since(
+    folder: Path, tmp_path: Path
+) -> None:
+    request = _request("Who?")
+
+    def ask(cache: GenerationCache) -> list[str]:
+        model = Counting()
+        model.identity = f"chat/{ModelOptions(str(folder)).identity}"
+        assert former_identity(model.identity).identity == FORMER and model.identity != FORMER
+        CachedGenerator(model, cache).complete([request])
+        return model.asked
+
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        model = Counting()
+        model.identity = FORMER
+        CachedGenerator(model, cache).complete([request])
+        assert model.asked == ["Who?"] and cache.find([cache_key(FORMER, request)])
+        assert ask(cache) == []
+        change(folder)  # the former identity cannot tell
+        os.utime(folder / "model.safetensors", (4e9, 4e9))  # later than the reply
+        assert ask(cache) == ["Who?"]
+        assert ask(cache) == []  # known under its own identity from now on

@@ -1,0 +1,391 @@
+"""Files of a workspace that were lost, cut short, altered or left half written: what is found, what is refused, what is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import schemas
+from quit.cli import main
+from quit.damage import discard_damaged
+from quit.errors import InputError, WorkspaceError
+from quit.files import temporary_of
+from quit.operations.migrate import migrate
+from quit.overrides import Decision, add
+from quit.pipeline import Pipeline, last_build
+from quit.ranges import WHOLE
+from quit.report.data import gather
+from quit.review.store import ReviewStore
+from quit.settings import load
+from quit.sources import parse_source, read_sources
+from quit.usage import totals
+from quit.workspace import Workspace
+from tests.comparing import bytes_of
+from tests.conftest import run_quit
+from tests.release import small
+from tests.report import tiny
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return tiny.workspace(tmp_path / "W", shards=2)
+
+
+def flip(path: Path) -> None:
+    """Change one bit, and neither size nor time."""
+    before = path.stat()
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 4
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-7])
+
+
+DAMAGE = pytest.mark.parametrize("damage", [flip, truncate, Path.unlink])
+
+
+def _part(workspace: Workspace, table: str) -> Path:
+    return sorted(workspace.path.glob(f"tables/*/*/{table}/part-*"))[0]
+
+
+# Parts that stages made
+
+
+@DAMAGE
+def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(
+    workspace: Workspace, damage: Callable[[Path], None]
+) -> None:
+    assert len(workspace.read("labels"))  # what was read before counts for nothing once the file has changed
+    part = _part(workspace, "labels")
+    damage(part)
+    named = rf"{part} (is missing|was altered)[^\n]*quit build -w"
+    with pytest.raises(WorkspaceError, match=named):
+        workspace.read("labels")
+    with pytest.raises(WorkspaceError, match=named):
+        workspace.read_questions("labels", ["q1"], ["question_id"])
+    with pytest.raises(WorkspaceError, match=named):
+        workspace.connect()
+    with pytest.raises(WorkspaceError, match=named):
+        gather(workspace, tiny.settings())
+    workspace.connect(tables=["questions"]).close()  # what others need is still there
+    assert workspace.damaged() == [part]
+
+
+def test_a_part_whose_manifest_has_no_checksum_is_read_if_it_can_be(workspace: Workspace) -> None:
+    manifest = next(workspace.path.glob("tables/*_label/f0/manifest.json"))
+    facts = json.loads(manifest.read_text())
+    for part in facts["tables"]["labels"]["parts"]:
+        del part["sha256"]
+    manifest.write_text(json.dumps(facts))
+    assert len(workspace.read("labels"))
+    truncate(_part(workspace, "labels"))
+    with pytest.raises(WorkspaceError, match="cannot be read"):
+        workspace.read("labels")
+
+
+@DAMAGE
+def test_what_a_stage_run_lost_is_forgotten_and_named(workspace: Workspace, damage: Callable[[Path], None]) -> None:
+    folder = next(workspace.path.glob("tables/*_label/f0"))
+    lost, kept = sorted((folder / "labels").iterdir())
+    assert discard_damaged(workspace, folder, ["labels"]) == []
+    damage(lost)
+    (found,) = discard_damaged(workspace, folder, ["labels"])
+    assert found.startswith("labels/part-00000-of-00002.parquet ")
+    assert workspace.manifest(folder) is None and kept.is_file() and not lost.is_file()
+
+
+@pytest.mark.parametrize("damage", [truncate, lambda path: path.write_bytes(path.read_bytes()[:-3] + b"?R1")])
+def test_a_damaged_part_of_an_unfinished_stage_is_not_taken_for_done(
+    workspace: Workspace, damage: Callable[[Path], None]
+) -> None:
+    folder = next(workspace.path.glob("tables/*_label/f0"))
+    (folder / "manifest.json").unlink()
+    lost, kept = sorted((folder / "labels").iterdir())
+    assert discard_damaged(workspace, folder, ["labels"]) == []
+    damage(lost)
+    assert len(discard_damaged(workspace, folder, ["labels"])) == 1
+    assert sorted((folder / "labels").iterdir()) == [kept]
+
+
+# Builds, made by hand: every stage has empty tables
+
+
+@pytest.fixture
+def finished(tmp_path: Path, small_source: Path) -> Pipeline:
+    shutil.copy(small_source, tmp_path / "mine.jsonl")
+    workspace = Workspace.create(tmp_path / "P")
+    pipeline = Pipeline(workspace, load("embedded", []).settings, [parse_source(f"jsonl:{tmp_path / 'mine.jsonl'}")])
+    pipeline.begin("embedded", [])
+    for run in pipeline.runs:
+        _finish(pipeline, run)
+    assert pipeline.up_to_date
+    return pipeline
+
+
+def _finish(pipeline: Pipeline, run: object, **other: pa.Table) -> None:
+    tables = {name: schemas.table(name).schema.empty_table() for name in run.stage.outputs}
+    pipeline.workspace.write_part(pipeline.folder(run), WHOLE, tables | other)
+    pipeline.__dict__["shards"] = lambda _: [WHOLE]
+    pipeline.finish(run)
+
+
+def test_a_build_takes_up_only_the_stage_that_lost_a_part(finished: Pipeline) -> None:
+    before = bytes_of(finished.workspace.path)
+    truncate(_part(finished.workspace, "descriptions"))
+    (line,) = finished.discard_damaged()
+    assert line.startswith("describe: ") and "descriptions/part-00000-of-00001.parquet" in line
+    assert [run.key for run in finished.runs if not finished.is_done(run)] == ["describe"]
+    _finish(finished, finished.run("describe"))
+    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+
+
+def test_a_build_describes_the_parts_of_a_damaged_manifest_again(finished: Pipeline) -> None:
+    before = bytes_of(finished.workspace.path)
+    manifest = finished.folder(finished.run("describe")) / "manifest.json"
+    manifest.write_text("[")
+    (line,) = finished.discard_damaged()
+    assert line.startswith(f"describe: {manifest} cannot be read") and "\n" not in line
+    assert finished.pending(finished.run("describe")) == []
+    finished.finish(finished.run("describe"))
+    assert finished.up_to_date and bytes_of(finished.workspace.path) == before
+
+
+def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: Pipeline) -> None:
+    _part(finished.workspace, "splits").unlink()
+    finished.discard_damaged()
+    rows = schemas.table("splits").from_rows([small.rows()["splits"][0]])
+    _finish(finished, finished.run("split"), splits=rows)
+    left = {run.key.partition(":")[0] for run in finished.runs if not finished.is_done(run)}
+    assert "enumerate" in left and "label" in left and "describe" not in left
+    assert not list(finished.workspace.path.glob("tables/*_enumerate/*/passages/*"))
+
+
+def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pipeline) -> None:
+    workspace = finished.workspace
+    (finished.folder(finished.run("describe")) / "manifest.json").unlink()
+    whole, seen = set(workspace.state), []
+    written = workspace.put_json
+
+    def watch(name: str, value: dict) -> None:
+        written(name, value)
+        if name == "state.json":
+            seen.append(set(value))
+
+    workspace.put_json = watch
+    finished.begin("embedded", [])
+    for run in finished.runs:
+        _finish(finished, run) if run.key == "describe" else finished.finish(run)
+    assert seen == [whole - {"describe"}, whole] and list(workspace.state) == list(finished.fingerprints)
+
+
+@pytest.mark.slow
+def test_a_build_makes_lost_parts_anew_and_says_which(
+    built: Path, tmp_path: Path, prefect_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(built, tmp_path / "W")
+    whole = bytes_of(folder)
+    workspace = Workspace.open(folder)
+    flip(_part(workspace, "splits"))
+    _part(workspace, "passages").unlink()
+    truncate(_part(workspace, "labels"))
+    with pytest.raises(SystemExit) as refused:
+        main(["export", "-w", str(folder), "--format", "beir", "--out", str(tmp_path / "E")])
+    assert refused.value.code == WorkspaceError.exit_code and not (tmp_path / "E").exists()
+    assert "splits/part-00000-of-00001.parquet was altered" in capsys.readouterr().err
+    done = run_quit("build", "-w", str(folder), home=prefect_home)
+    assert done.returncode == 0, done.stderr
+    for run, table in (("split", "splits"), ("enumerate", "passages"), ("label", "labels")):
+        assert f"{run}: {table}/part-00000-of-00001.parquet" in done.stderr
+    assert bytes_of(folder) == whole
+    with pytest.raises(SystemExit) as again:
+        main(["build", "-w", str(folder)])
+    assert again.value.code == 0 and "is up to date" in capsys.readouterr().err
+
+
+# Logs: what people decided
+
+
+def _override(workspace: Workspace, hint: str, by: str) -> None:
+    add(workspace, [Decision(hint, "leak", by, "it says so")])
+
+
+def test_a_log_is_numbered_after_its_last_part_and_replaces_nothing(workspace: Workspace) -> None:
+    for by in ("ada", "bob", "cy"):
+        _override(workspace, "q1-h01", by)
+    first, _, third = workspace.log_files("overrides")
+    kept = third.read_bytes()
+    first.unlink()
+    _override(workspace, "q1-h01", "dee")
+    assert [path.name for path in workspace.log_files("overrides")] == [
+        f"part-0000{n}.parquet" for n in (2, 3, 4)
+    ]  # fmt: skip
+    assert third.read_bytes() == kept
+    assert workspace.read_log("overrides").column("by").to_pylist() == ["bob", "cy", "dee"]
+
+
+def test_a_name_that_someone_else_took_meanwhile_is_never_replaced(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = pq.write_table
+
+    def slow(rows: pa.Table, target: Path, **options: object) -> None:
+        written(rows, target, **options)
+        if Path(target).parent.name == "overrides":  # a writer that does not know our lock
+            (workspace.path / "overrides" / "part-00001.parquet").write_bytes(b"theirs")
+
+    monkeypatch.setattr(pq, "write_table", slow)
+    with pytest.raises(WorkspaceError, match=r"part-00001.parquet was written .* meanwhile"):
+        _override(workspace, "q1-h01", "ada")
+    assert (workspace.path / "overrides" / "part-00001.parquet").read_bytes() == b"theirs"
+
+
+@pytest.mark.parametrize("damage", [flip, truncate])
+@pytest.mark.parametrize("log", ["overrides", "reviews"])
+def test_a_damaged_log_is_refused_and_stays(workspace: Workspace, log: str, damage: Callable[[Path], None]) -> None:
+    _override(workspace, "q1-h01", "ada")
+    (part,) = (workspace.path / log).glob("part-*.parquet")
+    damage(part)
+    left = part.read_bytes()
+    with pytest.raises(WorkspaceError, match=rf"{part} cannot be read[^\n]*never made anew: restore it"):
+        workspace.connect()
+    with pytest.raises(WorkspaceError, match=str(part)):
+        ReviewStore(workspace).read() if log == "reviews" else _override(workspace, "q1-h00", "bob")
+    if damage is truncate:
+        with pytest.raises(WorkspaceError, match=rf"{part} cannot be read"):
+            migrate(workspace.path)
+    assert [path.name for path in (workspace.path / log).glob("part-*")] == [part.name] and part.read_bytes() == left
+
+
+@pytest.mark.parametrize("log", ["overrides", "reviews"])
+def test_no_bit_of_a_log_can_change_what_it_says(workspace: Workspace, log: str) -> None:
+    _override(workspace, "q1-h01", "ada")
+    (part,) = (workspace.path / log).glob("part-*.parquet")
+    whole, rows = part.read_bytes(), workspace.read(log)
+    refused = 0
+    for place in range(0, len(whole), len(whole) // 150):
+        part.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << place % 8)]) + whole[place + 1 :])
+        try:
+            assert workspace.read(log).equals(rows)  # a bit that says nothing
+        except WorkspaceError as error:
+            assert str(part) in str(error)
+            refused += 1
+    assert refused > 75
+
+
+# What killed runs leave
+
+
+def test_leftovers_are_ignored_and_removed_by_the_next_run(tmp_path: Path) -> None:
+    folder = tmp_path / "W"
+    folder.mkdir()
+    half = temporary_of(folder / "workspace.json")
+    half.write_text('{"for')
+    workspace = Workspace.create(folder)
+    assert not half.exists()
+    for name in ("state.json", "lock.json", "build.json"):
+        temporary_of(folder / name).write_text("half")
+    other = temporary_of(folder / "report.html")  # no run's, and perhaps being written at this moment
+    other.write_text("half")
+    with workspace.lock(0):
+        assert sorted(path.name for path in folder.glob(".*")) == [other.name]
+
+
+def test_an_entry_in_a_log_removes_the_halves_of_killed_ones(workspace: Workspace) -> None:
+    for log in ("overrides", "reviews"):
+        (workspace.path / log).mkdir(exist_ok=True)
+        temporary_of(workspace.path / log / "part-00001.parquet").write_text("half")
+    _override(workspace, "q1-h01", "ada")
+    ReviewStore(workspace).append(tiny.reviews())
+    assert not [*workspace.path.glob("overrides/.part*"), *workspace.path.glob("reviews/.part*")]
+
+
+# Small files of the wrong shape
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        *(("state.json", text) for text in ("[]", '{"filter": 3}', "null", '"x"', "[" * 100_000)),
+        *(("build.json", text) for text in ("[]", '{"profile": "embedded"}', '{"profile": 1, "overrides": 2, "sources": 3}')),
+        *(("workspace.json", text) for text in ("[]", '{"format": "1"}', '{"format": true}', "{", '{"format": 1e999}')),
+        *(("tables/10_label/f0/manifest.json", text) for text in ("[]", '{"tables": []}', '{"tables": {"labels": {"parts": [3]}}}')),
+        *(("reviews/applied.json", text) for text in ("[]", '{"parts": 3}')),
+        *(("usage.jsonl", text) for text in ("[]", '{"requests": 3}', '{"model": "m", "requests": "many"}', '{"model": "m", "seconds": 1e999}')),
+    ],
+)  # fmt: skip
+def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Workspace, name: str, text: str) -> None:
+    (workspace.path / name).write_text(text + "\n")
+
+    def read_all() -> None:
+        opened = Workspace.open(workspace.path)
+        _ = opened.build, opened.state, opened.current(), ReviewStore(opened).applied, totals(opened.path)
+
+    with pytest.raises(WorkspaceError, match=rf"{name}[^\n]*(is damaged|cannot be read)[^\n]*$"):
+        read_all()
+
+
+# Sources that change while they are read
+
+
+def test_a_source_that_changes_while_it_is_collected_is_refused(finished: Pipeline) -> None:
+    source = finished.sources[0].path
+    planned = source.read_bytes()
+    source.write_bytes(
+        planned + b'{"id": "late", "question": "Who?", "answers": ["I"], "hints": ["a", "b", "c", "d", "e"]}\n'
+    )
+    with pytest.raises(InputError, match=rf"{source} has changed since this run was planned.*again"):
+        finished.work(finished.runs[0], WHOLE)
+    source.write_bytes(planned)
+    finished.work(finished.runs[0], WHOLE)
+
+
+def test_a_source_that_changes_and_comes_back_while_it_is_read_is_refused(finished: Pipeline) -> None:
+    source = finished.sources[0].path
+    planned, before = source.read_bytes(), source.stat()
+    records = read_sources(finished.sources, finished.source_checksums)
+    next(records)
+    source.write_bytes(b"{}")
+    source.write_bytes(planned)
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(InputError, match="has changed"):
+        list(records)
+
+
+# Changes to what the next build is made of
+
+
+def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_meanwhile(finished: Pipeline) -> None:
+    workspace = finished.workspace
+    held = workspace.lock
+
+    def lock(*given: object) -> object:
+        moved = {**workspace.build, "overrides": ["run.workers=2"]}
+        workspace.set_build(moved)  # a build that had the lock until now
+        return held(*given)
+
+    workspace.lock = lock
+    changed = last_build(workspace, ["review.minimum=2"])
+    assert workspace.build["overrides"] == ["run.workers=2", "review.minimum=2"]
+    assert changed.settings.run.workers == 2 and changed.settings.review.minimum == 2
+
+
+@pytest.mark.parametrize("command", ["push", "pull"])
+def test_push_and_pull_wait_for_a_build(
+    finished: Pipeline, monkeypatch: pytest.MonkeyPatch, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    finished.begin("embedded", ["run.lock_seconds=0.1"])
+    monkeypatch.setattr("annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran"))
+    with finished.workspace.lock(0), pytest.raises(SystemExit) as stopped:
+        main(["review", command, "-w", str(finished.workspace.path)])
+    assert stopped.value.code == WorkspaceError.exit_code
+    assert "still holds" in capsys.readouterr().err
