@@ -26,11 +26,12 @@ def test_faults_are_named_by_their_line_and_make_it_fail(call, tmp_path: Path) -
 
 
 def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
+    path = tmp_path / "source" / "mine.jsonl"
+    path.parent.mkdir()
     path.write_text(json.dumps(GOOD) + "\n")
     shown = call("check", f"jsonl:{path}")
     assert (shown.code, shown.out) == (0, "1 records: 1 usable questions with 5 hints; no faults\n")
-    assert [one.name for one in tmp_path.iterdir()] == ["mine.jsonl"]
+    assert list(path.parent.iterdir()) == [path]
     bare = {key: value for key, value in GOOD.items() if key != "candidates"}
     path.write_text(json.dumps(bare) + "\n")
     assert "1 without candidates" in call("check", path).out

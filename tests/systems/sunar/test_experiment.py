@@ -217,7 +217,7 @@ class Talks(Models):
 def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name, retrieval, answer) -> None:
     settings = parse(
         {
-            "sunar": {"language_model": "tiny", "b": 2, "c": 4, "neighbours": 2, "m": 1, "token_store": False},
+            "sunar": {"language_model": "tiny", "b": 2, "c": 4, "neighbours": 2, "m": 1},
             "servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}],
             "readers": [{"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}],
         }
