@@ -82,7 +82,9 @@ def rank_hints(
     items = [
         HintSet(
             question["question"],
-            tuple(hint["hint"] for hint in by_question[question["question_id"]]),  # all: each is judged beside the others
+            tuple(
+                hint["hint"] for hint in by_question[question["question_id"]]
+            ),  # all: each is judged beside the others
             question["answers"][0],
             tuple(rivals[question["question_id"]][: settings.candidate_cap - 1]),
             typed.coarse,
