@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKSPACE ?= workspace
 JOBS ?= 2
-PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -rs
+PYTEST = $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile -rfEs
 export DO_NOT_TRACK := 1
 export PREFECT_SERVER_ANALYTICS_ENABLED := false
 

@@ -118,7 +118,7 @@ class LocalServer:
         if known and known.pid and _alive(known.pid) and answers(known.url):
             return known
         programs = label_studio_programs(say)
-        port = self._port or _free_port()
+        port = self._port = self._port or _free_port()
         if not _is_free(port):
             raise InputError(f"Port {port} of {HOST} is in use by another program. Name another: --port 8081.")
         account = Account(
@@ -189,6 +189,9 @@ class LocalServer:
             self._process.kill()
             self._process.wait(10.0)
             self._process = None
+            end = time.monotonic() + 10.0
+            while not _is_free(self._port) and time.monotonic() < end:
+                time.sleep(0.02)  # what was killed with it may take a moment longer to let go of the port
 
     def __enter__(self) -> Account:
         return self.start()

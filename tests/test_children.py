@@ -14,6 +14,8 @@ from tests.conftest import ROOT
 pytestmark = pytest.mark.slow
 ENDLESS = "print('up', flush=True); import time; time.sleep(600)"
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + ENDLESS
+REACHED = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+"""The tests may run under nohup; what they start would ignore SIGHUP too."""
 PARENT = "import sys, time; from quit.children import Child; Child([sys.executable, '-c', {child!r}], grace={grace}); time.sleep(600)"
 
 
@@ -21,7 +23,7 @@ PARENT = "import sys, time; from quit.children import Child; Child([sys.executab
 @pytest.mark.parametrize(("child", "grace"), [(ENDLESS, 600.0), (DEAF, 0.1)], ids=["obeys", "deaf to SIGTERM"])
 def test_a_child_ends_with_its_parent_whatever_ended_that(ended_by: signal.Signals, child: str, grace: float) -> None:
     code = PARENT.format(child=child, grace=grace)
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT)
+    parent = subprocess.Popen([sys.executable, "-c", REACHED + code], stdout=subprocess.PIPE, cwd=ROOT)
     assert parent.stdout and parent.stdout.readline() == b"up\n"
     parent.send_signal(ended_by)
     assert parent.communicate(timeout=60) == (b"", None)  # the end of the pipe: parent, guard and child are gone

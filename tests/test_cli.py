@@ -41,7 +41,7 @@ def test_labels_follow_from_the_release_json_alone(built: Path, exported: Path) 
 
 
 def test_an_earlier_export_is_not_overwritten_unasked(built: Path, exported: Path) -> None:
-    done = call_quit("export", "-w", str(built), "-f", "release-json", "--paper-keys", "--out", str(exported))
+    done = call_quit("export", "-w", str(built), "-f", "release-json", "--out", str(exported))
     assert done.returncode != 0 and "overwrite" in done.stderr and "Traceback" not in done.stderr
 
 

@@ -23,7 +23,9 @@ def _said_in_prefect(home: Path) -> list[str]:
         return [text for table in tables for (text,) in database.execute(f"SELECT message FROM {table}") if text]
 
 
-def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_a_server_sends_back_is_stored_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_prefect_server: Path
+) -> None:
     monkeypatch.setenv(ACCESS, KEY)
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     lines = STARTER.read_text(encoding="utf-8").splitlines()[1:5:2]
@@ -39,10 +41,10 @@ def test_a_key_that_a_server_sends_back_is_stored_nowhere(tmp_path: Path, monkey
         access = f'patience_seconds = 0\nattempts = 1\napi_key_env = "{ACCESS}"'
         profile.write_text(profile.read_text().replace("patience_seconds = 20", access))
         place, source = str(tmp_path / "W"), f"jsonl:{tmp_path / 'two.jsonl'}"
-        done = run_quit("build", "-w", place, "-p", str(profile), "-s", source, home=tmp_path / "prefect")
+        done = run_quit("build", "-w", place, "-p", str(profile), "-s", source, home=no_prefect_server)
     assert done.returncode in (ServerError.exit_code, SettingsError.exit_code), done.stderr
     assert len(server.requests) == 2, "a shard is not tried again where its client has tried as often as it may"
-    stored = _said_in_prefect(tmp_path / "prefect")
+    stored = _said_in_prefect(no_prefect_server)
     for what in ("no chat completion", "HTTP 401"):  # both were stored, so a key in them would be found
         assert sum(what in text and f"({ACCESS})" in text for text in stored) >= 2, stored
     assert_kept(tmp_path, done.stdout, done.stderr)

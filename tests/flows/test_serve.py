@@ -292,16 +292,16 @@ def test_two_deployments_never_work_on_one_workspace_at_once(
     """Both have everything to do (another number of shards is nothing new, another number of candidates is)."""
     serving()
     common = {"workspace": str(place / "R"), "sources": [f"jsonl:{place / 'mine.jsonl'}"], "profile": str(FEW)}
-    ids = [
-        server.start(name, **common, overrides=[f"convergence.candidate_cap={cap}"])
-        for name, cap in (("build/W", 5), ("build/W-other", 6))
-    ]
+    with Workspace.create(place / "R").lock(0):  # until both have begun: each finds the other inside, or waiting
+        ids = [
+            server.start(name, **common, overrides=[f"convergence.candidate_cap={cap}"])
+            for name, cap in (("build/W", 5), ("build/W-other", 6))
+        ]
+        until(lambda: {server.run(one)["state_type"] for one in ids} == {"RUNNING"}, 300)
     runs = server.ended(*ids)
     assert [one["state_type"] for one in runs] == ["COMPLETED"] * 2
     first, second = sorted(_times(server.tasks(one)) for one in ids)
     assert first[1] <= second[0], "the second run worked while the first held the workspace"
-    begun = [datetime.fromisoformat(one["start_time"]) for one in runs]
-    assert max(begun) < first[1]  # they did run at the same time: one waited for the other inside
     assert Workspace.open(place / "R").damaged() == []
 
 
