@@ -12,7 +12,6 @@ import pytest
 
 from quit.errors import InputError, SettingsError
 from quit.evaluate.normalize import normalize_answer
-from quit.models.encoders.minilm import MiniLM
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
 from quit.models.readers import EMBEDDED_READERS, EVALUATION_READERS, LABELERS, AnswerPool, embedded_reader
 from quit.models.readers.methods import names_in
@@ -39,11 +38,6 @@ QUESTIONS = {
 PLACES = "Peru Bolivia Ecuador Chile Brazil Spain Germany France Japan Saturn Jupiter Mars Venus Neptune Uranus Mercury"
 PEOPLE = ("Albert Einstein", "Isaac Newton", "Marie Curie", "Niels Bohr", "Galileo Galilei", "Charles Darwin")
 ANSWERS = (*PLACES.split(), *PEOPLE)
-
-
-@pytest.fixture(scope="module")
-def encoder():
-    return MiniLM()
 
 
 @pytest.fixture(scope="module")
