@@ -133,8 +133,8 @@ class ContentStore:
             _LOG.warning("%s are not kept: %s (%s). Delete the file or set %s.", self._what, error, self.path, VARIABLE)
 
 
-def _whole(value: bytes) -> bool:
-    return zlib.crc32(value[:-4]).to_bytes(4, "big") == value[-4:]
+def _whole(value: object) -> bool:  # one changed bit makes a text of SQLite's blob
+    return isinstance(value, bytes) and zlib.crc32(value[:-4]).to_bytes(4, "big") == value[-4:]
 
 
 def vector_store(limit: int | None = None) -> ContentStore:

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,17 @@ def remove_leftovers(folder: Path, files: str = "**/*") -> None:
     for path in folder.glob(f"{head}/.{name}.tmp".lstrip("/")):
         if LEFTOVER.fullmatch(path.name):
             path.unlink(missing_ok=True)
+
+
+def take_back(partial: Path, target: Path, names: Sequence[str]) -> bool:
+    """Return whether ``partial`` holds these files, after a look for those that a killed run had moved on to ``target``.
+
+    While ``target`` lacks the file that marks it as complete, what is there and missing in ``partial`` is that run's.
+    """
+    for name in names:
+        if not (partial / name).exists() and (target / name).exists():
+            os.replace(target / name, partial / name)
+    return all((partial / name).exists() for name in names)
 
 
 def write_json(path: Path, value: Any) -> None:

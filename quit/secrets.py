@@ -31,8 +31,9 @@ def sends(value: str, name: str) -> None:
 
 
 def repeats_a_key(text: str) -> bool:
-    """Whether a text holds a whole key that this process sends."""
-    return any(value in text for value in _SENT)
+    """Whether a text holds a whole key that this process sends, in one piece or with white space in it."""
+    joined = "".join(text.split())
+    return any(value in text or value in joined for value in _SENT)
 
 
 def without_secrets(text: str, also: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:

@@ -240,6 +240,7 @@ class Workspace:
         remove_leftovers(self.path / "tables")
         for name in ("workspace", "build", "state", "lock"):
             remove_leftovers(self.path, f"{name}.json.*")
+        remove_leftovers(self.path / "reviews", "*.json.*")
 
     @property
     def lock_info(self) -> dict[str, Any] | None:

@@ -45,6 +45,15 @@ def test_a_changed_value_is_not_returned_and_is_replaced(tmp_path: Path) -> None
     assert kept.read([key]) == {key: value}
 
 
+@pytest.mark.parametrize("other", [None, "text", 5, b""])
+def test_a_value_of_another_type_is_not_returned(tmp_path: Path, other: object) -> None:
+    kept = store(tmp_path / "a.sqlite")
+    kept.write(VALUES)
+    with sqlite3.connect(kept.path) as database:
+        database.execute("UPDATE kept SET value = ?", [other])
+    assert kept.read(list(VALUES)) == {}
+
+
 def test_it_stays_within_its_limit_and_the_oldest_go_first(tmp_path: Path) -> None:
     kept = store(tmp_path / "a.sqlite", limit=400_000)
     for number in range(100):

@@ -46,6 +46,7 @@ def test_a_short_value_is_no_secret_and_a_whole_key_is_told_from_a_piece(monkeyp
     sends("EMPTY", "VLLM_ACCESS")
     assert without_secrets("EMPTY", environment={}) == "EMPTY" and not repeats_a_key("EMPTY")
     assert repeats_a_key(f"It is {KEY}.") and not repeats_a_key(KEY[:-1])
+    assert repeats_a_key(f"It is {KEY[:9]}\n  {KEY[9:]}.")
 
 
 def test_what_others_say_is_masked_before_it_is_cut() -> None:

@@ -165,6 +165,14 @@ def test_the_next_run_removes_what_a_killed_one_was_writing(tmp_path) -> None:
         assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == ["part-00000-of-00001.parquet"]
 
 
+def test_the_next_run_removes_what_a_killed_review_was_writing(tmp_path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    workspace.put_json("reviews/applied.json", {"parts": []})
+    temporary_of(tmp_path / "W" / "reviews" / "applied.json").write_text("half")
+    with workspace.lock(0):
+        assert [path.name for path in (tmp_path / "W" / "reviews").iterdir()] == ["applied.json"]
+
+
 def test_a_run_that_may_not_wait_says_so(tmp_path) -> None:
     workspace = Workspace.create(tmp_path / "W")
     with (

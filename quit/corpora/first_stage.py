@@ -26,7 +26,7 @@ from quit.corpora.protocols import FirstStage, Ranking
 from quit.corpora.search import TopK
 from quit.corpora.vectors import Vectors, check_finite, encode_corpus, open_vectors
 from quit.errors import InputError, SettingsError
-from quit.files import write_json, writing
+from quit.files import remove_leftovers, write_json, writing
 from quit.ids import content_hash
 from quit.settings import FirstStages
 
@@ -118,6 +118,7 @@ def build_first_stage(
 
 
 def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, say: Progress) -> None:
+    remove_leftovers(folder, "*")
     strange = [path.name for path in folder.iterdir()] if _manifest(folder) is None else []
     if known := set(strange) - {"bm25", "postings", "vectors"}:
         raise SettingsError(f"{folder} holds {min(known)}, which is no index: choose another --out.")

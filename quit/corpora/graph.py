@@ -31,7 +31,7 @@ from quit.corpora.built import BuiltCorpus
 from quit.corpora.neighbours import Neighbours, make_neighbours
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.estimate import Estimate
-from quit.files import replacing, write_json, writing
+from quit.files import remove_leftovers, replacing, take_back, write_json, writing
 from quit.ids import content_hash, draw
 from quit.settings import FirstStages, Graph
 from schemas.corpora import EDGES
@@ -146,6 +146,7 @@ def build_graph(
                 made = make_neighbours(corpus, encoder, k, out, settings, stages)
                 plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **made.facts}
                 known = _read(out / FACTS)
+                remove_leftovers(out, "*")
                 if known and known["plan"] == plan and _read(out / META):
                     return NeighbourhoodGraph.open(out, corpus), False
                 made.prepare(say)
@@ -174,6 +175,8 @@ def _search(
     partial = out / PARTIAL
     state = _read(partial / "progress.json") or {}
     done = state["rows"] if state.get("plan") == plan else 0
+    if done and not (out / META).exists() and not take_back(partial, out, (EDGES_FILE, WEIGHTS_FILE)):
+        done = 0
     if not done:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()

@@ -26,7 +26,7 @@ from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import DenseEncoder
 from quit.errors import InputError
 from quit.estimate import Estimate
-from quit.files import write_json, writing
+from quit.files import remove_leftovers, take_back, write_json, writing
 
 DATA, IDS, MANIFEST, PROGRESS = "vectors.f32", "doc_ids.s20", "manifest.json", "progress.json"
 Progress = Callable[[str], None]
@@ -68,6 +68,7 @@ def encode_corpus(
         return known
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder, "*")
         return _encode(corpus, encoder, folder, block, progress or (lambda _: None), known)
 
 
@@ -117,9 +118,11 @@ def _resume(partial: Path, facts: dict[str, Any], folder: Path) -> tuple[int, Ve
     done = 0
     try:
         state = json.loads((partial / PROGRESS).read_text(encoding="utf-8"))
+        if not (folder / MANIFEST).exists():
+            take_back(partial, folder, (IDS, DATA))
         if {key: state[key] for key in facts} == facts:
+            os.truncate(partial / DATA, int(state["rows"]) * facts["dimension"] * 4)
             done = int(state["rows"])
-            os.truncate(partial / DATA, done * facts["dimension"] * 4)
         else:
             shutil.rmtree(earlier, ignore_errors=True)
             os.replace(partial, earlier)

@@ -11,6 +11,7 @@ Parquet is compressed already, so the tar is not. The same workspace gives the s
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import io
 import json
@@ -26,7 +27,7 @@ from pydantic import BaseModel, ValidationError
 
 from quit import __version__
 from quit.errors import InputError, WorkspaceError
-from quit.files import is_url, replacing, writing
+from quit.files import is_url, remove_leftovers, replacing, writing
 from quit.workspace import Workspace
 
 FORMAT = 1
@@ -76,6 +77,7 @@ def backup(
     if target.exists():
         raise InputError(f"{target} exists. A backup replaces nothing: name another file.")
     with workspace.lock(wait):
+        remove_leftovers(target.parent, f"{glob.escape(target.name)}.*")
         workspace.bring_folder(workspace.path / "releases")
         workspace.bring([path for path, _ in workspace.current_parts()])
         names, old = _chosen(workspace, everything)

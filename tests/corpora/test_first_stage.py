@@ -10,6 +10,7 @@ import pytest
 from quit.corpora.first_stage import FusedStage, build_first_stage, open_first_stage
 from quit.corpora.protocols import FirstStage, Ranking
 from quit.errors import InputError, SettingsError
+from quit.files import temporary_of
 from quit.settings import FirstStages
 from tests.corpora.test_hybrid import TEXTS, _bm25
 from tests.corpora.worlds import Given, corpus_of, unit, use
@@ -98,6 +99,14 @@ def test_fusion_by_hand() -> None:
     [found] = FusedStage([Fixed([4, 2, 9]), Fixed([2, 7])], 60).search(["q"], 3)
     assert found.rows.tolist() == [2, 4, 7]  # 1/62 + 1/61; 1/61; 1/62 (9: 1/63)
     assert found.scores == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
+
+
+def test_a_run_killed_at_its_last_file_leaves_a_folder_that_is_built_again(tmp_path: Path) -> None:
+    corpus = corpus_of(TEXTS, tmp_path)
+    build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS)
+    (tmp_path / "I" / "index.json").rename(temporary_of(tmp_path / "I" / "index.json"))
+    build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS)
+    assert {path.name for path in (tmp_path / "I").iterdir()} == {"bm25", "index.json"}
 
 
 def test_what_is_no_index(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -208,6 +210,43 @@ def test_late_interaction_is_maxsim(tmp_path: Path, monkeypatch) -> None:
     assert graph.facts["recall"]["value"] == pytest.approx(1.0, abs=0.03)
     few, _ = _graph(corpus, tmp_path / "few", k=4, encoder="late:x", late_candidates=1)
     assert few.facts["recall"]["value"] < 1.0  # candidates by mean vectors alone are not enough here, and it says so
+
+
+def test_stopped_at_any_move_or_removal_it_goes_on_and_ends_alike(tmp_path: Path, monkeypatch) -> None:
+    """The last steps move file after file into place; no state between two of them may need a person."""
+    corpus, given, _ = _world(tmp_path)
+    use(monkeypatch, given)
+    calls, last = 0, 0
+
+    class Killed(BaseException):
+        pass
+
+    def counted(function):
+        def call(*arguments, **options):
+            nonlocal calls
+            calls += 1
+            if calls == last:
+                raise Killed
+            return function(*arguments, **options)
+
+        return call
+
+    def files(folder: Path) -> dict[str, bytes]:
+        found = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+        return {name: path.read_bytes() for name, path in found.items() if not name.endswith("progress.json")}
+
+    monkeypatch.setattr("os.replace", counted(os.replace))
+    monkeypatch.setattr("shutil.rmtree", counted(shutil.rmtree))
+    _graph(corpus, tmp_path / "whole")
+    whole, once = files(tmp_path / "whole"), len(given.seen)
+    for stop in range(1, calls + 1):
+        calls, last, given.seen = 0, stop, []
+        with pytest.raises(Killed):
+            _graph(corpus, tmp_path / f"{stop}")
+        last = 0
+        _graph(corpus, tmp_path / f"{stop}")
+        assert files(tmp_path / f"{stop}") == whole, stop
+        assert len(given.seen) <= once + 16, stop  # a block of vectors at most is made twice
 
 
 @pytest.mark.slow

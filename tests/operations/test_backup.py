@@ -96,6 +96,14 @@ def test_a_damaged_workspace_is_not_backed_up(workspace, tmp_path) -> None:
         backup(workspace, tmp_path / "b.tar")
 
 
+def test_what_a_killed_backup_to_the_same_file_was_writing_is_removed(workspace, tmp_path) -> None:
+    ours, other = tmp_path / ".b[1].tar.1-1-00000000.tmp", tmp_path / ".other.tar.1-1-00000000.tmp"
+    for path in (ours, other):
+        path.write_text("half")
+    backup(workspace, tmp_path / "b[1].tar")
+    assert list(tmp_path.glob(".*.tmp")) == [other]
+
+
 def test_nothing_is_replaced(workspace, tmp_path) -> None:
     backup(workspace, tmp_path / "b.tar")
     with pytest.raises(InputError, match="exists"):

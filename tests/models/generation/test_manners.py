@@ -101,6 +101,7 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert 27 <= retry_after(soon) <= 31
     assert retry_after(email.utils.formatdate(time.time() - 30, usegmt=True)) == 0
     assert retry_after(None) is None and retry_after("soon") is None
+    assert retry_after("Fri, 31 Dec 1999 23:59:59 +99999999999999") is None  # more than a time zone can be
 
 
 def test_the_circuit_opens_after_failures_in_a_row() -> None:
