@@ -66,6 +66,8 @@ def read_json(path: Path, default: Any = None) -> Any:
     """
     shape, advice = _SHAPES[path.name]
     try:
+        if path.is_fifo():
+            raise OSError("it is a pipe, not a file")
         value = json.loads(path.read_text(encoding="utf-8"))
         shape.validate_python(value, strict=True)
     except FileNotFoundError:

@@ -337,6 +337,14 @@ def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Wo
 # Sources that change while they are read
 
 
+def test_a_pipe_in_place_of_a_small_file_is_refused(workspace: Workspace) -> None:
+    """Reading it would wait for ever."""
+    (workspace.path / "state.json").unlink(missing_ok=True)
+    os.mkfifo(workspace.path / "state.json")
+    with pytest.raises(WorkspaceError, match="a pipe"):
+        _ = Workspace.open(workspace.path).state
+
+
 def test_a_source_that_changes_while_it_is_collected_is_refused(finished: Pipeline) -> None:
     source = finished.sources[0].path
     planned = source.read_bytes()

@@ -154,7 +154,7 @@ class Replica:
             self.circuit.success()
             self._limiter.succeeded()
             if completion.prompt_tokens:
-                self._tokens.correct(estimate - completion.prompt_tokens - completion.completion_tokens)
+                self._tokens.correct(estimate - tokens_used(completion, body, request.max_tokens))
             if not completion.text.strip() and empty < self._server.empty_retries:
                 empty += 1
                 self._meter.add(self.name, retries=1)
@@ -272,3 +272,11 @@ def _host(location: str) -> str:
         return shown(urlsplit(location).netloc.rpartition("@")[2]) or "another path of its own"
     except ValueError:
         return "an address that is none"
+
+
+def tokens_used(completion: Completion, body: bytes, max_tokens: int) -> int:
+    """Return the tokens that a request counts for in ``tokens_per_minute``: what the server says, as far as it can be true.
+
+    A token is a byte at least. A server that reports more would stop the requests after this one for days.
+    """
+    return min(completion.prompt_tokens + completion.completion_tokens, len(body) + max_tokens)

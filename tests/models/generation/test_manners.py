@@ -3,10 +3,13 @@
 import asyncio
 import email.utils
 import time
+from dataclasses import replace
 
 import pytest
 
+from quit.models.generation.base import Completion
 from quit.models.generation.manners import Budget, Circuit, Limiter, Patience, retry_after
+from quit.models.generation.replica import tokens_used
 
 
 async def _settle() -> None:
@@ -114,3 +117,10 @@ def test_the_circuit_opens_after_failures_in_a_row() -> None:
     assert not circuit.is_open
     circuit.failure("refused again")
     assert circuit.is_open and circuit.last == "refused again"
+
+
+def test_a_server_cannot_report_more_tokens_than_a_request_has_bytes() -> None:
+    """Or a wrong count would hold the next requests for days."""
+    completion = Completion("Lesotho", "stop", 10**9, 5)
+    assert tokens_used(completion, b"x" * 300, 16) == 316
+    assert tokens_used(replace(completion, prompt_tokens=120), b"x" * 300, 16) == 125
