@@ -94,6 +94,7 @@ def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int
 
     torch.set_num_threads(options.threads)
     packed._cores = lambda: options.threads
+    packed._pool.cache_clear()  # the recorded build had a thread a core
     texts = [text for call in calls for text in call]
     distinct = list(dict.fromkeys(texts))
     ours, theirs = MiniLM(), SentenceTransformer(str(model_folder()), device="cpu")

@@ -120,7 +120,7 @@ def redirect(location: str, status: int = 307) -> Fault:
 FAULTS: dict[str, Fault] = {
     "400": failure(400, f"This model's maximum context length is 2048 tokens. ({KEY})"),
     "401": failure(401, f"Incorrect API key provided: {KEY}."),
-    "401 with the key where messages are cut": failure(401, "x" * 280 + KEY),
+    "401 with the key where messages are cut": failure(401, ("This key is not one of ours. " * 10)[:280] + KEY),
     "403": failure(403, f"{KEY} may not use this model."),
     "404": failure(404, f"The model `other` does not exist for {KEY}."),
     "413": Fault(413, {"Content-Type": "text/plain"}, f"Too much for {KEY}".encode()),
