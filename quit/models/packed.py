@@ -61,8 +61,12 @@ def logits(body: Body, texts: Sequence[Pieces]) -> np.ndarray:
         return np.zeros((0,), dtype=np.float32)
     pooled = np.stack(run(body, texts, lambda states: np.concatenate([states[0], states.mean(axis=0)])))
     padded = functional.pad(torch.from_numpy(pooled), (0, 0, 0, -len(pooled) % CHUNK))
-    with torch.inference_mode():
+
+    @torch.inference_mode()
+    def head() -> np.ndarray:
         return torch.cat([body.head_of(chunk) for chunk in padded.split(CHUNK)])[: len(pooled)].numpy()
+
+    return _pool().submit(head).result()  # there with one thread: a product's last bits can vary with their number
 
 
 def _passes(lengths: Sequence[int]) -> Iterator[list[int]]:

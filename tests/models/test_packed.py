@@ -12,16 +12,18 @@ import pytest
 import torch
 
 from quit.models import packed
+from quit.models.equivalence.crossencoder import CrossEncoder
 from quit.models.finetune import Body
 
 SCRIPT = """
 import sys, torch
 torch.set_num_threads(int(sys.argv[1]))
-from tests.models.test_packed import body_of, texts_of
+from tests.models.test_packed import body_of, logits_of, texts_of
 from quit.models import packed
 packed._cores = lambda: int(sys.argv[2])
 packed.PASS = int(sys.argv[3])
 sys.stdout.buffer.write(b"".join(states.tobytes() for states in packed.run(body_of(), texts_of(), lambda states: states)))
+sys.stdout.buffer.write(logits_of().tobytes())
 """
 
 
@@ -34,6 +36,13 @@ def texts_of(count: int = 60) -> list[packed.Pieces]:
 
 def body_of() -> Body:
     return Body([0, 5]).eval().requires_grad_(False)
+
+
+def logits_of() -> np.ndarray:
+    torch.manual_seed(2)
+    return packed.logits(
+        CrossEncoder([1]).eval().requires_grad_(False), [text for text in texts_of() if len(text[0]) < 200]
+    )
 
 
 def states(texts: list[packed.Pieces]) -> list[np.ndarray]:
@@ -72,7 +81,7 @@ def test_neighbours_and_the_offset_in_a_chunk_change_no_bit(together: list[np.nd
 def test_the_number_of_threads_changes_no_bit(together: list[np.ndarray], threads: int, cores: int, size: int) -> None:
     arguments = [sys.executable, "-c", SCRIPT, str(threads), str(cores), str(size)]
     output = subprocess.run(arguments, capture_output=True, check=True, cwd=Path(__file__).parents[2]).stdout
-    assert output == b"".join(computed.tobytes() for computed in together)
+    assert output == b"".join(computed.tobytes() for computed in together) + logits_of().tobytes()
 
 
 def test_a_call_from_each_of_two_threads_gets_its_own(together: list[np.ndarray]) -> None:
