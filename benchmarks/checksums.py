@@ -2,7 +2,7 @@
 
     python -m benchmarks.checksums [--questions 740] [--formats mteb,beir,trec]
 
-Makes the synthetic workspace of ``benchmarks.full_size`` and carries out each command in a process of its own: processor seconds of the
+Makes the synthetic workspace of ``benchmarks.full_size`` and runs each command in a separate process: processor seconds of the
 whole command (with its start), those of :func:`quit.parts.damage` in it, and the mebibytes that were hashed. Prints a Markdown table.
 """
 

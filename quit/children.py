@@ -23,7 +23,7 @@ GRACE = 10.0
 class Child(subprocess.Popen[bytes]):
     """``subprocess.Popen`` of a process that does not outlive this one. Signals reach it; its exit code is ours (128 + N for signal N).
 
-    It has a session of its own, so Ctrl-C reaches us first and it by our doing. ``grace``: seconds between SIGTERM and SIGKILL
+    It runs in a new session, so the terminal sends Ctrl-C to us only, and we end it. ``grace``: seconds between SIGTERM and SIGKILL
     when we are gone. A command that cannot be started exits with 127 and says why on stderr.
     """
 

@@ -76,7 +76,7 @@ def heeding_interrupts(quiet_after: bool = True) -> Iterator[None]:
 
 @contextmanager
 def heeding_sigterm_again() -> Iterator[None]:
-    """Within :func:`heeding_interrupts`, take SIGTERM back in this block from a library that has put a handler of its own over ours."""
+    """Within :func:`heeding_interrupts`, restore our SIGTERM handler in this block, where a library has replaced it."""
     if not _heeding or threading.current_thread() is not threading.main_thread():
         yield
         return

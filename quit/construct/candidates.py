@@ -82,14 +82,14 @@ class CandidatePool:
         There are none where no other answer has the fine type. A candidate which the equivalence model takes for one of the
         question's answers is left out. Raises ``KeyError`` for a question that is not in the collection.
         """
-        drawing = [self._nearest(question) for question in questions]
+        drawing = [self._nearest(row) for row in questions]
         wanted = self._settings.candidate_cap - 1
-        while asked := [one for one in drawing if one.left and len(one.drawn) < wanted]:
-            pairs = [pair for one in asked for pair in one.pairs(wanted)]
+        while short := [question for question in drawing if question.left and len(question.drawn) < wanted]:
+            pairs = [pair for question in short for pair in question.pairs(wanted)]
             probabilities = iter(self._equivalence.probability(pairs).tolist())
-            for one in asked:
-                one.take(wanted, probabilities, self._settings.candidate_equivalence)
-        return [one.drawn[:wanted] for one in drawing]
+            for question in short:
+                question.take(wanted, probabilities, self._settings.candidate_equivalence)
+        return [question.drawn[:wanted] for question in drawing]
 
     def _nearest(self, question: Mapping[str, Any]) -> _Drawing:
         fine, answers = self._fine[question["question_id"]], question["answers"]
@@ -116,7 +116,7 @@ class _Drawing:
 
     def pairs(self, count: int) -> list[Pair]:
         """Return what the equivalence model is asked about the next ``count`` candidates."""
-        return [Pair(self.question, answer, one.candidate) for one in self.left[:count] for answer in self.answers]
+        return [Pair(self.question, answer, drawn.candidate) for drawn in self.left[:count] for answer in self.answers]
 
     def take(self, count: int, probabilities: Iterator[float], limit: float) -> None:
         """Draw those of the next ``count`` candidates whose probabilities, in the order of :meth:`pairs`, are below ``limit``."""

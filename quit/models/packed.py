@@ -2,7 +2,7 @@
 
 The tokens of many texts lie end to end. Linear layers and norms run over chunks of exactly CHUNK tokens, wherever texts begin and
 end: a matrix product of one shape treats each of its rows alike. Attention runs within each text, texts of one length at a time,
-each text a matrix of its own. So neither neighbours, nor the offset in a chunk, nor the number of threads reach a result.
+with a separate matrix for each text. So neither neighbours, nor the offset in a chunk, nor the number of threads reach a result.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect, for the key would go along: it is an error of its own code."""
+    """Follows no redirect, since it would receive the key; a redirect is an HTTP error."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
