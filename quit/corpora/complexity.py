@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from quit.corpora.scorers import maxsim
 from quit.evaluate.normalize import normalize_answer
 from quit.models.protocols import Encoder
 
@@ -82,11 +83,7 @@ class LateInteraction:
             asked, *passages = [self._near[text] for text in wanted]
         else:
             asked, *passages = self._encoder.encode_tokens(wanted)
-        made = np.zeros((len(passages), len(asked)), dtype=np.float32)
-        for place, passage in enumerate(passages):
-            if len(passage) and len(asked):
-                made[place] = np.clip((asked @ passage.T).max(axis=1), 0.0, None)
-        return made
+        return np.clip(maxsim(asked, passages), 0.0, None)
 
 
 def contains_answer(texts: Sequence[str], answers: Sequence[str]) -> np.ndarray:

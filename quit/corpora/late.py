@@ -133,7 +133,7 @@ def _encode(
         stop = min(start + block, len(corpus))
         lengths = folder / f"{start:010d}.lengths.npy"
         if not lengths.is_file():
-            made = encoder.tokens(corpus.text_range(start, stop))
+            made = encoder.documents(corpus.text_range(start, stop))
             empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
             made = [one if len(one) else empty for one in made]
             for row, one in enumerate(made):

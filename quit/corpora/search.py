@@ -6,10 +6,12 @@ again in fp32, so that weights are exact and only a document that falls out of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
+from quit.corpora.lexical import best
 
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
@@ -18,6 +20,35 @@ QUERY_ROWS = 32
 """Queries of one product, padded: a product of one fixed shape treats each query alike."""
 CORPUS_ROWS = 65_536
 """Documents of one product of a query search."""
+
+
+BLOCK = 64
+"""Queries of one product of :func:`nearest`, padded for the same reason."""
+
+
+def nearest(
+    queries: np.ndarray, chunks: Callable[[], Iterable[np.ndarray]], depth: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield for each query the rows (int64) and dot products (float32) of its ``depth`` best vectors, best first, ties by the lower row.
+
+    ``queries``: float32, shape (n, d). ``chunks``: called for each block of queries, gives all vectors in pieces of shape (m, d), of
+    which one is in memory at a time.
+    """
+    for start in range(0, len(queries), BLOCK):
+        part = queries[start : start + BLOCK]
+        block = np.zeros((BLOCK, queries.shape[1]), dtype=np.float32)
+        block[: len(part)] = part
+        top = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))] * len(part)
+        first = 0
+        for chunk in chunks():
+            for query, products in enumerate((block @ np.asarray(chunk).T)[: len(part)]):
+                columns = best(products, depth)
+                rows = np.concatenate([top[query][0], columns + first])
+                scores = np.concatenate([top[query][1], products[columns]])
+                kept = best(scores, depth)
+                top[query] = rows[kept], scores[kept]
+            first += len(chunk)
+        yield from top
 
 
 class TopK:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import DenseEncoder
 from quit.errors import InputError
 from quit.estimate import Estimate
-from quit.files import remove_leftovers, take_back, write_json, writing
+from quit.files import remove_leftovers, replacing, take_back, write_json, writing
 
 DATA, IDS, MANIFEST, PROGRESS = "vectors.f32", "doc_ids.s20", "manifest.json", "progress.json"
 Progress = Callable[[str], None]
@@ -174,7 +174,14 @@ def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) 
         )
 
 
-def blocks(matrix: np.ndarray, step: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (first row, rows) of a memory-mapped matrix, ``step`` rows at a time, as arrays of their own."""
-    for start in range(0, len(matrix), step):
-        yield start, np.array(matrix[start : start + step])
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Write an array as ``.npy``. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
+    with writing(path), replacing(path) as temporary, temporary.open("wb") as file:
+        np.save(file, array)
+
+
+def stored_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return the array of a file, memory-mapped; where there is no such file, what ``make`` returns is written first."""
+    if not path.is_file():
+        write_array(path, make())
+    return np.load(path, mmap_mode="r")

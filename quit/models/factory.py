@@ -150,7 +150,7 @@ class Models:
         return self._once("convergence", make)
 
     def _convergence_generator(self) -> CachedGenerator:
-        return self.generator(self._settings.language_model(self._settings.convergence.language_model or ""))
+        return self.generator(self._settings.language_models[self._settings.convergence.language_model or ""])
 
     def candidate_pool(self, questions: pa.Table) -> Any:
         """Return the candidates of the collection (see :mod:`quit.construct.candidates`), given the whole table questions."""
@@ -306,7 +306,7 @@ def convergence_identity(settings: Settings) -> str:
     if settings.convergence.method == "llm":
         from quit.models.convergence_llm import VERSION as ASKED
 
-        asked = generator_identity(settings.language_model(settings.convergence.language_model or ""))
+        asked = generator_identity(settings.language_models[settings.convergence.language_model or ""])
         prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))
         return f"llm/{VERSION}.{ASKED}/{asked}|{prompts}"
     from quit.models.convergence import VERSION as LEARNED

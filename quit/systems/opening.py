@@ -76,9 +76,7 @@ def open_collection(
 
 def language_model(name: str | None, models: Models, settings: Settings, key: str) -> CachedGenerator:
     """Return the language model of that name. Raises :class:`SettingsError` that names the setting ``key`` where there is none."""
-    known = {
-        one.name: one for one in (*settings.readers, settings.judge) if one.kind not in ("embedded", "equivalence")
-    }
+    known = settings.language_models
     if name not in known:
         names = ", ".join(sorted(known)) or "none in this profile; see docs/howto/language-models.md"
         raise SettingsError(f"{key} must name a reader or judge that is a language model: {names}")

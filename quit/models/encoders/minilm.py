@@ -44,6 +44,11 @@ def model_folder() -> Path:
     return folder
 
 
+def minilm_identity(precision: str = "fp32") -> str:
+    """Return what MiniLM's vectors depend on: its weights and their arithmetic."""
+    return f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/{precision}"
+
+
 class MiniLM:
     """Encoder over all-MiniLM-L6-v2: mean pooling, unit length, texts cut at 256 word pieces.
 
@@ -51,7 +56,7 @@ class MiniLM:
     ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it (:mod:`quit.models.packed`).
     """
 
-    identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/fp32"
+    identity = minilm_identity()
     dimension = DIMENSION
 
     def __init__(self, precision: str = "fp32", device: str = "cpu") -> None:
@@ -66,7 +71,7 @@ class MiniLM:
         self._body = Body(range(6)).eval().requires_grad_(False)
         if precision != "fp32":
             self._body.to(torch.bfloat16)
-            self.identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/{precision}"
+            self.identity = minilm_identity(precision)
         self._body.to(device)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

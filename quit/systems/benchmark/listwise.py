@@ -36,9 +36,7 @@ class ListwiseReranker:
             raise SettingsError(
                 f"benchmark.stride is {self._stride}, more than benchmark.window ({self._window}): passages would be left out."
             )
-        known = {
-            one.name: one for one in (*settings.readers, settings.judge) if one.kind not in ("embedded", "equivalence")
-        }
+        known = settings.language_models
         if context.argument not in known:
             listed = did_you_mean(context.argument, list(known)) if known else " This profile has none."
             raise SettingsError(

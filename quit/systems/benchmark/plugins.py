@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 
 from quit.corpora.protocols import FirstStage, Ranking, Scorer
 from quit.errors import InputError, SettingsError, did_you_mean
+from quit.models.loading import usable_device
 from quit.models.protocols import NO_ANSWER, Reader
-from quit.settings import Settings
+from quit.settings import FirstStages, Settings
 from quit.systems.benchmark.task import Passages, ranking
 
 if TYPE_CHECKING:
@@ -63,6 +64,12 @@ class Context:
     cache: Path
     collection: Mapping[str, pa.Table]
     argument: str = ""
+
+    @property
+    def running(self) -> FirstStages:
+        """How encoders run. Raises ``SettingsError`` for a device that is not there."""
+        settings = self.settings.benchmark
+        return FirstStages(batch=settings.batch, device=usable_device(settings.device, "benchmark.device"))
 
 
 def split_name(text: str) -> tuple[str, str]:
