@@ -168,7 +168,7 @@ class HintPair:
 
 @runtime_checkable
 class HintScorer(Protocol):
-    """Says whether a hint may refer to a candidate; :class:`quit.construct.convergence.Scored` makes convergence of it."""
+    """Says whether a hint may refer to a candidate; :class:`quit.stages.rank.Scored` makes convergence of it."""
 
     identity: str
 
