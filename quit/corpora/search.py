@@ -7,11 +7,15 @@ again in fp32, so that weights are exact and only a document that falls out of a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from quit.corpora.built import BuiltCorpus
 from quit.corpora.lexical import best
+from quit.settings import FirstStages, Graph
 
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
@@ -117,6 +121,29 @@ class Exclusions:
         """Return (row - start, excluded row) of all rows from ``start`` up to ``stop``."""
         lists = [self.of(row) for row in range(start, stop)]
         return np.repeat(np.arange(len(lists)), [len(one) for one in lists]), np.concatenate(lists)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Neighbours that are asked for: the ``k`` nearest of each document of ``corpus`` by ``encoder``; work is kept in ``out``."""
+
+    corpus: BuiltCorpus
+    encoder: str
+    k: int
+    out: Path
+    settings: Graph
+    stages: FirstStages
+    excluded: Exclusions | None = None
+
+    @property
+    def depth(self) -> int:
+        """How many documents to ask a search for, so that k are left when the document itself and the excluded are gone."""
+        return self.k + (self.excluded.most if self.excluded else 1)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What every way to neighbours depends on."""
+        return {"encoder": self.encoder, "cross_question_only": self.settings.cross_question_only}
 
 
 class ExactSearch:

@@ -174,6 +174,35 @@ def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) 
         )
 
 
+def in_steps(
+    corpus: BuiltCorpus,
+    folder: Path,
+    identity: str,
+    block: int,
+    last: str,
+    make: Callable[[int, int, Path], None],
+    say: Progress,
+) -> list[Path]:
+    """Encode a corpus in steps of ``block`` documents, each on disk before the next; return where each step's files are.
+
+    ``make(start, stop, path)`` writes a step's files, named ``path`` and an ending, ``last`` of all ``path`` + ``last``: a killed run goes
+    on after its last whole step. A folder of another corpus, encoder or block is begun again.
+    """
+    plan = {"corpus": corpus.identity, "identity": identity, "block": block}
+    known = folder / "plan.json"
+    if not known.is_file() or json.loads(known.read_text()) != plan:
+        shutil.rmtree(folder, ignore_errors=True)
+        write_json(known, plan)
+    paths, estimate = [], Estimate(len(corpus))
+    for start in range(0, len(corpus), block):
+        stop = min(start + block, len(corpus))
+        paths.append(folder / f"{start:010d}")
+        if not paths[-1].with_suffix(last).is_file():
+            make(start, stop, paths[-1])
+        say(f"documents {estimate.at(stop)}")
+    return paths
+
+
 def write_array(path: Path, array: np.ndarray) -> None:
     """Write an array as ``.npy``. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
     with writing(path), replacing(path) as temporary, temporary.open("wb") as file:
