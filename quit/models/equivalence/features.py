@@ -259,96 +259,129 @@ def likeness(reference: str, candidate: str) -> float:
 
 def lexical(question: str, reference: str, candidate: str) -> list[float]:
     """Return the features of one pair in the order of NAMES; ``candidate`` has been through :func:`clean`."""
-    gold, said, asked = folded(reference), folded(candidate), set(folded(question))
-    gold_set, said_set = set(gold), set(said)
-    gold_text, said_text, gold_tight, said_tight = " ".join(gold), " ".join(said), "".join(gold), "".join(said)
-    inside = bool(gold) and f" {gold_text} " in f" {said_text} "
-    position = f" {said_text} ".index(f" {gold_text} ") / max(1, len(said_text)) if inside else 1.0
-    common = len(gold_set & said_set)
-    gold_words = [word for word in gold if word not in STOP_WORDS] or list(gold)
-    said_words = list(dict.fromkeys([word for word in said if word not in STOP_WORDS] or said))
-    new = [(word, float(word in said_set)) for word in gold_words if word not in asked]
-    matches = [(word, max((alike(word, other) for other in said_words), default=0.0)) for word in gold_words]
-    reverse = {word: max((alike(word, other) for other in gold_words), default=0.0) for word in said_words}
-    last = bool(gold_words) and gold_words[-1] in said_set
-    short = len(said) <= 8
+    pair = _Words(question, reference, candidate)
+    features = (*_shared_words(pair), *_shared_numbers(pair), *_manner(pair), *_sizes(pair))
+    return [float(value) for value in features]
 
-    gold_grams, said_grams = _trigrams(gold_text), _trigrams(said_text)
+
+class _Words:
+    """The words of a pair: folded ones in order, as sets, texts and without spaces; and those that are no stop words."""
+
+    def __init__(self, question: str, reference: str, candidate: str) -> None:
+        self.question, self.reference, self.candidate = question, reference, candidate
+        self.gold, self.given, self.asked = folded(reference), folded(candidate), set(folded(question))
+        self.gold_set, self.given_set = set(self.gold), set(self.given)
+        self.gold_text, self.given_text = " ".join(self.gold), " ".join(self.given)
+        self.gold_tight, self.given_tight = "".join(self.gold), "".join(self.given)
+        self.gold_words = [word for word in self.gold if word not in STOP_WORDS] or list(self.gold)
+        self.given_words = list(dict.fromkeys([word for word in self.given if word not in STOP_WORDS] or self.given))
+        self.inside = bool(self.gold) and f" {self.gold_text} " in f" {self.given_text} "
+        self.short = len(self.given) <= 8
+        self.nearness = {
+            word: max((alike(word, other) for other in self.gold_words), default=0.0) for word in self.given_words
+        }
+
+
+def _shared_words(pair: _Words) -> tuple[float, ...]:
+    """Return the features equal to reference_is_initials."""
+    gold, given, gold_text, given_text = pair.gold, pair.given, pair.gold_text, pair.given_text
+    gold_set, given_set, gold_words = pair.gold_set, pair.given_set, pair.gold_words
+    gold_tight, given_tight = pair.gold_tight, pair.given_tight
+    figures = numbers(pair.reference)
+    same_number = bool(figures) and figures == numbers(pair.candidate) and _all_numbers(pair)
+    common = len(gold_set & given_set)
+    new = [(word, float(word in given_set)) for word in gold_words if word not in pair.asked]
+    matches = [(word, max((alike(word, other) for other in pair.given_words), default=0.0)) for word in gold_words]
+    last = bool(gold_words) and gold_words[-1] in given_set
+    gold_grams, given_grams = _trigrams(gold_text), _trigrams(given_text)
     size = max(1, len(gold))
-    windows = (" ".join(said[start : start + size]) for start in range(max(1, len(said) - size + 1)))
-    gold_initials, said_initials = _initials(gold), _initials(said)
-
-    gold_numbers, said_numbers = numbers(reference), numbers(candidate)
-    first, second = set(gold_numbers), set(said_numbers)
-    gold_years, said_years = _years(first), _years(second)
-    near = max(
-        (1 - min(1.0, 5 * abs(a - b) / max(abs(a), abs(b), 1e-9)) for a in first for b in second),
-        default=0.0,
-    )
-    gold_months, said_months = months(reference), months(candidate)
-
-    raw = [word.strip(".,;:!?\"'()") for word in candidate.casefold().split()]
-    asked_raw = set(question.casefold().replace("?", " ").split())
-    extra = sum(1 for word, near_gold in reverse.items() if word not in asked and near_gold < 0.3)
-    others = [word for word in _CAPITAL.findall(candidate) if not set(folded(word)) & (asked | gold_set)]
-    same_number = bool(first) and gold_numbers == said_numbers and _only_numbers(reference) and _only_numbers(candidate)
-    features = (
-        gold == said or same_number,
-        gold_set == said_set or same_number,
-        (bool(gold_tight) and gold_tight == said_tight) or same_number,
-        inside,
-        bool(said) and f" {said_text} " in f" {gold_text} ",
-        len(gold_tight) >= 4 and gold_tight in said_tight,
-        position,
-        inside and f" {gold_text} " in f" {' '.join(said[:20])} ",
-        2 * common / max(1, len(gold_set) + len(said_set)),
+    windows = (" ".join(given[start : start + size]) for start in range(max(1, len(given) - size + 1)))
+    initials = _initials(gold)
+    return (
+        gold == given or same_number,
+        gold_set == given_set or same_number,
+        (bool(gold_tight) and gold_tight == given_tight) or same_number,
+        pair.inside,
+        bool(given) and f" {given_text} " in f" {gold_text} ",
+        len(gold_tight) >= 4 and gold_tight in given_tight,
+        f" {given_text} ".index(f" {gold_text} ") / max(1, len(given_text)) if pair.inside else 1.0,
+        pair.inside and f" {gold_text} " in f" {' '.join(given[:20])} ",
+        2 * common / max(1, len(gold_set) + len(given_set)),
         common / max(1, len(gold_set)),
-        common / max(1, len(said_set)),
-        _share([(word, float(word in said_set)) for word in gold_words]),
+        common / max(1, len(given_set)),
+        _share([(word, float(word in given_set)) for word in gold_words]),
         _share(new) if new else 0.5,
         _share(matches),
         min((value for _, value in matches), default=0.0),
-        _share(list(reverse.items())[:40]),
+        _share(list(pair.nearness.items())[:40]),
         last,
-        bool(gold_words) and gold_words[0] in said_set,
-        last and _other_first_name(gold_words, said),
-        _jaccard(gold_grams, said_grams),
-        len(gold_grams & said_grams) / max(1, len(gold_grams)),
+        bool(gold_words) and gold_words[0] in given_set,
+        last and _other_first_name(gold_words, given),
+        _jaccard(gold_grams, given_grams),
+        len(gold_grams & given_grams) / max(1, len(gold_grams)),
         max(_jaccard(_trigrams(window), gold_grams) for window in windows),
-        len(gold_initials) > 1 and (gold_initials == said_tight or gold_initials in said_set),
-        1 < len(gold_tight) < 6 and short and gold_tight == said_initials,
-        bool(first),
-        bool(first) and first <= second,
-        bool(first & second),
-        bool(first) and bool(second) and not first & second,
-        bool(first) and not second,
-        bool(gold_years) and bool(said_years) and not gold_years & said_years,
-        bool(first and second) and said_numbers[0] in first,
-        near,
-        bool(gold_months and said_months and not gold_months & said_months),
-        bool(gold_months & said_months),
+        len(initials) > 1 and (initials == given_tight or initials in given_set),
+        1 < len(gold_tight) < 6 and pair.short and gold_tight == _initials(given),
+    )
+
+
+def _shared_numbers(pair: _Words) -> tuple[float, ...]:
+    """Return the features has_number to month_equal."""
+    given_numbers = numbers(pair.candidate)
+    gold, given = set(numbers(pair.reference)), set(given_numbers)
+    gold_years, given_years = _years(gold), _years(given)
+    gold_months, given_months = months(pair.reference), months(pair.candidate)
+    near = (1 - min(1.0, 5 * abs(a - b) / max(abs(a), abs(b), 1e-9)) for a in gold for b in given)
+    return (
+        bool(gold),
+        bool(gold) and gold <= given,
+        bool(gold & given),
+        bool(gold) and bool(given) and not gold & given,
+        bool(gold) and not given,
+        bool(gold_years) and bool(given_years) and not gold_years & given_years,
+        bool(gold and given) and given_numbers[0] in gold,
+        max(near, default=0.0),
+        bool(gold_months and given_months and not gold_months & given_months),
+        bool(gold_months & given_months),
+    )
+
+
+def _manner(pair: _Words) -> tuple[float, ...]:
+    """Return the features negation_early to yes_no: how the candidate speaks, and what was asked."""
+    raw = [word.strip(".,;:!?\"'()") for word in pair.candidate.casefold().split()]
+    asked_raw = set(pair.question.casefold().replace("?", " ").split())
+    extra = sum(1 for word, near_gold in pair.nearness.items() if word not in pair.asked and near_gold < 0.3)
+    given_words, gold_words = pair.given_words, pair.gold_words
+    return (
         any(word in NEGATIONS for word in raw[:12]),
         any(word in NEGATIONS for word in raw),
-        _APOLOGY.search(candidate.casefold()) is not None,
-        bool(said_words) and all(word in asked for word in said_words),
-        sum(word in asked for word in said_words) / max(1, len(said_words)),
-        bool(gold_words) and all(word in asked for word in gold_words),
+        _APOLOGY.search(pair.candidate.casefold()) is not None,
+        bool(given_words) and all(word in pair.asked for word in given_words),
+        sum(word in pair.asked for word in given_words) / max(1, len(given_words)),
+        bool(gold_words) and all(word in pair.asked for word in gold_words),
         min(extra, 20) / 5,
         "or" in raw,
-        (candidate.count(",") + raw.count("and")) / 5 if len(raw) < 20 else 0.0,
+        (pair.candidate.count(",") + raw.count("and")) / 5 if len(raw) < 20 else 0.0,
         *(not asked_raw.isdisjoint(words) for words in _ASKED),
-        gold_tight in ("yes", "no"),
-        min(len(gold), 15) ** 0.5,
-        min(len(said), 80) ** 0.5,
-        min(len(gold_words), 10) / 5,
-        short,
-        short and inside,
-        not said or said == ("no", "answer"),
-        min(len(others), 6) / 3,
-        *_rare(gold_words, said_words, asked),
-        any(gold_set & group and said_set & group and not gold_set & said_set & group for group in OPPOSITES),
+        pair.gold_tight in ("yes", "no"),
     )
-    return [float(value) for value in features]
+
+
+def _sizes(pair: _Words) -> tuple[float, ...]:
+    """Return the features reference_length to opposed."""
+    gold_set, given_set = pair.gold_set, pair.given_set
+    others = [word for word in _CAPITAL.findall(pair.candidate) if not set(folded(word)) & (pair.asked | gold_set)]
+    return (
+        min(len(pair.gold), 15) ** 0.5,
+        min(len(pair.given), 80) ** 0.5,
+        min(len(pair.gold_words), 10) / 5,
+        pair.short,
+        pair.short and pair.inside,
+        not pair.given or pair.given == ("no", "answer"),
+        min(len(others), 6) / 3,
+        *_rare(pair.gold_words, pair.given_words, pair.asked),
+        any(gold_set & group and given_set & group and not gold_set & given_set & group for group in OPPOSITES),
+    )
 
 
 def _rare(gold: Sequence[str], said: Sequence[str], asked: set[str]) -> tuple[float, ...]:
@@ -367,10 +400,10 @@ def _rare(gold: Sequence[str], said: Sequence[str], asked: set[str]) -> tuple[fl
     )
 
 
-def _only_numbers(text: str) -> bool:
-    return all(
-        word in VALUES or word in MAGNITUDES or word == "and" for word in re.findall(r"[^\W\d_]+", text.casefold())
-    )
+def _all_numbers(pair: _Words) -> bool:
+    """Whether neither answer has any other words than those of numbers."""
+    written = re.findall(r"[^\W\d_]+", f"{pair.reference} {pair.candidate}".casefold())
+    return all(word in VALUES or word in MAGNITUDES or word == "and" for word in written)
 
 
 def _initials(words: Sequence[str]) -> str:
