@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -16,6 +15,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from quit.errors import InputError, WorkspaceError
+from quit.files import file_checksum
 from schemas.corpora import corpus_table
 
 MANIFEST = "manifest.json"
@@ -195,5 +195,4 @@ def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
 
 def file_entry(path: Path) -> dict[str, Any]:
     """Return {bytes, sha256} of a file."""
-    with path.open("rb") as file:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    return {"bytes": path.stat().st_size, "sha256": file_checksum(path)}

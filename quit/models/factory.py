@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from quit.cache import equivalence_store, vector_store
 from quit.errors import SettingsError, did_you_mean
+from quit.files import file_checksum
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.language import (
     generator_identity,
@@ -260,8 +261,7 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
 @cache
 def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    return file_checksum(path)[:12]
 
 
 def encoder_identity(settings: Settings) -> str:
