@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from quit.evaluate.normalize import normalize_answer
+from quit.models.asking import ask_until_read
 from quit.models.generation.base import ChatRequest
 from quit.models.generation.cached import CachedGenerator
 from quit.models.judges.gpt_eval import parse_verdict
@@ -43,27 +44,15 @@ class LLMHintScorer:
 
     def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
         """Return 1 where the hint refers to the candidate, else 0, shape (len(pairs),), float64."""
-        said: list[bool | None] = [None] * len(pairs)
-        for attempt in range(self._attempts):
-            left = [place for place, one in enumerate(said) if one is None]
-            if not left:
-                break
-            requests = [
-                ChatRequest(
-                    self._prompt,
-                    {"hint": pairs[place].hint, "candidate": pairs[place].candidate},
-                    _REPLY_TOKENS,
-                    sample=attempt,
-                    group=pairs[place].hint,
-                )
-                for place in left
-            ]
-            for place, reply in zip(left, self._generator.complete(requests), strict=True):
-                said[place] = parse_verdict(reply.text)
-        unread = said.count(None)
+        requests = [
+            ChatRequest(self._prompt, {"hint": pair.hint, "candidate": pair.candidate}, _REPLY_TOKENS, group=pair.hint)
+            for pair in pairs
+        ]
+        verdicts = [refers for _, refers in ask_until_read(self._generator, requests, parse_verdict, self._attempts)]
+        unread = verdicts.count(None)
         if unread:
             _log.warning("%d of %d (hint, candidate) pairs got no readable Yes or No.", unread, len(pairs))
-        return np.array([float(bool(one)) for one in said])
+        return np.array([float(bool(refers)) for refers in verdicts])
 
 
 class LLMCandidates:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from quit.models.asking import ask_until_read
 from quit.models.generation.base import ChatRequest
 from quit.models.generation.cached import CachedGenerator
 from quit.models.judges.gpt_eval import parse_verdict
@@ -57,19 +58,11 @@ class YesNo:
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
         """Return what was said to each filled prompt, in order; None where nothing could be read."""
-        said: list[bool | None] = [None] * len(fields)
-        for attempt in range(self._attempts):
-            left = [place for place, one in enumerate(said) if one is None]
-            if not left:
-                break
-            requests = [
-                ChatRequest(self._prompt, fields[place], self._max_tokens, sample=attempt, group=group)
-                for place in left
-            ]
-            for place, reply in zip(left, self._generator.complete(requests), strict=True):
-                said[place] = parse_verdict(reply.text)
-        self.unread += said.count(None)
-        return said
+        requests = [ChatRequest(self._prompt, filled, self._max_tokens, group=group) for filled in fields]
+        replies = ask_until_read(self._generator, requests, parse_verdict, self._attempts)
+        verdicts = [verdict for _, verdict in replies]
+        self.unread += verdicts.count(None)
+        return verdicts
 
 
 class JudgedRelevance:

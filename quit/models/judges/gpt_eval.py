@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from quit.models.asking import ask_until_read
 from quit.models.generation.base import ChatRequest
 from quit.models.generation.cached import CachedGenerator
 from quit.models.prompting import PromptTemplate
@@ -47,18 +48,9 @@ class GptEvalJudge:
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict an item, in order; ``raw`` is the last reply."""
-        raw = [""] * len(items)
-        correct: list[bool | None] = [None] * len(items)
-        open_items = list(range(len(items)))
-        for attempt in range(self._attempts):
-            if not open_items:
-                break
-            number = sample * self._attempts + attempt
-            replies = self._generator.complete([self._request(items[place], number) for place in open_items])
-            for place, reply in zip(open_items, replies, strict=True):
-                raw[place], correct[place] = reply.text, parse_verdict(reply.text)
-            open_items = [place for place in open_items if correct[place] is None]
-        return [Verdict(one, None, text) for one, text in zip(correct, raw, strict=True)]
+        requests = [self._request(item, sample * self._attempts) for item in items]
+        replies = ask_until_read(self._generator, requests, parse_verdict, self._attempts)
+        return [Verdict(correct, None, text) for text, correct in replies]
 
     def _request(self, item: JudgeItem, sample: int) -> ChatRequest:
         fields = {
