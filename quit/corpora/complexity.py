@@ -89,8 +89,8 @@ class LateInteraction:
 def contains_answer(texts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
     """Return whether each text contains an answer: normalised, on word boundaries. A blank answer is contained nowhere."""
     keys = [f" {key} " for answer in answers if (key := normalize_answer(answer))]
-    said = [f" {normalize_answer(text)} " for text in texts]
-    return np.array([any(key in text for key in keys) for text in said], dtype=bool)
+    normalised = [f" {normalize_answer(text)} " for text in texts]
+    return np.array([any(key in text for key in keys) for text in normalised], dtype=bool)
 
 
 def normalised_entropy(relevance: np.ndarray) -> np.ndarray:
@@ -102,14 +102,14 @@ def normalised_entropy(relevance: np.ndarray) -> np.ndarray:
     documents, tokens = relevance.shape
     if tokens <= 1:
         return np.ones(documents)
-    made = np.zeros(documents)
-    for place, row in enumerate(relevance):
+    entropies = np.zeros(documents)
+    for document, row in enumerate(relevance):
         total = row.sum()
         if total > 0:
             share = row / total
             share = share[share > 0]
-            made[place] = float(-(share * np.log(share)).sum() / np.log(tokens))
-    return made
+            entropies[document] = float(-(share * np.log(share)).sum() / np.log(tokens))
+    return entropies
 
 
 def completeness(relevance: np.ndarray) -> float:

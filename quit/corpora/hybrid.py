@@ -80,10 +80,10 @@ class HybridIndex:
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the unit vectors of some texts, shape (len(rows), dimension), float32."""
-        made = np.zeros((len(rows), self._encoder.dimension), dtype=np.float32)
-        for place, row in enumerate(rows):
-            made[place] = self._chunks[row // CHUNK][row % CHUNK]
-        return made
+        vectors = np.zeros((len(rows), self._encoder.dimension), dtype=np.float32)
+        for position, row in enumerate(rows):
+            vectors[position] = self._chunks[row // CHUNK][row % CHUNK]
+        return vectors
 
     def _encoded(self, part: list[str], cache: Path | None) -> np.ndarray:
         if cache is None:

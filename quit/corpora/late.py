@@ -71,21 +71,21 @@ class LateNeighbours:
         write_array(path.with_suffix(".lengths.npy"), np.array([len(tokens) for tokens in texts], dtype=np.int64))
 
     def _tokens(self, row: int) -> np.ndarray:
-        step, place = divmod(row, self._wanted.stages.block)
-        low, high = self._bounds[step][place], self._bounds[step][place + 1]
+        step, offset = divmod(row, self._wanted.stages.block)
+        low, high = self._bounds[step][offset], self._bounds[step][offset + 1]
         return np.asarray(self._files[step][low:high], dtype=np.float32)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
-        made = np.full((stop - start, self._wanted.k), -1, dtype=np.int64)
+        neighbours = np.full((stop - start, self._wanted.k), -1, dtype=np.int64)
         weights = np.zeros((stop - start, self._wanted.k), dtype=np.float32)
         candidates, _ = self._search.rows(start, stop)
-        for place, some in enumerate(candidates):
+        for offset, some in enumerate(candidates):
             some = np.sort(some[some >= 0])
-            scores = self._maxsim(start + place, some)
+            scores = self._maxsim(start + offset, some)
             order = np.argsort(-scores, kind="stable")[: self._wanted.k]
-            made[place, : len(order)], weights[place, : len(order)] = some[order], scores[order]
-        return made, weights
+            neighbours[offset, : len(order)], weights[offset, : len(order)] = some[order], scores[order]
+        return neighbours, weights
 
     def _maxsim(self, row: int, others: np.ndarray) -> np.ndarray:
         import torch
@@ -97,8 +97,8 @@ class LateNeighbours:
         parts = []
         step = max(1, (self._wanted.settings.score_mb << 20) // (4 * max(1, len(asked)) * 512))
         for low in range(0, len(others), step):
-            tokens = [self._tokens(int(one)) for one in others[low : low + step]]
-            owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), [len(one) for one in tokens])).to(device)
+            tokens = [self._tokens(int(other)) for other in others[low : low + step]]
+            owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), [len(vectors) for vectors in tokens])).to(device)
             similar = asked @ torch.from_numpy(np.concatenate(tokens)).to(device).T
             top = torch.full((len(asked), len(tokens)), -1.0, device=device)
             top.scatter_reduce_(1, owner.expand(len(asked), -1), similar, reduce="amax")
@@ -110,7 +110,9 @@ class LateNeighbours:
         hits = []
         for row, given in zip(rows.tolist(), neighbours, strict=True):
             banned = {row, *(self._wanted.excluded.of(row).tolist() if self._wanted.excluded else ())}
-            others = np.array([one for one in range(len(self._wanted.corpus)) if one not in banned], dtype=np.int64)
+            others = np.array(
+                [other for other in range(len(self._wanted.corpus)) if other not in banned], dtype=np.int64
+            )
             scores = self._maxsim(row, others)
             count = min(self._wanted.k, len(others))
             if count:

@@ -107,8 +107,8 @@ class _FromVectors:
         if self._method == "exact":
             return self._exact.rows(start, stop)
         depth = min(self._wanted.depth, len(self._matrix))
-        weights, found = self._index.search(np.array(self._matrix[start:stop]), depth)
-        return kept(found.astype(np.int64), weights, start, self._wanted)
+        weights, neighbours = self._index.search(np.array(self._matrix[start:stop]), depth)
+        return kept(neighbours.astype(np.int64), weights, start, self._wanted)
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
         return self._exact.recall(rows, neighbours)
@@ -154,30 +154,30 @@ class _FromStage:
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         assert self._stage is not None
         wanted = self._wanted
-        found = np.full((stop - start, wanted.depth), -1, dtype=np.int64)
+        neighbours = np.full((stop - start, wanted.depth), -1, dtype=np.int64)
         weights = np.zeros((stop - start, wanted.depth), dtype=np.float32)
         for low in range(start, stop, wanted.stages.batch):
             texts = wanted.corpus.text_range(low, min(low + wanted.stages.batch, stop))
-            for place, ranking in enumerate(self._stage.search(texts, wanted.depth), start=low - start):
-                found[place, : len(ranking)], weights[place, : len(ranking)] = ranking.rows, ranking.scores
-        return kept(found, weights, start, wanted)
+            for offset, ranking in enumerate(self._stage.search(texts, wanted.depth), start=low - start):
+                neighbours[offset, : len(ranking)], weights[offset, : len(ranking)] = ranking.rows, ranking.scores
+        return kept(neighbours, weights, start, wanted)
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
         return 1.0
 
 
-def kept(found: np.ndarray, weights: np.ndarray, start: int, wanted: Wanted) -> tuple[np.ndarray, np.ndarray]:
+def kept(neighbours: np.ndarray, weights: np.ndarray, start: int, wanted: Wanted) -> tuple[np.ndarray, np.ndarray]:
     """Return the first k neighbours of rows from ``start`` that are not the document itself nor excluded.
 
-    ``found``: int64, shape (m, at least k), -1 where there is none; ``weights``: float32, the same shape.
+    ``neighbours``: int64, shape (m, at least k), -1 where there is none; ``weights``: float32, the same shape.
     """
-    bad = (found < 0) | (found == np.arange(start, start + len(found))[:, None])
+    bad = (neighbours < 0) | (neighbours == np.arange(start, start + len(neighbours))[:, None])
     if wanted.excluded is not None:
-        for place in range(len(found)):
-            bad[place] |= np.isin(found[place], wanted.excluded.of(start + place))
+        for row in range(len(neighbours)):
+            bad[row] |= np.isin(neighbours[row], wanted.excluded.of(start + row))
     order = np.argsort(bad, axis=1, kind="stable")[:, : wanted.k]
     bad = np.take_along_axis(bad, order, axis=1)
-    made = np.where(bad, -1, np.take_along_axis(found, order, axis=1))
+    first = np.where(bad, -1, np.take_along_axis(neighbours, order, axis=1))
     values = np.where(bad, np.float32(0), np.take_along_axis(weights, order, axis=1))
-    short = wanted.k - made.shape[1]
-    return np.pad(made, ((0, 0), (0, max(short, 0))), constant_values=-1), np.pad(values, ((0, 0), (0, max(short, 0))))
+    short = wanted.k - first.shape[1]
+    return np.pad(first, ((0, 0), (0, max(short, 0))), constant_values=-1), np.pad(values, ((0, 0), (0, max(short, 0))))

@@ -24,16 +24,16 @@ class Postings:
     @classmethod
     def load(cls, folder: Path) -> Postings:
         """Open the postings of a folder, memory-mapped."""
-        made = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")]
-        return cls(*made, json.loads((folder / "postings.json").read_text())["documents"])
+        arrays = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")]
+        return cls(*arrays, json.loads((folder / "postings.json").read_text())["documents"])
 
     def scores(self, entries: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the dot product of a query with every document, float32."""
-        made = np.zeros(self._documents, dtype=np.float32)
+        scores = np.zeros(self._documents, dtype=np.float32)
         for entry, weight in zip(entries.tolist(), weights.tolist(), strict=True):
             low, high = self._bounds[entry], self._bounds[entry + 1]
-            made[self._rows[low:high]] += np.float32(weight) * self._weights[low:high]
-        return made
+            scores[self._rows[low:high]] += np.float32(weight) * self._weights[low:high]
+        return scores
 
 
 def build_postings(

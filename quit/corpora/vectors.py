@@ -84,7 +84,7 @@ def _encode(
         "block": block,
     }
     done, earlier = _resume(partial, facts, folder)
-    olds = [one for one in (known, earlier) if one and one.identity == encoder.identity]
+    olds = [old for old in (known, earlier) if old and old.identity == encoder.identity]
     if done:
         say(f"vectors: going on after {done:,} documents")
     ids = np.array(corpus.all_ids(), dtype="S20")
@@ -95,9 +95,9 @@ def _encode(
         file.seek(done * encoder.dimension * 4)
         for start in range(done, len(corpus), block):
             stop = min(start + block, len(corpus))
-            made, fresh = _block(corpus, encoder, ids, start, stop, olds)
+            vectors, fresh = _block(corpus, encoder, ids, start, stop, olds)
             encoded += fresh
-            file.write(made.tobytes())
+            file.write(vectors.tobytes())
             file.flush()
             os.fsync(file.fileno())
             write_json(partial / PROGRESS, {**facts, "rows": stop, "encoded": encoded})
@@ -148,20 +148,20 @@ def _opened(folder: Path, facts: dict[str, Any], rows: int) -> Vectors:
 def _block(
     corpus: BuiltCorpus, encoder: DenseEncoder, ids: np.ndarray, start: int, stop: int, olds: list[Vectors]
 ) -> tuple[np.ndarray, int]:
-    made = np.zeros((stop - start, encoder.dimension), dtype="<f4")
+    vectors = np.zeros((stop - start, encoder.dimension), dtype="<f4")
     missing = np.ones(stop - start, dtype=bool)
     for old in olds:
         order = np.argsort(old.ids, kind="stable")
         places = np.minimum(np.searchsorted(old.ids, ids[start:stop], sorter=order), len(order) - 1)
         rows = order[places]
-        found = missing & (old.ids[rows] == ids[start:stop])
-        made[found] = old.matrix[rows[found]]
-        missing &= ~found
+        taken = missing & (old.ids[rows] == ids[start:stop])
+        vectors[taken] = old.matrix[rows[taken]]
+        missing &= ~taken
     wanted = np.flatnonzero(missing)
     if len(wanted):
-        made[wanted] = encoder.documents(corpus.texts((wanted + start).tolist()))
-        check_finite(made[wanted], encoder.name, lambda row: corpus.ids([int(wanted[row]) + start])[0])
-    return made, len(wanted)
+        vectors[wanted] = encoder.documents(corpus.texts((wanted + start).tolist()))
+        check_finite(vectors[wanted], encoder.name, lambda row: corpus.ids([int(wanted[row]) + start])[0])
+    return vectors, len(wanted)
 
 
 def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) -> None:

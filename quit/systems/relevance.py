@@ -54,10 +54,10 @@ class YesNo:
         self._max_tokens = max_tokens
         self._attempts = attempts
         self.unread = 0
-        """Questions to which nothing readable was said."""
+        """Questions that got no readable reply."""
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
-        """Return what was said to each filled prompt, in order; None where nothing could be read."""
+        """Return the verdict on each filled prompt, in order; None where no reply could be read."""
         requests = [ChatRequest(self._prompt, filled, self._max_tokens, group=group) for filled in fields]
         replies = ask_until_read(self._generator, requests, parse_verdict, self._attempts)
         verdicts = [verdict for _, verdict in replies]
@@ -74,5 +74,5 @@ class JudgedRelevance:
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return 1 for each text that the model calls of use, else 0 (also where nothing could be read)."""
-        said = self.judge.ask([{"request": question, "document": text} for text in texts], group=question)
-        return np.array([float(bool(one)) for one in said])
+        verdicts = self.judge.ask([{"request": question, "document": text} for text in texts], group=question)
+        return np.array([float(bool(verdict)) for verdict in verdicts])

@@ -51,13 +51,13 @@ class LLMDecomposition:
         """Return the sub-queries of each request: definitional ones first, no two alike. ``sample`` numbers repetitions."""
         wanted = self._settings.arms
         written = [self._written(asks, prompt, number, wanted, sample) for number, prompt in enumerate(self._prompts)]
-        made = []
+        lists = []
         for ask, broad, narrow in zip(asks, *written, strict=True):
             queries = together(broad, narrow, wanted)
             if not queries:
                 _log.warning("No sub-query could be read for %s: it is its own only one.", ask.request_id)
-            made.append(queries or [ask.text])
-        return made
+            lists.append(queries or [ask.text])
+        return lists
 
     def _written(
         self, asks: Sequence[Ask], prompt: PromptTemplate, number: int, wanted: int, sample: int

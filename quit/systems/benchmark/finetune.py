@@ -61,17 +61,17 @@ def triples(dataset: Dataset, content_id: str, wanted: FineTuning) -> list[tuple
     """
     selection = Selection(dataset, wanted)
     passages = ReleasePassages(dataset, content_id)
-    made = []
+    triples = []
     for example in selection.examples("train"):
         question = dataset.questions[example.position]
         for pair in example.pairs():
-            made.append((question, *passages.texts(pair)))
-    if not made:
+            triples.append((question, *passages.texts(pair)))
+    if not triples:
         raise InputError(
             "The train split has no question with both a passage of label 2 and a negative: there is nothing to fine-tune on. "
             "It holds the questions that a reader answers without hints; build with more of them."
         )
-    return made
+    return triples
 
 
 def finetune(
@@ -223,7 +223,7 @@ def run_finetune(
         )
         for number in dict.fromkeys(request.positives)
     ]
-    names = [f"{SPEC[request.kind]}:{one.folder}" for one in tuned]
+    names = [f"{SPEC[request.kind]}:{model.folder}" for model in tuned]
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind == "cross-encoder"

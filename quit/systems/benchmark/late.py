@@ -43,19 +43,19 @@ class LateRetriever:
             groups = range(start, min(start + step, passages.groups))
             texts = [text for group in groups for text in passages.parts(group)]
             vectors = self._tokens.documents(texts)
-            ends = np.cumsum([len(one) for one in vectors])
+            ends = np.cumsum([len(tokens) for tokens in vectors])
             stacked = np.concatenate(vectors)
-            for place, query in enumerate(asked):
+            for number, query in enumerate(asked):
                 matches = self._matches(query @ stacked.T, ends)
                 matches = matches.reshape(len(query), len(groups), len(texts) // len(groups))
-                found = [matches[:, :, list(subset)].max(axis=2).sum(axis=0) for subset in passages.subsets]
+                best = [matches[:, :, list(subset)].max(axis=2).sum(axis=0) for subset in passages.subsets]
                 width = len(passages.subsets)
-                scores[place][start * width : (start + len(groups)) * width] = np.stack(found, axis=1).ravel()
-        made = []
-        for one in scores:
-            units = best_with_ties(one, depth)
-            made.append(expand(passages, units, one[units], depth))
-        return made
+                scores[number][start * width : (start + len(groups)) * width] = np.stack(best, axis=1).ravel()
+        rankings = []
+        for of_query in scores:
+            units = best_with_ties(of_query, depth)
+            rankings.append(expand(passages, units, of_query[units], depth))
+        return rankings
 
     def _matches(self, products: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """Return the best match of each query token in each text, shape (query tokens, texts); -1 for a text without tokens."""
@@ -83,13 +83,13 @@ class LateReranker:
         if self._known is None:
             return self._scored(query, texts)
         keys = [(query, hashlib.blake2b(text.encode(), digest_size=12).digest()) for text in texts]
-        new = [place for place, key in enumerate(keys) if key not in self._known]
-        found = dict(zip(new, self._scored(query, [texts[place] for place in new]).tolist(), strict=True))
-        made = np.array([found[place] if place in found else self._known[key] for place, key in enumerate(keys)])
+        new = [row for row, key in enumerate(keys) if key not in self._known]
+        fresh = dict(zip(new, self._scored(query, [texts[row] for row in new]).tolist(), strict=True))
+        scores = np.array([fresh[row] if row in fresh else self._known[key] for row, key in enumerate(keys)])
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
-        self._known.update((keys[place], score) for place, score in found.items())
-        return made
+        self._known.update((keys[row], score) for row, score in fresh.items())
+        return scores
 
     def _scored(self, query: str, texts: Sequence[str]) -> np.ndarray:
         [asked] = self._tokens.queries([query])

@@ -80,8 +80,8 @@ class Assembly:
             uncertainty.entailment.identity if uncertainty else "no uncertainty",
             reasoner.identity if reasoner else "no reasoner",
         ]
-        made = System(library, retrieval, planner, reader, uncertainty, reasoner, top=how.top, max_hops=how.max_hops)
-        return made, "\n".join(parts)
+        system = System(library, retrieval, planner, reader, uncertainty, reasoner, top=how.top, max_hops=how.max_hops)
+        return system, "\n".join(parts)
 
     def _reader(self, how: Sunar) -> AnswerModel:
         if how.language_model:
@@ -92,8 +92,8 @@ class Assembly:
 
         @lru_cache(maxsize=4096)  # a sub-question is asked about every batch
         def coarse(question: str) -> tuple[str, str]:
-            found = types.classify([question])[0]
-            return found.coarse, found.fine
+            question_type = types.classify([question])[0]
+            return question_type.coarse, question_type.fine
 
         return ExtractiveReader(
             self._models.encoder,

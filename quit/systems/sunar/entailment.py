@@ -20,7 +20,7 @@ class Entailment(Protocol):
 
     identity: str
 
-    def mutual(self, question: str, one: str, other: str) -> bool:
+    def mutual(self, question: str, answer: str, other: str) -> bool:
         """Return whether each answer entails the other. Symmetric."""
         ...
 
@@ -33,9 +33,9 @@ class EquivalentAnswers:
         self._equivalence = equivalence
         self._threshold = threshold
 
-    def mutual(self, question: str, one: str, other: str) -> bool:
+    def mutual(self, question: str, answer: str, other: str) -> bool:
         """See :class:`Entailment`."""
-        both = self._equivalence.probability([Pair(question, one, other), Pair(question, other, one)])
+        both = self._equivalence.probability([Pair(question, answer, other), Pair(question, other, answer)])
         return bool((both >= self._threshold).all())
 
 
@@ -52,14 +52,14 @@ class NaturalLanguageInference:
         self._loaded: tuple[Any, Any, int] | None = None
         self._lock = Lock()
 
-    def mutual(self, question: str, one: str, other: str) -> bool:
+    def mutual(self, question: str, answer: str, other: str) -> bool:
         """See :class:`Entailment`."""
         import torch
 
         with self._lock:
             model, tokenizer, label = self._load()
             says = True
-            for premise, hypothesis in ((one, other), (other, one)):
+            for premise, hypothesis in ((answer, other), (other, answer)):
                 inputs = tokenizer(
                     f"{question} {premise}", f"{question} {hypothesis}", truncation=True, return_tensors="pt"
                 ).to(self._device)

@@ -63,16 +63,16 @@ def of_file(path: Path, known: Sequence[Query] = ()) -> list[Query]:
     :class:`InputError` for a file or line that cannot be used.
     """
     by_id = {query.query_id: query for query in known}
-    found: dict[str, Query] = {}
+    queries: dict[str, Query] = {}
     for number, row in json_lines(path, "the queries"):
         where = f"{path}, line {number}"
         query = _query(row, by_id, where)
-        if query.query_id in found:
+        if query.query_id in queries:
             raise InputError(f"{where}: the id {query.query_id!r} occurs twice.")
-        found[query.query_id] = query
-    if not found:
+        queries[query.query_id] = query
+    if not queries:
         raise InputError(f"The file {path} holds no question. A line is {{query_id, text, answers}}.")
-    return list(found.values())
+    return list(queries.values())
 
 
 def _query(row: dict[str, Any], known: Mapping[str, Query], where: str) -> Query:
