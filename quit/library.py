@@ -27,13 +27,13 @@ from quit.stages.label import label_passages
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
 from quit.stages.passages import enumerate_passages, passage_texts, permutation_table
+from quit.workspace import Workspace
 
 if TYPE_CHECKING:
     import datasets
     import pandas as pd
 
     from quit.release.tables import TableFiles
-    from quit.workspace import Workspace
 
 
 class Tables:
@@ -52,15 +52,15 @@ class Tables:
     @property
     def names(self) -> list[str]:
         """The names of the tables."""
-        if isinstance(self._place, _release_files()):
-            return list(dict.fromkeys(name.partition("/")[0] for name in self._place.parts))
-        return list(schemas.TABLES)
+        if isinstance(self._place, Workspace):
+            return list(schemas.TABLES)
+        return list(dict.fromkeys(name.partition("/")[0] for name in self._place.parts))
 
     def arrow(self, name: str) -> pa.Table:
         """Return a table as Arrow (empty if no stage has made any rows). Raises ``InputError`` for an unknown name."""
         if name not in self.names:
             raise InputError(f"{self._name} has no table {name!r}.{did_you_mean(name, self.names)}")
-        if not isinstance(self._place, _release_files()):
+        if isinstance(self._place, Workspace):
             return self._place.read(name)
         parts = [part for part in self._place.parts if part.partition("/")[0] == name]
         return pa.concat_tables(self._place.read(part) for part in parts)
@@ -77,7 +77,7 @@ class Tables:
 
     def duckdb(self) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB connection with a view a table. Only Parquet parts that a query needs are read."""
-        if not isinstance(self._place, _release_files()):
+        if isinstance(self._place, Workspace):
             return self._place.connect()
         connection = duckdb.connect()
         for name in self.names:
@@ -93,19 +93,12 @@ class Tables:
             raise InputError(f"DuckDB refuses the query: {error}") from None
 
 
-def _release_files() -> type[TableFiles]:
-    from quit.release.tables import TableFiles
-
-    return TableFiles
-
-
 def open_tables(place: str | Path) -> Tables:
     """Open the tables of a workspace or a release: a folder, or the URL of a workspace.
 
     Raises ``WorkspaceError`` or ``InputError`` for what is neither, or cannot be read.
     """
     from quit.release.release import is_release, open_release
-    from quit.workspace import Workspace
 
     if is_release(place):
         return Tables(open_release(place).files, str(place))
