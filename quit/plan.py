@@ -19,8 +19,7 @@ from quit.construct.collect import collect
 from quit.construct.label import selected_hints
 from quit.construct.passages import passage_count
 from quit.models.generation.base import cache_key
-from quit.models.generation.cache import GenerationCache
-from quit.models.generation.cached import known_replies
+from quit.models.generation.cache import GenerationCache, known_replies
 from quit.models.language import generator_identity, judge_prompt, reader_prompts
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader

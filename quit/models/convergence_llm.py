@@ -11,8 +11,7 @@ import numpy as np
 
 from quit.construct.candidates import Drawn
 from quit.evaluate.normalize import normalize_answer
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.judges.gpt_eval import parse_verdict
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Encoder, Equivalence, HintPair, Pair

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quit.models import cleaning
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Prompt, Reply
 
