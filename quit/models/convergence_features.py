@@ -1,7 +1,8 @@
 """What the embedded convergence model looks at: a question's hints, its gold answer and its rivals, as numbers.
 
-Every feature belongs to one hint, but many are relative to the question's other hints or candidates: a hint says more the further
-it lifts the gold answer above its rivals. Nothing depends on any other question, so shards cannot change a value.
+Every feature belongs to one hint, but many are relative to the question's other hints or candidates: a hint says more
+the further it lifts the gold answer above its rivals. Nothing depends on any other question, so shards cannot change
+a value.
 """
 
 from __future__ import annotations

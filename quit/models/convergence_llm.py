@@ -30,8 +30,8 @@ _TOKENS_A_CANDIDATE = 16
 class LLMHintScorer:
     """Asks Yes or No about each (hint, candidate) pair; each distinct pair once.
 
-    An unreadable reply is asked for again, ``attempts`` times in all; then the pair counts as "does not refer" and is reported in
-    the log: a hint of which nothing can be read must not look convergent for its gold answer.
+    An unreadable reply is asked for again, ``attempts`` times in all; then the pair counts as "does not refer" and is
+    reported in the log: a hint of which nothing can be read must not look convergent for its gold answer.
     """
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, attempts: int = 3) -> None:

@@ -182,8 +182,8 @@ class Models:
     def reader(self, name: str, collection: Mapping[str, pa.Table]) -> Reader:
         """Return a reader by name.
 
-        ``collection``: the whole tables questions, candidates, ranked_hints and descriptions; embedded readers draw their pool
-        from them.
+        ``collection``: the whole tables questions, candidates, ranked_hints and descriptions; embedded readers draw
+        their pool from them.
         """
         spec = next(reader for reader in self._settings.readers if reader.name == name)
 

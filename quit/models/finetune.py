@@ -64,8 +64,8 @@ def _published() -> dict[str, torch.Tensor]:
 class Body(nn.Module):
     """MiniLM's embeddings (fixed) and some of its layers, as published until they are trained.
 
-    ``layers`` are the numbers of the layers kept, in order. ``matches`` is an additional embedding of four kinds, zero at
-    first; who has no use for it passes zeros.
+    ``layers`` are the numbers of the layers kept, in order. ``matches`` is an additional embedding of four kinds,
+    zero at first; who has no use for it passes zeros.
     """
 
     def __init__(self, layers: Sequence[int]) -> None:

@@ -54,7 +54,8 @@ class PromptTemplate:
 def load_prompt(name: str, needed: frozenset[str] = frozenset()) -> PromptTemplate:
     """Return a prompt that comes with the program (``reader``) or the one in a file (``prompts/mine.txt``).
 
-    Raises :class:`SettingsError` where there is no such prompt, it has no turns, or its placeholders are not ``needed``.
+    Raises :class:`SettingsError` where there is no such prompt, it has no turns, or its placeholders are not
+    ``needed``.
     """
     path = Path(name) if name.endswith(".txt") else PROMPTS / f"{name}.txt"
     if not path.is_file():

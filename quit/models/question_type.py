@@ -1,9 +1,9 @@
 """Question types: the TREC taxonomy (Li and Roth 2002), coarse and fine, spelt as the hint sources spell it.
 
-TREC writes ``LOC:city``; TriviaHG and WikiHint write the coarse type ``LOC:LOCATION`` and the fine type ``city:City``. The
-classifier mixes two models: multinomial logistic regression over the MiniLM sentence vector and hashed word features, and a
-fine-tuned copy of MiniLM. ``training/question_type.py`` makes the weights, ``quit/models/weights/QUESTION_TYPE.md`` is their
-card.
+TREC writes ``LOC:city``; TriviaHG and WikiHint write the coarse type ``LOC:LOCATION`` and the fine type
+``city:City``. The classifier mixes two models: multinomial logistic regression over the MiniLM sentence vector and
+hashed word features, and a fine-tuned copy of MiniLM. ``training/question_type.py`` makes the weights,
+``quit/models/weights/QUESTION_TYPE.md`` is their card.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ PART = 4096
 class CachingEncoder:
     """Wraps an encoder with bounded memories (least recently used texts go first) and a store on disk.
 
-    Results are the wrapped encoder's, to the bit. ``texts``: sentence vectors in memory (1.5 kB each at 384 dimensions).
-    ``token_texts``: texts whose token vectors are in memory (about 20 kB each). ``store``: where both are kept on disk by content
-    and encoder (None: nowhere).
+    Results are the wrapped encoder's, to the bit. ``texts``: sentence vectors in memory (1.5 kB each at 384
+    dimensions). ``token_texts``: texts whose token vectors are in memory (about 20 kB each). ``store``: where both
+    are kept on disk by content and encoder (None: nowhere).
     """
 
     def __init__(

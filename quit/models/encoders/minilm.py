@@ -47,8 +47,9 @@ def model_folder() -> Path:
 class MiniLM:
     """Encoder over all-MiniLM-L6-v2: mean pooling, unit length, texts cut at 256 word pieces.
 
-    ``precision``: arithmetic of the network, ``fp32`` or ``bf16``; vectors are float32 either way. ``device``: where it runs, such as
-    ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it (:mod:`quit.models.packed`).
+    ``precision``: arithmetic of the network, ``fp32`` or ``bf16``; vectors are float32 either way. ``device``: where
+    it runs, such as ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it
+    (:mod:`quit.models.packed`).
     """
 
     identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/fp32"

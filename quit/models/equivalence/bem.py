@@ -1,7 +1,8 @@
 """BEM, the published answer-equivalence classifier (Bulian et al. 2022), from a Hugging Face checkpoint.
 
 The converted checkpoint ``kortukov/answer-equivalence-bem`` reads ``[CLS] candidate [SEP]`` as segment 0 and
-``reference [SEP] question [SEP]`` as segment 1, written out as text, without further special tokens; class 1 is "equivalent".
+``reference [SEP] question [SEP]`` as segment 1, written out as text, without further special tokens; class 1 is
+"equivalent".
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class BemEquivalence:
     """Equivalence from a BERT sequence classifier.
 
     ``checkpoint`` is a name on the hub or a local folder, ``revision`` a commit of the former; ``device`` is ``cpu``,
-    ``cuda`` or None (a GPU where there is one). Pairs are read in batches of like length, each padded to its own longest.
-    Raises :class:`MissingDependency` when the checkpoint cannot be had.
+    ``cuda`` or None (a GPU where there is one). Pairs are read in batches of like length, each padded to its own
+    longest. Raises :class:`MissingDependency` when the checkpoint cannot be had.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class BemEquivalence:
 def checkpoint_identity(checkpoint: str, revision: str) -> str:
     """Return what a checkpoint's probabilities depend on, without loading it: a folder's content, or a hub name and revision.
 
-    Raises :class:`InputError` for a folder that holds no checkpoint, or a name that is neither a folder nor one of the hub's.
+    Raises :class:`InputError` for a folder that holds no checkpoint, or a name that is neither a folder nor one of
+    the hub's.
     """
     folder = Path(checkpoint).expanduser()
     if folder.is_dir():

@@ -1,7 +1,7 @@
 """Answer equivalence that ships with the project: no download, small, fast on a CPU.
 
-Two kinds of evidence are joined: boosted trees over lexical features (:mod:`.features`), and a cross-encoder cut from MiniLM
-and fine-tuned (:mod:`.crossencoder`). ``training/equivalence.py`` makes the weights from human verdicts;
+Two kinds of evidence are joined: boosted trees over lexical features (:mod:`.features`), and a cross-encoder cut from
+MiniLM and fine-tuned (:mod:`.crossencoder`). ``training/equivalence.py`` makes the weights from human verdicts;
 ``quit/models/weights/EQUIVALENCE.md`` is their model card.
 """
 
@@ -93,9 +93,9 @@ class Joined:
 class EmbeddedEquivalence:
     """Answer equivalence from the shipped weights, loaded when first needed.
 
-    The value of a pair does not depend on which other pairs are asked about, nor on their order. Pairs seen lately are
-    remembered (``memory`` of them at most). ``encoder`` is accepted because the other embedded models need one; this one
-    brings its own layers.
+    The value of a pair does not depend on which other pairs are asked about, nor on their order. Pairs seen lately
+    are remembered (``memory`` of them at most). ``encoder`` is accepted because the other embedded models need one;
+    this one brings its own layers.
     """
 
     def __init__(self, encoder: Encoder | None = None, weights: Path = WEIGHTS, memory: int = 200_000) -> None:

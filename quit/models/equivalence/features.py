@@ -1,8 +1,8 @@
 """The lexical half of the embedded equivalence: what two answers have in common, and where they contradict each other.
 
 Everything here is arithmetic on the three strings, without a model. The forms compared are finer than
-:func:`quit.evaluate.normalize.normalize_answer`'s (numbers as digits, plurals folded, some abbreviations spelt one way):
-they are evidence for a classifier, not a definition of equality.
+:func:`quit.evaluate.normalize.normalize_answer`'s (numbers as digits, plurals folded, some abbreviations spelt one
+way): they are evidence for a classifier, not a definition of equality.
 """
 
 from __future__ import annotations

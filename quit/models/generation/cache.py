@@ -1,8 +1,8 @@
 """The generation cache: every reply that was paid for is on disk before anyone uses it, and no reply is paid for twice.
 
-One SQLite file for all workspaces of a machine, in WAL mode, so that several processes can read and write at once. Rows are only
-ever added. A writer thread commits what has arrived since its last commit in one transaction; a reply counts as finished once
-that commit is done, so a kill costs the requests in flight and nothing else.
+One SQLite file for all workspaces of a machine, in WAL mode, so that several processes can read and write at once.
+Rows are only ever added. A writer thread commits what has arrived since its last commit in one transaction; a reply
+counts as finished once that commit is done, so a kill costs the requests in flight and nothing else.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from quit.models.generation.meter import Meter
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS generations (
     key BLOB PRIMARY KEY, model TEXT NOT NULL, prompt TEXT NOT NULL, label TEXT NOT NULL, sample INTEGER NOT NULL,
-    reply TEXT NOT NULL, finish_reason TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
-    created REAL NOT NULL
+    reply TEXT NOT NULL, finish_reason TEXT NOT NULL,
+    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, created REAL NOT NULL
 ) WITHOUT ROWID
 """
 COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created"
@@ -45,7 +45,7 @@ _TICK = 0.5  # seconds between looks at what another caller is asking for
 
 
 def default_path() -> Path:
-    """Return ``$QUIT_CACHE/generations.sqlite``; the cache folder is ``~/.cache/quit`` where the variable is not set."""
+    """Return ``$QUIT_CACHE/generations.sqlite``, or ``~/.cache/quit/generations.sqlite`` without that variable."""
     return cache_folder("generations.sqlite")
 
 
@@ -85,7 +85,8 @@ class GenerationCache:
                 self._database.execute(f"PRAGMA user_version = {_VERSION}")
         except sqlite3.DatabaseError as error:
             raise WorkspaceError(
-                f"{self.path} cannot be used as generation cache: {error}. Move it away, or set QUIT_CACHE to another folder."
+                f"{self.path} cannot be used as generation cache: {error}. "
+                "Move it away, or set QUIT_CACHE to another folder."
             ) from error
 
     def find(self, keys: Sequence[bytes], since: float = 0.0) -> dict[bytes, Completion]:
@@ -133,7 +134,10 @@ class GenerationCache:
         return count
 
     def merge(self, path: Path) -> tuple[int, int]:
-        """Add the replies of an exported file; returns (added, already there). Raises :class:`InputError` for a bad line."""
+        """Add the replies of an exported file; returns (added, already there).
+
+        Raises :class:`InputError` for a bad line; then nothing is added.
+        """
         count = added = 0
         with self._lock, self._database as database:  # rolls back on an error: all of the file or nothing
             database.execute("BEGIN IMMEDIATE")
@@ -222,11 +226,12 @@ def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
 
 
 class Claims:
-    """The requests that a caller is sending just now. Of all callers of all processes that share a cache, one may claim a key.
+    """The keys of the requests that a caller is sending: its own among all callers of all processes that share a cache.
 
-    They are in ``<cache>-claims.sqlite``. As long as a caller has claims, it holds a lock on a file of its own in the folder
-    ``<cache>-claims``. The system frees that lock however its process dies, so its claims go to the next caller; no clock and
-    no process number (which another machine may use too) decides. Close it, or use it as a context manager.
+    They are in ``<cache>-claims.sqlite``. As long as a caller has claims, it holds a lock on a file of its own in the
+    folder ``<cache>-claims``. The system frees that lock however its process dies, so its claims go to the next
+    caller; no clock and no process number (which another machine may use too) decides. Close it, or use it as a
+    context manager.
     """
 
     def __init__(self, cache: Path) -> None:
@@ -254,7 +259,8 @@ class Claims:
                     owners = self._claim(database, keys)
         except (OSError, sqlite3.Error) as error:
             raise WorkspaceError(
-                f"{self._path} cannot be used: {error}. Free space, fix the folder's rights, or set QUIT_CACHE to another folder."
+                f"{self._path} cannot be used: {error}. "
+                "Free space, fix the folder's rights, or set QUIT_CACHE to another folder."
             ) from error
         return {key for key, owner in owners.items() if owner == self._owner}
 
@@ -297,7 +303,7 @@ class Claims:
 def known_replies(
     cache: GenerationCache, identity: str, requests: Mapping[bytes, ChatRequest]
 ) -> dict[bytes, Completion]:
-    """Return the replies that the cache has to requests by their keys, also those under a model folder's former identity."""
+    """Return key -> reply for the requests whose reply the cache has, also under a model folder's former identity."""
     replies = cache.find(list(requests))
     missing = [key for key in requests if key not in replies]
     if missing and (former := former_identity(identity)) is not None:
@@ -319,8 +325,9 @@ class CachedGenerator:
     def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
         """Return one completion a request, in order.
 
-        Equal requests are asked for once, also by two shards, or two processes that share the cache, at the same time. Empty
-        replies are returned and not kept. Raises what the generator raises; every reply it gave before that is in the cache.
+        Equal requests are asked for once, also by two shards, or two processes that share the cache, at the same
+        time. Empty replies are returned and not kept. Raises what the generator raises; every reply it gave before
+        that is in the cache.
         """
         keys = [cache_key(self.identity, request) for request in requests]
         distinct: dict[bytes, ChatRequest] = {}

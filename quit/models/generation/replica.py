@@ -32,9 +32,10 @@ _QUOTED = 1 << 16  # bytes of it that are looked at for a message
 
 
 class Limiter:
-    """At most ``limit`` requests in flight; ``limit`` halves when the server is overloaded and grows back by one a round.
+    """At most ``limit`` requests in flight. It halves when the server is overloaded and grows back by one a round.
 
-    Additive increase, multiplicative decrease, as TCP does it. Waiters are served in order, which keeps the order of requests.
+    Additive increase, multiplicative decrease, as TCP does it. Waiters are served in order, which keeps the order of
+    requests.
     """
 
     def __init__(self, most: int) -> None:
@@ -90,7 +91,7 @@ class Budget:
         self._at = time.monotonic()
 
     async def spend(self, amount: float) -> None:
-        """Wait until ``amount`` may be spent. May go below zero: one large request is not refused, the next ones wait."""
+        """Wait until ``amount`` may be spent. A request above the budget is not refused: the next ones wait longer."""
         if not self._per_second:
             return
         now = time.monotonic()
@@ -106,7 +107,7 @@ class Budget:
 
 @dataclass
 class Patience:
-    """Pauses between attempts: exponential with full jitter (half of it at least), never shorter than the server asks."""
+    """Pauses between attempts: exponential with jitter over their upper half, never shorter than the server asks."""
 
     base: float
     cap: float
@@ -118,7 +119,7 @@ class Patience:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Return the seconds in a ``Retry-After`` header, a number or an HTTP date; None where there is none or it is unreadable."""
+    """Return the seconds in a ``Retry-After`` header, a number or an HTTP date; None without a readable one."""
     if not value:
         return None
     try:
@@ -155,7 +156,10 @@ class Circuit:
 
 
 class _Passing(QuitError):
-    """A fault that another attempt may overcome. ``absent``: no connection; ``after``: seconds that the server asks to wait."""
+    """A fault that another attempt may overcome.
+
+    ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it.
+    """
 
     def __init__(
         self, message: str, *, after: float | None = None, overloaded: bool = False, absent: bool = False
@@ -331,9 +335,10 @@ class Replica:
     def _fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
         message = f"HTTP {status}: {_quoted(content)}"
         if 300 <= status < 400:
+            host = _host(headers.get("Location", ""))
             return SettingsError(
-                f"{self.url} redirects requests of {self.name} to {_host(headers.get('Location', ''))} (HTTP {status}), "
-                "and redirects are not followed. If the server is there, write its address into base_urls."
+                f"{self.url} redirects requests of {self.name} to {host} (HTTP {status}), and "
+                "redirects are not followed. If the server is there, write its address into base_urls."
             )
         if status in _AGAIN:
             wait = retry_after(headers.get("Retry-After"))
@@ -399,7 +404,7 @@ async def stop(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 def tokens_used(completion: Completion, body: bytes, max_tokens: int) -> int:
-    """Return the tokens that a request counts for in ``tokens_per_minute``: what the server says, as far as it can be true.
+    """Return the tokens that a request costs of ``tokens_per_minute``: the server's count, as far as it can be true.
 
     A token is a byte at least. A server that reports more would stop the requests after this one for days.
     """

@@ -22,11 +22,11 @@ from quit.settings import ServerSettings
 class ServerGenerator:
     """A model on one or several equal servers.
 
-    A question's requests go to one replica, in order, so that its prefix cache serves them; a replica that is gone leaves its
-    questions to the others. This is the one layer that tries again: each request has ``attempts``, over all replicas
-    and waits, and nobody repeats what has used them up. Only a connection that cannot be made is not counted: the
-    server is absent, and is waited for, ``patience_seconds`` between two replies. Raises :class:`SettingsError` where
-    the API key is not set.
+    A question's requests go to one replica, in order, so that its prefix cache serves them; a replica that is gone
+    leaves its questions to the others. This is the one layer that tries again: each request has ``attempts``, over
+    all replicas and waits, and nobody repeats what has used them up. Only a connection that cannot be made is not
+    counted: the server is absent, and is waited for, ``patience_seconds`` between two replies. Raises
+    :class:`SettingsError` where the API key is not set.
     """
 
     def __init__(self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter | None = None) -> None:

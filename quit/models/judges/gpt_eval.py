@@ -22,8 +22,8 @@ def gpt_eval_identity(generator: str, prompt: PromptTemplate, max_tokens: int, a
 class GptEvalJudge:
     """Asks a language model Yes or No at temperature 0.
 
-    A reply that is neither is asked for again, up to ``attempts`` times in all; then ``correct`` is None, which nothing later
-    takes for a no. Several gold answers stand in one prompt, separated by semicolons.
+    A reply that is neither is asked for again, up to ``attempts`` times in all; then ``correct`` is None, which
+    nothing later takes for a no. Several gold answers stand in one prompt, separated by semicolons.
     """
 
     def __init__(

@@ -76,9 +76,9 @@ class LLMReader:
 def depth_first(prompts: Sequence[Prompt]) -> list[int]:
     """Return the positions of the prompts in the order a prefix cache rewards.
 
-    Questions in order of appearance; within one, the passages in preorder of the trie of their hints, so that each comes right
-    after the subtree of its elder sibling, and all but its last hint was just computed. ``passages`` already has this order; it
-    must not depend on that.
+    Questions in order of appearance; within one, the passages in preorder of the trie of their hints, so that each
+    comes right after the subtree of its elder sibling, and all but its last hint was just computed. ``passages``
+    already has this order; it must not depend on that.
     """
     questions: dict[str, int] = {}
     hints: dict[tuple[str, str], int] = {}
