@@ -32,7 +32,7 @@ def standardised(x: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarr
 
 
 class KernelRidge:
-    """The model's arithmetic, in float64, one row at a time in a fixed order, so that a value never depends on its batch.
+    """The model's arithmetic: float64, row by row in a fixed order, so that a value never depends on its batch.
 
     ``arrays``: features, hints (rows, dimension), golds (questions, dimension), gold (rows: which of ``golds``),
     weights (rows), mean and scale (features), widths (3: of each likeness), base (the mean convergence).

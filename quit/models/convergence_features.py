@@ -18,8 +18,8 @@ from quit.models.readers.methods import NAME, STATEMENTS, names_in
 from quit.models.readers.pool import template_vectors
 
 CHANNELS = ("name", "statement", "asked", "named")
-"""How near a hint is to a candidate: cosine to the bare candidate, to statements about it, to the question followed by it; and of
-the names in the hint to the statements."""
+"""How near a hint is to a candidate: cosine to the bare candidate, to statements about it, to the question followed by
+it; and of the names in the hint to the statements."""
 
 COARSE = ("LOC", "HUM", "ENTY", "NUM")
 _CENTRED = ("name", "statement")
@@ -27,13 +27,13 @@ _STANDING = "gold mean max spread lead margin above above_2 above_5 z".split()
 _TEMPERATURES = {"sharp": 0.03, "flat": 0.08}
 _SOFT = [f"{measure}_{temperature}" for temperature in _TEMPERATURES for measure in ("share", "entropy")]
 _WORDING = (
-    "words log_words word_length capitals capital_share numbers year rarity_mean rarity_max rarity_top known famous first "
-    "superlative not many hedge quoted it the this person request commas"
+    "words log_words word_length capitals capital_share numbers year rarity_mean rarity_max rarity_top known famous "
+    "first superlative not many hedge quoted it the this person request commas"
 ).split()
 _AMONG = "to_question to_hints to_nearest_hint to_hints_mean place repeated".split()
 _QUESTION = (
-    "hints rivals gold_length question_words gold_to_rivals gold_to_nearest_rival rivals_alike gold_has_digit gold_words "
-    "hints_alike"
+    "hints rivals gold_length question_words gold_to_rivals gold_to_nearest_rival rivals_alike gold_has_digit "
+    "gold_words hints_alike"
 ).split()
 NAMES = (
     *(f"{channel}_{name}" for channel in CHANNELS for name in (*_STANDING, *_SOFT)),
@@ -51,7 +51,7 @@ _QUOTE = re.compile(r"[\"“'‘]\w")
 
 
 def texts_of(item: HintSet) -> list[str]:
-    """Return all texts that :func:`features` and :func:`meanings` encode, so that many questions' can be encoded together."""
+    """Return all texts that :func:`features` and :func:`meanings` encode: many questions' can be encoded together."""
     answers = _answers(item)
     return [
         item.question,
@@ -122,7 +122,7 @@ def meanings(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
-    """Return (hints, answers, channels) and (answers, answers) similarities; the gold answer is the last of the answers."""
+    """Return (hints, answers, channels) and (answers, answers) similarities; the gold answer is the last one."""
     answers = _answers(item)
     hints = list(item.hints)
     h = encoder.encode(hints)

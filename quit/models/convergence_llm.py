@@ -1,4 +1,4 @@
-"""Convergence by a language model, as TriviaHG made it: it writes the candidates and says which of them a hint refers to."""
+"""Convergence by a language model, as in TriviaHG: it writes candidates and says which of them a hint refers to."""
 
 from __future__ import annotations
 
@@ -42,27 +42,21 @@ class LLMHintScorer:
 
     def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
         """Return 1 where the hint refers to the candidate, else 0, shape (len(pairs),), float64."""
-        said: list[bool | None] = [None] * len(pairs)
+        refers: list[bool | None] = [None] * len(pairs)
         for attempt in range(self._attempts):
-            left = [place for place, one in enumerate(said) if one is None]
-            if not left:
+            unread = [row for row, verdict in enumerate(refers) if verdict is None]
+            if not unread:
                 break
-            requests = [
-                ChatRequest(
-                    self._prompt,
-                    {"hint": pairs[place].hint, "candidate": pairs[place].candidate},
-                    _REPLY_TOKENS,
-                    sample=attempt,
-                    group=pairs[place].hint,
-                )
-                for place in left
-            ]
-            for place, reply in zip(left, self._generator.complete(requests), strict=True):
-                said[place] = parse_verdict(reply.text)
-        unread = said.count(None)
-        if unread:
-            _log.warning("%d of %d (hint, candidate) pairs got no readable Yes or No.", unread, len(pairs))
-        return np.array([float(bool(one)) for one in said])
+            replies = self._generator.complete([self._request(pairs[row], attempt) for row in unread])
+            for row, reply in zip(unread, replies, strict=True):
+                refers[row] = parse_verdict(reply.text)
+        if None in refers:
+            _log.warning("%d of %d (hint, candidate) pairs got no readable Yes or No.", refers.count(None), len(pairs))
+        return np.array([float(bool(verdict)) for verdict in refers])
+
+    def _request(self, pair: HintPair, attempt: int) -> ChatRequest:
+        fields = {"hint": pair.hint, "candidate": pair.candidate}
+        return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=pair.hint)
 
 
 class LLMCandidates:

@@ -1,4 +1,4 @@
-"""An encoder that remembers: a hint is encoded once for convergence, difficulty and all six readers, and for the next workspace."""
+"""An encoder that remembers: a hint is encoded once for all stages and readers, and for the next workspace."""
 
 from __future__ import annotations
 

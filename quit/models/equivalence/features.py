@@ -55,10 +55,12 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 OPPOSITES = tuple(
     frozenset(group.split())
     for group in (
-        "north south east west northern southern eastern western", "left right", "upper lower", "old new", "male female",
-        "father mother", "son daughter", "brother sister", "king queen", "prince princess", "summer winter",
-        "positive negative", "direct indirect", "increase decrease", "before after", "million billion trillion thousand",
-        "1 2 3 4 5 6 7 8 9", "i ii iii iv v vi vii viii ix x", "ad bc bce ce", "am pm", "senior junior sr jr",
+        "north south east west northern southern eastern western", "left right", "upper lower", "old new",
+        "male female", "father mother", "son daughter", "brother sister", "king queen", "prince princess",
+        "summer winter",
+        "positive negative", "direct indirect", "increase decrease", "before after",
+        "million billion trillion thousand", "1 2 3 4 5 6 7 8 9", "i ii iii iv v vi vii viii ix x", "ad bc bce ce",
+        "am pm", "senior junior sr jr",
     )
 )  # fmt: skip
 """Words of a group exclude each other: two answers that differ in them differ."""
@@ -100,9 +102,9 @@ NAMES = (
     "opposed",
 )  # fmt: skip
 RISING = frozenset(
-    "equal equal_as_sets equal_squeezed reference_inside inside_squeezed inside_beginning recall recall_content recall_new "
-    "recall_fuzzy recall_worst trigram_recall trigram_window numbers_all number_near recall_rare recall_rare_new "
-    "rarest_shared".split()
+    "equal equal_as_sets equal_squeezed reference_inside inside_squeezed inside_beginning recall recall_content "
+    "recall_new recall_fuzzy recall_worst trigram_recall trigram_window numbers_all number_near recall_rare "
+    "recall_rare_new rarest_shared".split()
 )
 """Features that may only raise the probability, all else equal."""
 FALLING = frozenset(
@@ -217,7 +219,8 @@ def alike(first: str, second: str) -> float:
     near = _jaccard(_trigrams(first), _trigrams(second))
     if near < 0.25:
         return 0.0
-    # An ending more or less is inflection (*chiasm*, *chiasma*) in a long word, another name (*Paul*, *Paula*) in a short one.
+    # An ending more or less is inflection in a long word (*chiasm*, *chiasma*), another name in a short one (*Paul*,
+    # *Paula*).
     inflected = min(len(first), len(second)) >= 6 and abs(len(first) - len(second)) <= 2
     return max(near, 0.85 if inflected and (first.startswith(second) or second.startswith(first)) else 0.0)
 
@@ -231,7 +234,7 @@ def _vocabulary() -> dict[str, int]:
 
 @lru_cache(maxsize=50_000)
 def rarity(word: str) -> float:
-    """Return how rare a lower-case word is, in [0, 1]: its place in MiniLM's vocabulary, which is ordered by frequency.
+    """Return how rare a lower-case word is, in [0, 1]: its rank in MiniLM's vocabulary, which is ordered by frequency.
 
     The commonest words are near 0, *university* is 0.13, words the vocabulary lacks are 1.
     """

@@ -20,10 +20,10 @@ _MOST_TOKENS = 10**9  # of one reply: more is no count
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One thing to ask.
+    """One chat to send.
 
-    ``fields`` fill the template's placeholders (the text is made when it is sent: a shard has twenty thousand prompts
-    of five kilobytes). ``choices``: the reply has to be one of these, where the server can constrain it. ``sample``
+    ``fields`` fill the template's placeholders (only when it is sent: a shard has twenty thousand prompts of five
+    kilobytes). ``choices``: the reply has to be one of these, where the server can constrain it. ``sample``
     numbers repetitions, each of which is asked for. ``group``: requests of one group share a prefix and go to one
     replica, in order. ``frequency_penalty``, ``presence_penalty``: as OpenAI defines them, -2 to 2. ``stop``: the
     reply ends before the first of these.
@@ -83,8 +83,8 @@ class Completion:
 Done = Callable[[int, Completion], Future[None] | None]
 """Called with a request's position and its completion as soon as it is there, from any thread.
 
-Where it returns a future, the reply is safe once that is done; a generator that waits for it before it goes on loses
-nothing more to a kill than its requests in flight.
+Where it returns a future, the reply is safe once that is done; a generator that waits for it before its next request
+loses no more than its requests in flight when it is killed.
 """
 
 

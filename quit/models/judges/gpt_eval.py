@@ -48,16 +48,15 @@ class GptEvalJudge:
         """Return one verdict an item, in order; ``raw`` is the last reply."""
         raw = [""] * len(items)
         correct: list[bool | None] = [None] * len(items)
-        open_items = list(range(len(items)))
         for attempt in range(self._attempts):
-            if not open_items:
+            unread = [row for row, verdict in enumerate(correct) if verdict is None]
+            if not unread:
                 break
             number = sample * self._attempts + attempt
-            replies = self._generator.complete([self._request(items[place], number) for place in open_items])
-            for place, reply in zip(open_items, replies, strict=True):
-                raw[place], correct[place] = reply.text, parse_verdict(reply.text)
-            open_items = [place for place in open_items if correct[place] is None]
-        return [Verdict(one, None, text) for one, text in zip(correct, raw, strict=True)]
+            replies = self._generator.complete([self._request(items[row], number) for row in unread])
+            for row, reply in zip(unread, replies, strict=True):
+                raw[row], correct[row] = reply.text, parse_verdict(reply.text)
+        return [Verdict(verdict, None, text) for verdict, text in zip(correct, raw, strict=True)]
 
     def _request(self, item: JudgeItem, sample: int) -> ChatRequest:
         fields = {

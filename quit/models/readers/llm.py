@@ -1,4 +1,4 @@
-"""Language models as readers: the few-shot prompt of the paper (figure 8), greedy, at most 32 new tokens, cleaned replies."""
+"""Language models as readers: the paper's few-shot prompt (figure 8), greedy, 32 new tokens, cleaned replies."""
 
 from __future__ import annotations
 
@@ -51,11 +51,12 @@ class LLMReader:
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply a prompt, in order; they are sent question by question, depth first."""
         order = depth_first(prompts)
-        completions = self._generator.complete([self.request(prompts[place], sample) for place in order])
-        replies: list[Reply | None] = [None] * len(prompts)
-        for place, completion in zip(order, completions, strict=True):
-            replies[place] = Reply(completion.text, cleaning.clean_answer(completion.text))
-        return replies  # type: ignore[return-value]  # every place is filled: order is a permutation
+        completions = self._generator.complete([self.request(prompts[row], sample) for row in order])
+        replies = {
+            row: Reply(completion.text, cleaning.clean_answer(completion.text))
+            for row, completion in zip(order, completions, strict=True)
+        }
+        return [replies[row] for row in range(len(prompts))]
 
     @property
     def generator_identity(self) -> str:
