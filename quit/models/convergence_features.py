@@ -144,7 +144,7 @@ def _answers(item: HintSet) -> list[str]:
 
 
 def _standing(near: np.ndarray) -> dict[str, float]:
-    """Return where the gold answer (the last) stands among its rivals."""
+    """Return how near the gold answer (the last) is, compared with its rivals."""
     rivals, gold = near[:-1], near[-1]
     lead = gold - rivals.mean()
     spread = rivals.std()

@@ -12,7 +12,7 @@ import numpy as np
 from quit.construct.candidates import Drawn
 from quit.evaluate.normalize import normalize_answer
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.judges.gpt_eval import parse_verdict
+from quit.models.judges.gpt_eval import read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Encoder, Equivalence, HintPair, Pair
 from quit.settings import Convergence
@@ -42,21 +42,15 @@ class LLMHintScorer:
 
     def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
         """Return 1 where the hint refers to the candidate, else 0, shape (len(pairs),), float64."""
-        refers: list[bool | None] = [None] * len(pairs)
-        for attempt in range(self._attempts):
-            unread = [row for row, verdict in enumerate(refers) if verdict is None]
-            if not unread:
-                break
-            replies = self._generator.complete([self._request(pairs[row], attempt) for row in unread])
-            for row, reply in zip(unread, replies, strict=True):
-                refers[row] = parse_verdict(reply.text)
-        if None in refers:
-            _log.warning("%d of %d (hint, candidate) pairs got no readable Yes or No.", refers.count(None), len(pairs))
-        return np.array([float(bool(verdict)) for verdict in refers])
 
-    def _request(self, pair: HintPair, attempt: int) -> ChatRequest:
-        fields = {"hint": pair.hint, "candidate": pair.candidate}
-        return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=pair.hint)
+        def request(row: int, attempt: int) -> ChatRequest:
+            fields = {"hint": pairs[row].hint, "candidate": pairs[row].candidate}
+            return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=pairs[row].hint)
+
+        refers = [verdict for verdict, _ in read_verdicts(self._generator, request, len(pairs), range(self._attempts))]
+        if unread := refers.count(None):
+            _log.warning("%d of %d (hint, candidate) pairs got no readable Yes or No.", unread, len(pairs))
+        return np.array([float(bool(verdict)) for verdict in refers])
 
 
 class LLMCandidates:

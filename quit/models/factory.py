@@ -1,4 +1,4 @@
-"""From the names in a profile to models: nothing else knows which implementation a name stands for."""
+"""From the names in a profile to models: nothing else knows which implementation has which name."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Models:
 
     @_loaded_once
     def second_judge(self) -> Judge | None:
-        """The equivalence model, whose verdicts stand beside a language model's; None where it is the judge itself."""
+        """The equivalence model, whose verdicts are stored beside a language model's; None where it is the judge."""
         from quit.models.judges import EquivalenceJudge
 
         settings = self._settings.judge

@@ -1,6 +1,6 @@
 """MiniLM layers over texts of any length, without padding: a text's result is the same bits in any company.
 
-The tokens of many texts lie end to end. Linear layers and norms run over chunks of exactly CHUNK tokens, wherever
+The tokens of many texts are laid end to end. Linear layers and norms run over chunks of exactly CHUNK tokens, wherever
 texts begin and end: a matrix product of one shape treats each of its rows alike. Attention runs within each text,
 texts of one length at a time, with a separate matrix for each text. So neither neighbours, nor the offset in a chunk,
 nor the number of threads reach a result.

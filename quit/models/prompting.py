@@ -32,7 +32,7 @@ class PromptTemplate:
 
     @property
     def identity(self) -> str:
-        """Name and hash, as it stands in model identities."""
+        """Name and hash, as in model identities."""
         return f"{self.name}@{self.sha}"
 
     @property

@@ -1,4 +1,4 @@
-"""The protocols behind which every model stands.
+"""The protocols that all models implement.
 
 A profile names the implementations; the rest of the code never asks which one it has. ``identity`` is part of the
 fingerprint of whatever a model makes: it must change whenever the model's replies could change (weights, prompt,
@@ -131,7 +131,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HintSet:
-    """The hints of one question, in order, and the answers that they have to tell apart.
+    """The hints of one question, in order, and the answers between which they have to decide.
 
     ``gold``: the gold answer; ``distractors``: its rivals in the source's order, at most as many as count.
     ``coarse``: the question's type, as the sources write it.

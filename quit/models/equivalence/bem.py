@@ -51,7 +51,7 @@ class BemEquivalence:
             ) from error
         labels = int(self._model.config.num_labels)
         if labels != 2:
-            raise InputError(f"The checkpoint {checkpoint!r} tells {labels} classes apart; BEM has two.")
+            raise InputError(f"The checkpoint {checkpoint!r} has {labels} classes; BEM has two.")
         self._torch = torch
         self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         self._model.to(self._device)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from quit.models.equivalence.features import NAMES, clean, focus, lexical
-from quit.models.protocols import Encoder, Pair
+from quit.models.protocols import Pair
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
 VERSION = 3
@@ -93,15 +93,11 @@ class Joined:
 class EmbeddedEquivalence:
     """Answer equivalence from the shipped weights, loaded when first needed.
 
-    The value of a pair does not depend on which other pairs are asked about, nor on their order. Pairs seen lately
-    are remembered (``memory`` of them at most). ``encoder`` is accepted because the other embedded models need one;
-    this one brings its own layers.
+    The value of a pair does not depend on which other pairs are asked about, nor on their order.
     """
 
-    def __init__(self, encoder: Encoder | None = None, weights: Path = WEIGHTS, memory: int = 200_000) -> None:
+    def __init__(self, weights: Path = WEIGHTS) -> None:
         self._weights = weights
-        self._memory = memory
-        self._seen: dict[Pair, float] = {}
         self._model: Joined | None = None
         self._lock = Lock()
         # The number is this code's: raise it when features change, for then the same weights answer differently.
@@ -109,19 +105,14 @@ class EmbeddedEquivalence:
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
+        distinct = list(dict.fromkeys(pairs))
         with self._lock:
-            fresh = [pair for pair in dict.fromkeys(pairs) if pair not in self._seen]
-            values = {pair: self._seen[pair] for pair in pairs if pair in self._seen}
-            if fresh and self._model is None:
+            if distinct and self._model is None:
                 from quit.models.finetune import load
 
                 self._model = Joined(load(self._weights))
-        for start in range(0, len(fresh), CHUNK):
-            part = fresh[start : start + CHUNK]
+        values: dict[Pair, float] = {}
+        for start in range(0, len(distinct), CHUNK):
+            part = distinct[start : start + CHUNK]
             values.update(zip(part, self._model.probability(part).tolist(), strict=True))
-        with self._lock:
-            for pair in fresh:
-                self._seen[pair] = values[pair]
-            while len(self._seen) > self._memory:
-                del self._seen[next(iter(self._seen))]
         return np.array([values[pair] for pair in pairs], dtype=np.float64)

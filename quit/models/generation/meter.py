@@ -82,7 +82,7 @@ class Meter:
         }
 
     def merge(self, taken: Mapping[str, Mapping[str, Any]], processes: int) -> None:
-        """Add what a worker took. Of ``processes`` that work at a time, each stands for its share of the wall time."""
+        """Add what a worker took. Each of ``processes`` that work at a time adds its share of the wall time."""
         for name, count in taken.items():
             self.add(name, **{**count, "seconds": count["seconds"] / processes})
 

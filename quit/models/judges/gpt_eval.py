@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
@@ -23,7 +23,7 @@ class GptEvalJudge:
     """Asks a language model Yes or No at temperature 0.
 
     A reply that is neither is asked for again, up to ``attempts`` times in all; then ``correct`` is None, which
-    nothing later takes for a no. Several gold answers stand in one prompt, separated by semicolons.
+    nothing later takes for a no. One prompt has all gold answers, separated by semicolons.
     """
 
     def __init__(
@@ -46,17 +46,11 @@ class GptEvalJudge:
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict an item, in order; ``raw`` is the last reply."""
-        raw = [""] * len(items)
-        correct: list[bool | None] = [None] * len(items)
-        for attempt in range(self._attempts):
-            unread = [row for row, verdict in enumerate(correct) if verdict is None]
-            if not unread:
-                break
-            number = sample * self._attempts + attempt
-            replies = self._generator.complete([self._request(items[row], number) for row in unread])
-            for row, reply in zip(unread, replies, strict=True):
-                raw[row], correct[row] = reply.text, parse_verdict(reply.text)
-        return [Verdict(verdict, None, text) for verdict, text in zip(correct, raw, strict=True)]
+        samples = range(sample * self._attempts, (sample + 1) * self._attempts)
+        replies = read_verdicts(
+            self._generator, lambda row, number: self._request(items[row], number), len(items), samples
+        )
+        return [Verdict(correct, None, text) for correct, text in replies]
 
     def _request(self, item: JudgeItem, sample: int) -> ChatRequest:
         fields = {
@@ -67,6 +61,23 @@ class GptEvalJudge:
         return ChatRequest(
             self._prompt, fields, self._max_tokens, sample=sample, choices=self._choices, group=item.question_id
         )
+
+
+def read_verdicts(
+    generator: CachedGenerator, request: Callable[[int, int], ChatRequest], rows: int, samples: Sequence[int]
+) -> list[tuple[bool | None, str]]:
+    """Return the verdict and the last reply of each row; None where no reply was a readable Yes or No.
+
+    ``request``: (row, sample) -> what to ask. Rows without a verdict are asked for again, once a sample.
+    """
+    replies: list[tuple[bool | None, str]] = [(None, "")] * rows
+    for sample in samples:
+        unread = [row for row, (verdict, _) in enumerate(replies) if verdict is None]
+        if not unread:
+            break
+        for row, reply in zip(unread, generator.complete([request(row, sample) for row in unread]), strict=True):
+            replies[row] = parse_verdict(reply.text), reply.text
+    return replies
 
 
 def parse_verdict(reply: str) -> bool | None:
