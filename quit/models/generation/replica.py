@@ -12,7 +12,7 @@ import random
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -132,18 +132,18 @@ def retry_after(value: str | None) -> float | None:
         return None
 
 
+@dataclass
 class Circuit:
     """Whether a server is there at all. Opens after ``failures`` failed connections in a row; one success closes it."""
 
-    def __init__(self, failures: int) -> None:
-        self._failures = failures
-        self.failed = 0
-        self.last = ""
+    failures: int
+    failed: int = 0
+    last: str = ""
 
     @property
     def is_open(self) -> bool:
         """Whether it is no use to send more."""
-        return self.failed >= self._failures
+        return self.failed >= self.failures
 
     def failure(self, message: str) -> None:
         """The server could not be reached."""
@@ -170,6 +170,20 @@ class _Passing(QuitError):
         self.absent = absent
 
 
+@dataclass(frozen=True)
+class Batch:
+    """The requests of one call, over all replicas and waits.
+
+    ``attempts``: position of a request -> its failed attempts so far; ``finished``: positions of those with a reply.
+    """
+
+    session: aiohttp.ClientSession
+    requests: Sequence[ChatRequest]
+    done: Done
+    attempts: Counter[int] = field(default_factory=Counter)
+    finished: set[int] = field(default_factory=set)
+
+
 class Replica:
     """A base URL such as ``http://127.0.0.1:8000/v1``, and how it is treated."""
 
@@ -188,30 +202,12 @@ class Replica:
         self._tokens = Budget(server.tokens_per_minute)
         self._patience = Patience(server.backoff_seconds, server.backoff_cap_seconds)
 
-    async def work(
-        self,
-        session: aiohttp.ClientSession,
-        requests: Sequence[ChatRequest],
-        positions: Sequence[int],
-        done: Done,
-        attempts: Counter[int],
-    ) -> None:
+    async def work(self, batch: Batch, positions: Sequence[int]) -> None:
         """Answer the requests at ``positions``, starting them in order; returns early when the circuit opens.
 
-        ``attempts``: position -> failed attempts so far, which this adds to. Raises :class:`SettingsError` for what the
-        server refuses for good, :class:`ServerError` after too many attempts.
+        Raises :class:`SettingsError` for what the server refuses for good, :class:`ServerError` after too many
+        attempts.
         """
-
-        async def answer(position: int) -> None:
-            try:
-                completion = await self._complete(session, requests[position], position, attempts)
-                commit = None if completion is None else done(position, completion)
-                if commit is not None:
-                    # In flight until it is on disk: that is all a kill costs. Shielded, for the writer sets the future.
-                    await asyncio.shield(asyncio.wrap_future(commit))
-            finally:
-                self._limiter.release()
-
         tasks: set[asyncio.Task[None]] = set()
         try:
             for position in positions:
@@ -220,7 +216,9 @@ class Replica:
                 if self.circuit.is_open or any(task.done() for task in tasks):
                     self._limiter.release()
                     break
-                tasks.add(asyncio.ensure_future(answer(position)))
+                task = asyncio.ensure_future(self._answer(batch, position))
+                task.add_done_callback(lambda _: self._limiter.release())
+                tasks.add(task)
             if tasks:
                 finished, in_flight = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
                 if in_flight:  # After a fault. They were paid for: let them come in before it is raised.
@@ -243,10 +241,19 @@ class Replica:
         self.circuit.success()
         return True
 
-    async def _complete(
-        self, session: aiohttp.ClientSession, request: ChatRequest, position: int, attempts: Counter[int]
-    ) -> Completion | None:
+    async def _answer(self, batch: Batch, position: int) -> None:
+        completion = await self._complete(batch, position)
+        if completion is None:
+            return
+        batch.finished.add(position)
+        commit = batch.done(position, completion)
+        if commit is not None:
+            # In flight until it is on disk: that is all a kill costs. Shielded, for the writer sets the future.
+            await asyncio.shield(asyncio.wrap_future(commit))
+
+    async def _complete(self, batch: Batch, position: int) -> Completion | None:
         """Return the completion, or None when the server is gone (the circuit is open)."""
+        request = batch.requests[position]
         body = self._body(request)
         estimate = len(body) / _BYTES_A_TOKEN + request.max_tokens
         empty = 0
@@ -254,7 +261,7 @@ class Replica:
             await self._requests.spend(1)
             await self._tokens.spend(estimate)
             try:
-                completion = await self._ask(session, body)
+                completion = await self._ask(batch.session, body)
             except _Passing as fault:
                 self._meter.add(self.name, retries=1)
                 if fault.absent:
@@ -263,8 +270,8 @@ class Replica:
                         return None
                     await asyncio.sleep(self._patience.pause(self.circuit.failed))
                 else:
-                    attempts[position] += 1
-                    await asyncio.sleep(self._pause_after(fault, attempts[position]))
+                    batch.attempts[position] += 1
+                    await asyncio.sleep(self._pause_after(fault, batch.attempts[position]))
                 continue
             self.circuit.success()
             self._limiter.succeeded()

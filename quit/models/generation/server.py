@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Coroutine, Sequence
-from concurrent.futures import Future
 from typing import Any
 
 import aiohttp
 
 from quit.errors import ServerError
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions
+from quit.models.generation.base import ChatRequest, Done, ModelOptions
 from quit.models.generation.meter import Meter
-from quit.models.generation.replica import Replica, stop
+from quit.models.generation.replica import Batch, Replica, stop
 from quit.settings import ServerSettings
 
 
@@ -42,33 +41,25 @@ class ServerGenerator:
         run(self._generate(requests, done))
 
     async def _generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
-        finished: set[int] = set()
-        attempts: Counter[int] = Counter()
         waited = 0.0
-
-        def finish(position: int, completion: Completion) -> Future[None] | None:
-            finished.add(position)
-            return done(position, completion)
-
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=self._server.connect_seconds)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
-            while left := [position for position in range(len(requests)) if position not in finished]:
+            batch = Batch(session, requests, done)
+            while left := [position for position in range(len(requests)) if position not in batch.finished]:
                 present = [replica for replica in self._replicas if not replica.circuit.is_open]
                 if not present:
                     present, waited = await self._wait_for_any(session, waited)
                 queues: dict[Replica, list[int]] = defaultdict(list)
                 for position in left:
                     queues[_of_group(present, requests[position].group)].append(position)
-                tasks = [
-                    asyncio.ensure_future(replica.work(session, requests, positions, finish, attempts))
-                    for replica, positions in queues.items()
-                ]
+                work = (replica.work(batch, positions) for replica, positions in queues.items())
+                tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
                 try:
                     await asyncio.gather(*tasks)
                 finally:
                     await stop(tasks)
-                if len(finished) > len(requests) - len(left):
+                if len(batch.finished) > len(requests) - len(left):
                     waited = 0.0
 
     async def _wait_for_any(self, session: aiohttp.ClientSession, waited: float) -> tuple[list[Replica], float]:
