@@ -58,7 +58,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         make(folder, given.questions)
-        from quit.pipeline import last_build
+        from quit.planning import last_build
         from quit.workspace import Workspace
 
         carry_out(last_build(Workspace.open(folder / "W")), "label")

@@ -40,7 +40,7 @@ def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], in
     from quit.models import packed
     from quit.models.encoders.minilm import MiniLM
     from quit.models.finetune import Body
-    from quit.pipeline import plan_build
+    from quit.planning import plan_build
 
     source = folder / "questions.jsonl"
     lines = STARTER.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -72,10 +72,10 @@ def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], in
     Body.embedded, packed.run = counted_embedded, counted_run
     try:
         pipeline = plan_build(str(folder / "W"), [f"jsonl:{source}"], "embedded", [])
-        pipeline.begin("embedded", [])
+        pipeline.begin()
         for stage_run in pipeline.runs:
             for shard in pipeline.pending(stage_run):
-                pipeline.work(stage_run, shard)
+                pipeline.work_on(stage_run, shard)
             pipeline.finish(stage_run)
     finally:
         for name, method in plain.items():

@@ -24,10 +24,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quit.construct.passages import enumerate_passages, permutation_table
 from quit.evaluate.normalize import normalize_answer
 from quit.export import FORMATS, ExportTables, FineTuning, ReaderInfo, export
 from quit.ids import hint_id
+from quit.stages.passages import enumerate_passages, permutation_table
 from schemas.tables import table
 
 READERS = tuple(

@@ -30,7 +30,8 @@ import quit
 import schemas
 from quit.evaluate.normalize import normalize_answer
 from quit.export import FORMATS
-from quit.pipeline import Pipeline, last_build, plan_build
+from quit.pipeline import Pipeline
+from quit.planning import last_build, plan_build
 from quit.review.store import ReviewStore
 
 STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"  # its words make the hints
@@ -59,7 +60,7 @@ def make(folder: Path, count: int, seed: int = 7) -> None:
     pipeline = plan_build(
         folder / "W", [f"jsonl:{folder / 'collection.jsonl'}"], "embedded", [f"run.shards={max(1, count // 64)}"]
     )
-    pipeline.begin("embedded", [f"run.shards={max(1, count // 64)}"])
+    pipeline.begin()
     carry_out(pipeline, "collect")
     ids = pipeline.workspace.read("questions").column("question_id").to_pylist()
     _fill(pipeline, _described(pipeline, ids))
@@ -73,9 +74,9 @@ def make(folder: Path, count: int, seed: int = 7) -> None:
 
 def carry_out(pipeline: Pipeline, stage: str) -> None:
     """Carry out a real stage, shard by shard."""
-    run = pipeline.run(stage)
+    run = pipeline.stage_run(stage)
     for shard in pipeline.pending(run):
-        pipeline.work(run, shard)
+        pipeline.work_on(run, shard)
     pipeline.finish(run)
 
 
@@ -103,7 +104,7 @@ def _described(pipeline: Pipeline, ids: Sequence[str]) -> dict[str, dict[str, li
 def _fill(pipeline: Pipeline, made: dict[str, dict[str, list]]) -> None:
     """Write rows as the tables of stages, under the fingerprints that these stages would have."""
     for stage, tables in made.items():
-        run = pipeline.run(stage)
+        run = pipeline.stage_run(stage)
         for shard in pipeline.shards(run):
             pieces = {}
             for name, rows in tables.items():
@@ -118,7 +119,7 @@ def _fill_answers(pipeline: Pipeline, given: dict[str, np.ndarray], random: np.r
     weights = 1 / np.arange(1, CANDIDATES + 1)
     bounds = np.cumsum(weights / weights.sum())
     for reader in pipeline.settings.readers:
-        run = pipeline.run("read", reader.name)
+        run = pipeline.stage_run(f"read:{reader.name}")
         for shard in pipeline.shards(run):
             passages = pipeline.workspace.read("passages", shard)
             ids = passages.column("question_id").to_pylist()
@@ -273,7 +274,7 @@ def main() -> None:
         from quit.workspace import Workspace
 
         pipeline = last_build(Workspace.open(given.workspace))
-        run, state = pipeline.run(given.stage), pipeline.workspace.state
+        run, state = pipeline.stage_run(given.stage), pipeline.workspace.state
         for path in pipeline.folder(run).rglob("*"):
             if path.is_file():
                 path.unlink()

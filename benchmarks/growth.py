@@ -20,7 +20,7 @@ from pathlib import Path
 
 import quit
 from quit.evaluate.normalize import normalize_question
-from quit.pipeline import plan_build
+from quit.planning import plan_build
 from quit.records import RawQuestion
 from quit.sources import parse_source, read_source
 
@@ -86,12 +86,12 @@ def _build(folder: Path, lines: list[dict]) -> dict[str, tuple[float, int]]:
     source = folder / "collection.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     pipeline = plan_build(folder / "W", [f"jsonl:{source}"], "embedded", [])
-    pipeline.begin("embedded", [])
+    pipeline.begin()
     found = {}
     for run in pipeline.runs:
         start = time.process_time()
         for shard in pipeline.pending(run):
-            pipeline.work(run, shard)
+            pipeline.work_on(run, shard)
         pipeline.finish(run)
         size = sum(path.stat().st_size for path in pipeline.folder(run).rglob("*") if path.is_file())
         found[run.key] = (round(time.process_time() - start, 2), size)

@@ -20,8 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 import schemas
-from quit.construct.label import label_passages
-from quit.construct.passages import enumerate_passages
 from quit.evaluate.normalize import normalize_answer
 from quit.models.factory import Models
 from quit.ranges import Range, ranges
@@ -29,6 +27,8 @@ from quit.review.store import ReviewStore
 from quit.review.verdicts import decide
 from quit.settings import load
 from quit.stages import STAGES, Context, Inputs
+from quit.stages.label import label_passages
+from quit.stages.passages import enumerate_passages
 from quit.workspace import Workspace
 
 WORDS = "river tower engine poem desert island bridge king planet metal opera garden winter harbour signal".split()

@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from quit.construct.passages import permutations
 from quit.models.generation import ChatRequest
 from quit.models.generation.base import ModelOptions
 from quit.models.generation.server import ServerGenerator
@@ -25,6 +24,7 @@ from quit.models.prompting import load_prompt
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import depth_first
 from quit.settings import ServerSettings
+from quit.stages.passages import permutations
 from tests.servers.checkpoints import Shape, checkpoint
 from tests.servers.vllm import VllmServer
 

@@ -9,7 +9,6 @@ from typing import Any
 from prefect import flow, task
 from prefect.artifacts import create_link_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
-from prefect.logging import get_run_logger
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Split
@@ -18,6 +17,7 @@ from quit import __version__
 from quit.errors import InputError, without_secrets_in_errors
 from quit.files import write_json
 from quit.ids import content_hash
+from quit.progress import note
 from quit.release.release import Release, is_release, newest_release, open_release
 from quit.settings import Limits, Settings, load
 from quit.systems.benchmark.benchmark import Request, run_benchmark
@@ -28,10 +28,10 @@ _MARK = "scheduled.json"
 
 @task(name="benchmark", cache_policy=NO_CACHE)
 @without_secrets_in_errors
-def run(request: Request, settings: Settings, out: str) -> list[dict[str, Any]]:
-    """Run the benchmark and return the rows of its results."""
-    logger = get_run_logger()
-    return run_benchmark(request, settings, Path(out), lambda text: logger.info("%s", text)).results.to_pylist()
+def run(request: Request, settings: Settings, out: Path) -> dict[str, Any]:
+    """Run the benchmark; returns the rows of its results and the seconds of its parts."""
+    outcome = run_benchmark(request, settings, out, note)
+    return {"results": outcome.results.to_pylist(), "seconds": outcome.seconds}
 
 
 @flow(name="benchmark", **HOOKS)
@@ -42,12 +42,14 @@ def benchmark(
     retrievers: list[str] | None = None,
     rerankers: list[str] | None = None,
     readers: list[str] | None = None,
+    corpora: list[str] | None = None,
     bounds: bool = True,
     profile: str = "embedded",
     overrides: list[str] | None = None,
+    anew: bool = False,
     limits: Limits = NO_LIMITS,
-) -> str:
-    """Benchmark QA systems on a release, or on the newest release of a workspace; returns the leaderboard's path.
+) -> dict[str, Any]:
+    """Benchmark QA systems on a release, or on the newest release of a workspace; returns ``results``, ``seconds`` and the ``page``.
 
     Nothing is run where `out` holds the results of the same release, systems and settings already.
 
@@ -58,60 +60,63 @@ def benchmark(
         retrievers: Names, as quit benchmark list shows them; bm25 if not given.
         rerankers: Names, as quit benchmark list shows them.
         readers: Names of the profile's readers, or of plugins.
+        corpora: Corpora to benchmark beside the release, relabelled by labelers and judge.
         bounds: Oracles and Optimal as rows too.
         profile: Name of a profile, or the path of a TOML file.
         overrides: key=value over the profile, such as labels.max_new_tokens=16.
+        anew: Whether to run where the results are there already; work in `out` that rests on the same inputs is used.
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
     workspace = None if is_release(release) else release
-    return under_limits(
-        "benchmark",
-        workspace,
-        limits,
-        lambda: _benchmark(
-            _release_of(release),
-            Path(out),
-            split,
-            (tuple(retrievers or ("bm25",)), tuple(rerankers or ()), tuple(readers or ())),
-            bounds,
-            load(profile, overrides or []).settings,
-        ),
-    )
+
+    def work() -> Ended:
+        frozen = _release_of(release)
+        systems = (tuple(retrievers or ("bm25",)), tuple(rerankers or ()), tuple(readers or ()))
+        request = Request(frozen.path, split, *systems, tuple(map(Path, corpora or ())), bounds)
+        return _benchmark(frozen, request, Path(out), load(profile, overrides or []).settings, anew)
+
+    return under_limits("benchmark", workspace, limits, work)
 
 
 def _release_of(folder: str) -> Release:
     if is_release(folder):
         return open_release(folder)
     opened = Workspace.open(folder)
-    found = newest_release(opened)
-    if found is None:
+    newest = newest_release(opened)
+    if newest is None:
         raise InputError(f"{folder} has no release to benchmark yet. Make one with: quit release create -w {folder}")
-    opened.bring_folder(found.path)
-    return found
+    opened.bring_folder(newest.path)
+    return newest
 
 
-def _benchmark(
-    release: Release, out: Path, split: str, names: tuple[tuple[str, ...], ...], bounds: bool, settings: Settings
-) -> Ended:
-    request = Request(release.path, split, *names, bounds=bounds)
-    given = settings.model_dump(mode="json")
-    used = {section: given[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
-    key = content_hash(__version__, release.content_id, split, names, bounds, used, size=16)
+def _benchmark(release: Release, request: Request, out: Path, settings: Settings, anew: bool) -> Ended:
+    values = settings.model_dump(mode="json")
+    used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
+    systems = (request.retrievers, request.rerankers, request.readers, *map(str, request.corpora))
+    key = content_hash(__version__, release.content_id, request.split, systems, request.bounds, used, size=16)
     page = out / "leaderboard.html"
-    done = (out / "run.json").is_file() and page.is_file() and _mark(out) == key
-    if done:
-        rows = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    nothing = None
+    if not anew and (out / "run.json").is_file() and page.is_file() and _mark(out) == key:
+        results = json.loads((out / "results.json").read_text(encoding="utf-8"))
+        outcome = {"results": results, "seconds": {}}
         nothing = f"Nothing new: {out} holds the results of the release {release.name} already."
     else:
-        rows, nothing = run(request, settings, str(out)), None
+        outcome = run(request, settings, out)
         write_json(out / _MARK, {"key": key, "release": release.name})
     create_table_artifact(
-        [{name: value for name, value in row.items() if name not in ("low", "high")} for row in rows if _shown(row)],
+        [_without_intervals(row) for row in outcome["results"] if row["metric"] in _SHOWN],
         key="quit-benchmark",
-        description=nothing or f"Release {release.name}, split {split}: {page}",
+        description=nothing or f"Release {release.name}, split {request.split}: {page}",
     )
     create_link_artifact(page.resolve().as_uri(), link_text=str(page), key="quit-leaderboard")
-    return Ended(str(page), nothing)
+    return Ended({**outcome, "page": str(page)}, nothing)
+
+
+_SHOWN = ("Hit@1", "Hit@10", "MRR@100", "nDCG@10", "EM", "F1")
+
+
+def _without_intervals(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in ("low", "high")}
 
 
 def _mark(out: Path) -> str | None:
@@ -119,7 +124,3 @@ def _mark(out: Path) -> str | None:
         return json.loads((out / _MARK).read_text(encoding="utf-8"))["key"]
     except (OSError, ValueError, KeyError):
         return None
-
-
-def _shown(row: dict[str, Any]) -> bool:
-    return row["metric"] in ("Hit@1", "Hit@10", "MRR@100", "nDCG@10", "EM", "F1")

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from prefect import flow
 from prefect.artifacts import create_markdown_artifact
-from prefect.logging import get_run_logger
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
 from flows.scheduling import Ended, under_limits
-from flows.shards import Shards, listening
-from quit.pipeline import Pipeline, plan_build
+from flows.shards import Stages
+from quit.pipeline import Pipeline
+from quit.planning import held_build
 from quit.settings import Limits
+from quit.stages import (
+    collect_stage,
+    describe_stage,
+    enumerate_stage,
+    filter_stage,
+    judge_stage,
+    label_stage,
+    probe_stage,
+    rank_stage,
+    read_stage,
+    split_stage,
+    update_stage,
+)
 from quit.summary import markdown_links, markdown_summary
 
 
@@ -38,43 +51,30 @@ def build(
 
 
 def _build(workspace: str, sources: list[str], profile: str, overrides: list[str]) -> Ended:
-    pipeline = plan_build(workspace, sources, profile, overrides)
-    with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, _waiting):
-        pipeline = pipeline.planned_again()  # reviews may have been applied while this waited
+    with held_build(workspace, sources, profile, overrides) as pipeline:
         nothing = None
-        for line in pipeline.discard_damaged():
-            get_run_logger().warning(line)
-            listening().damaged(line)
         if pipeline.up_to_date:
-            pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
             nothing = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
-        else:
-            _stages(pipeline, profile, overrides)
+        pipeline.begin()  # the sources may lie elsewhere now
+        if nothing is None:
+            _carry_out(pipeline)
     heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
     summary = heading + markdown_links(pipeline.workspace) + markdown_summary(pipeline.workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
     return Ended(summary, nothing)
 
 
-def _stages(pipeline: Pipeline, profile: str, overrides: list[str]) -> None:
-    """Carry out what is missing, one line a stage. The caller holds the workspace's lock."""
-    pipeline.begin(profile, overrides)
-    with Shards(pipeline, listening()) as do:
-        do("collect")  # sources -> questions, hints, candidates
-        do("filter")  # hints that give the answer away, and their questions, go (3.1.2)
-        do("rank")  # five hints of highest convergence (3.1.2)
-        do("describe")  # question type and difficulty (3.1.3)
-        do("probe")  # who answers without hints? (3.1.4)
-        do("split")  # train, dev, test (3.1.4)
-        do("enumerate")  # 325 passages a question (3.2.1)
-        for readers in pipeline.readers_at_once:
-            do("read", *readers)  # three labelers, three readers (3.2.2)
-        do("judge")  # GPT-Eval: a verdict on each distinct answer (3.2.2)
-        do("label")  # 2 fully, 1 partially relevant (3.2.2)
-        if pipeline.reviews_applied:
-            do("update")  # people's verdicts over the judge's (3.2.4)
-
-
-def _waiting(message: str) -> None:
-    get_run_logger().warning(message)
-    listening().waiting(message)
+def _carry_out(pipeline: Pipeline) -> None:
+    """Carry out what is missing, one line a stage."""
+    with Stages(pipeline) as carry_out:
+        carry_out(collect_stage)  # sources -> questions, hints, candidates (3.1.1)
+        carry_out(filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)
+        carry_out(rank_stage)  # five hints of highest convergence (3.1.2)
+        carry_out(describe_stage)  # question type and difficulty (3.1.3)
+        carry_out(probe_stage)  # who answers without hints? (3.1.4)
+        carry_out(split_stage)  # train, dev, test (3.1.4)
+        carry_out(enumerate_stage)  # 325 passages a question (3.2.1)
+        carry_out(read_stage)  # three labelers, three readers (3.2.2)
+        carry_out(judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
+        carry_out(label_stage)  # 2 fully, 1 partially relevant (3.2.2)
+        carry_out(update_stage)  # people's verdicts over the judge's, where there are any (3.2.4)

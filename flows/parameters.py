@@ -12,5 +12,6 @@ Source = Annotated[str, Field(pattern=r"^[a-z0-9]+:.+")]
 Format = Literal[
     "huggingface", "release-json", "paper-index", "beir", "trec", "pyserini", "mteb", "tevatron", "colbert", "monot5"
 ]
+Step = Literal["push", "pull"]
 Split = Literal["train", "dev", "test", "all"]
 NO_LIMITS = Limits()

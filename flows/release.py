@@ -19,42 +19,37 @@ from quit.errors import without_secrets_in_errors
 from quit.export import export as export_tables
 from quit.export.release import export_tables_of_release, exported
 from quit.models.factory import Models
-from quit.pipeline import last_build
-from quit.release.create import create, subject_of
-from quit.release.gates import check as check_gates
-from quit.release.gates import parse_waivers
-from quit.release.release import Release, newest_release, open_release
+from quit.models.protocols import Encoder
+from quit.pipeline import Pipeline
+from quit.planning import held_last_build
+from quit.release.create import Created, create
+from quit.release.gates import parse_waivers, with_release_settings
+from quit.release.release import FOLDER, Release, newest_release
 from quit.release.show import lines
-from quit.settings import Limits
+from quit.settings import Limits, Settings
 from quit.summary import markdown_links
-from quit.workspace import Workspace
-
-
-@task(name="check", cache_policy=NO_CACHE)
-@without_secrets_in_errors
-def check(workspace: str, waive: list[str]) -> list[dict[str, Any]]:
-    """Return what every gate says."""
-    opened = Workspace.open(workspace)
-    return [one.to_dict() for one in check_gates(subject_of(opened, last_build(opened)), parse_waivers(waive))]
 
 
 @task(name="create", cache_policy=NO_CACHE)
 @without_secrets_in_errors
-def freeze(workspace: str, name: str, waive: list[str]) -> str:
-    """Freeze the current tables; returns the release's folder."""
-    opened = Workspace.open(workspace)
-    pipeline = last_build(opened)
-    waivers = parse_waivers(waive)
-    return str(create(opened, pipeline, name, waivers=waivers, encoder=Models(pipeline.settings).encoder).release.path)
+def freeze(
+    pipeline: Pipeline, name: str, out: Path | None, waivers: dict[str, str], settings: Settings, encoder: Encoder
+) -> Created:
+    """Check the gates and freeze the current tables as a release."""
+    created = create(pipeline, name, out, waivers=waivers, settings=settings, encoder=encoder)
+    for gate in created.release.facts["gates"]:
+        get_run_logger().info("gate %s: %s (%s violations)", gate["gate"], gate["state"], gate["violations"])
+    return created
 
 
 @task(name="export", cache_policy=NO_CACHE, retries=1, retry_delay_seconds=10, retry_condition_fn=may_help)
 @without_secrets_in_errors
-def export(workspace: str, path: str, formats: list[str], out: str, overwrite: bool) -> list[str]:
+def export(encoder: Encoder, release: Release, formats: list[str], out: Path, overwrite: bool) -> list[str]:
     """Write the release in these formats; returns their folders."""
-    encoder = Models(last_build(Workspace.open(workspace)).settings).encoder
-    made = export_tables(export_tables_of_release(path), formats, Path(out), overwrite=overwrite, encoder=encoder)
-    return [str(Path(out) / one.format) for one in made]
+    written = export_tables(export_tables_of_release(release.path), formats, out, overwrite=overwrite, encoder=encoder)
+    folders = [str(out / export.format) for export in written]
+    get_run_logger().info("exported: %s", folders)
+    return folders
 
 
 @flow(name="release", **HOOKS)
@@ -65,12 +60,14 @@ def release(
     formats: list[Format] | None = None,
     out: str = "exports",
     overwrite: bool = False,
+    folder: str | None = None,
+    settings: list[str] | None = None,
     limits: Limits = NO_LIMITS,
-) -> str:
-    """Freeze a workspace as a release and export it; returns its folder.
+) -> dict[str, Any]:
+    """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id`` and whether it is ``new``.
 
-    Fails as `quit release create` does when a gate is neither passed nor waived. Where the name has a date and the newest release holds
-    these very tables, only exports that are not there yet are made.
+    Fails when a gate is neither passed nor waived. Where the name has a date and the newest release holds these very tables, only
+    exports that are missing are written.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
@@ -79,48 +76,46 @@ def release(
         formats: Formats to export the release in; none if not given.
         out: Folder of the exports.
         overwrite: Whether an earlier export may be replaced.
+        folder: Folder of the release; WORKSPACE/releases/NAME if not given.
+        settings: release.KEY=VALUE, for the gates of this release.
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
-    named = datetime.now().strftime(name)
-    work = lambda: _release(workspace, named, name != named, waive or [], formats or [], out, overwrite)  # noqa: E731
+    dated = datetime.now().strftime(name)
+
+    def work() -> Ended:
+        waivers = parse_waivers(waive or [])
+        with held_last_build(workspace) as pipeline:
+            encoder = Models(pipeline.settings).encoder
+            frozen = newest_release(pipeline.workspace) if dated != name else None
+            if frozen is not None and _holds_these_tables(frozen, pipeline):
+                created = Created(frozen, False)
+            else:
+                gates = with_release_settings(pipeline.settings, settings or [])
+                created = freeze(pipeline, dated, Path(folder) if folder else None, waivers, gates, encoder)
+        missing = [one for one in formats or [] if created.new or not exported(created.release, one, out)]
+        if missing:
+            export(encoder, created.release, missing, Path(out), overwrite)
+        return _ended(pipeline, created, bool(missing), folder)
+
     return under_limits("release", workspace, limits, work)
 
 
-def _release(
-    workspace: str, name: str, dated: bool, waive: list[str], formats: list[str], out: str, overwrite: bool
-) -> Ended:
-    logger = get_run_logger()
-    opened = Workspace.open(workspace)
-    with opened.lock(last_build(opened).settings.run.lock_seconds, logger.warning):  # a build under way is waited for
-        newest = newest_release(opened)
-        if dated and newest is not None and _same_tables(opened, newest):
-            missing = [one for one in formats if not exported(newest, one, out)]
-            if missing:  # an earlier run froze it and could not export it
-                logger.info("the release %s is frozen, its exports %s are not there", newest.name, ", ".join(missing))
-                logger.info("exported: %s", export(workspace, str(newest.path), missing, out, overwrite))
-                return Ended(str(newest.path))
-            nothing = f"Nothing new: the release {newest.name} holds these very tables."
-            _told(workspace, newest, f"**{nothing}**\n\n")
-            return Ended(str(newest.path), nothing)
-        for result in check(workspace, waive):
-            logger.info("gate %s: %s (%s violations)", result["gate"], result["state"], result["violations"])
-    path = freeze(workspace, name, waive)  # refuses by the same gates, under the workspace's lock
-    if formats:
-        logger.info("exported: %s", export(workspace, path, formats, out, overwrite))
-    _told(workspace, open_release(path), "")
-    return Ended(path)
+def _holds_these_tables(frozen: Release, pipeline: Pipeline) -> bool:
+    """Whether a release was made of the workspace's current tables, under the build's own settings."""
+    return pipeline.up_to_date and frozen.content.get("fingerprints") == pipeline.workspace.state
 
 
-def _same_tables(opened: Workspace, newest: Release) -> bool:
-    """Whether the release was made of the workspace's current tables, under the build's own settings."""
-    pipeline = last_build(opened)
-    return pipeline.up_to_date and newest.content.get("fingerprints") == opened.state
-
-
-def _told(workspace: str, made: Release, heading: str) -> None:
-    told = "\n".join(f"    {line}" for line in lines(made))
+def _ended(pipeline: Pipeline, created: Created, wrote: bool, folder: str | None) -> Ended:
+    frozen = created.release
+    nothing = None
+    if not created.new and not wrote:
+        nothing = f"Nothing new: the release {frozen.name} holds these very tables."
+    heading = f"**{nothing}**\n\n" if nothing else ""
+    summary = "\n".join(f"    {line}" for line in lines(frozen))
     create_markdown_artifact(
-        heading + markdown_links(Workspace.open(workspace)) + told,
+        heading + markdown_links(pipeline.workspace) + summary,
         key="quit-release",
         description="Counts, statistics, sources, readers, gates",
     )
+    path = str(frozen.path) if folder else f"{pipeline.workspace}/{FOLDER}/{frozen.name}"
+    return Ended({"name": frozen.name, "path": path, "content_id": frozen.content_id, "new": created.new}, nothing)

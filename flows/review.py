@@ -1,7 +1,8 @@
-"""The review flows: push and pull, apply, and all three. Meant to run on a schedule beside people's work; every step is safe to repeat."""
+"""The review flows: push and pull, update the labels, and both. Meant to run on a schedule beside people's work; all are safe to repeat."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,60 +13,57 @@ from prefect.logging import get_run_logger
 
 from annotation.client import connect
 from annotation.project import push as push_items
-from annotation.sync import pull
+from annotation.sync import pull as pull_reviews
 from flows.notices import HOOKS
-from flows.parameters import NO_LIMITS
+from flows.parameters import NO_LIMITS, Step
 from flows.scheduling import Ended, under_limits
-from flows.shards import may_help
+from flows.shards import Stages, may_help
 from quit.endpoints import address
 from quit.errors import InputError, without_secrets_in_errors
-from quit.pipeline import last_build
-from quit.review.apply import apply_reviews
+from quit.pipeline import Pipeline
+from quit.planning import held_last_build
+from quit.progress import note
+from quit.review.apply import plan_update
+from quit.review.apply import report as update_report
 from quit.review.items import review_items
 from quit.review.report import controls_of, markdown, review_status
 from quit.review.store import ReviewStore
 from quit.settings import Limits
+from quit.stages import update_stage
 from quit.summary import markdown_links
-from quit.workspace import Workspace
+
+Reports = dict[str, dict[str, Any]]
+"""What the steps ``push``, ``pull`` and ``update`` did, by step."""
 
 
 @task(name="push", cache_policy=NO_CACHE, retries=2, retry_delay_seconds=10, retry_condition_fn=may_help)
 @without_secrets_in_errors
-def push_tasks(workspace: str, url: str | None) -> dict[str, Any]:
+def push(pipeline: Pipeline, url: str | None, project: int | None, new_project: bool, repair: bool) -> dict[str, Any]:
     """Bring the project on the server up to date; returns what was done."""
-    opened = Workspace.open(workspace)
-    settings = last_build(opened).settings
-    with opened.lock(settings.run.lock_seconds, _waiting):  # a build under way would show half of its tables
-        controls = controls_of(settings.review)
-        items = review_items(
-            opened, settings.review, settings.judge.threshold, sorted(controls.questions) if controls else ()
-        )
-        if not items:
-            raise InputError(f"There is nothing to review in {workspace}: build it first.")
-        server = connect(opened.path, settings.review, url)
-        return asdict(push_items(ReviewStore(opened), server, settings, items, controls))
+    workspace, settings = pipeline.workspace, pipeline.settings
+    controls = controls_of(settings.review)
+    held_back = sorted(controls.questions) if controls else ()
+    items = review_items(workspace, settings.review, settings.judge.threshold, held_back)
+    if not items:
+        splits = ", ".join(settings.review.splits)
+        raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
+    server = connect(workspace.path, settings.review, url)
+    options = {"project": project, "new_project": new_project, "repair": repair, "say": note}
+    return asdict(push_items(ReviewStore(workspace), server, settings, items, controls, **options))
 
 
-@task(name="sync", cache_policy=NO_CACHE, retries=2, retry_delay_seconds=10, retry_condition_fn=may_help)
+@task(name="pull", cache_policy=NO_CACHE, retries=2, retry_delay_seconds=10, retry_condition_fn=may_help)
 @without_secrets_in_errors
-def sync(workspace: str, url: str | None) -> dict[str, Any]:
-    """Append what people did since the last time to `reviews`; returns what was brought."""
-    opened = Workspace.open(workspace)
-    settings = last_build(opened).settings
-    with opened.lock(settings.run.lock_seconds, _waiting):
-        return asdict(pull(ReviewStore(opened), connect(opened.path, settings.review, url), settings))
-
-
-@task(name="apply", cache_policy=NO_CACHE)
-@without_secrets_in_errors
-def apply(workspace: str) -> dict[str, Any]:
-    """Update labels by every review pulled so far; returns what changed."""
-    return asdict(apply_reviews(last_build(Workspace.open(workspace))))
+def pull(pipeline: Pipeline, url: str | None, project: int | None, full: bool) -> dict[str, Any]:
+    """Append what people did since the last pull to `reviews`; returns what was brought."""
+    workspace, settings = pipeline.workspace, pipeline.settings
+    server = connect(workspace.path, settings.review, url)
+    return asdict(pull_reviews(ReviewStore(workspace), server, settings, project=project, full=full))
 
 
 @flow(name="review", **HOOKS)
-def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -> str:
-    """Push what is to be reviewed, pull what people did, update the labels; returns the summary (Markdown).
+def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -> Reports:
+    """Push what is to be reviewed, pull what people did, update the labels; returns what each step did.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
@@ -74,73 +72,110 @@ def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -
     """
 
     def work() -> Ended:
-        exchanged = _exchange(workspace, url)
-        changed = apply(workspace)  # people's verdicts over the judge's (3.2.4)
-        get_run_logger().info("apply: %s", changed)
-        return Ended(_summary(workspace), None if exchanged or changed["ran"] else NOTHING)
+        with held_last_build(workspace) as pipeline:
+            reports = _exchange(pipeline, ("push", "pull"), url)
+            reports["update"] = _update(pipeline)  # people's verdicts over the judge's (3.2.4)
+            return _ended(pipeline, reports)
 
     return under_limits("review", workspace, limits, work)
 
 
 @flow(name="review-sync", **HOOKS)
-def review_sync(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -> str:
-    """Push what is to be reviewed and pull what people did; labels stay as they are. Returns the summary (Markdown).
+def review_sync(
+    workspace: str,
+    url: str | None = None,
+    steps: Sequence[Step] = ("push", "pull"),
+    project: int | None = None,
+    new_project: bool = False,
+    repair: bool = False,
+    full: bool = False,
+    settings: list[str] | None = None,
+    limits: Limits = NO_LIMITS,
+) -> Reports:
+    """Push what is to be reviewed and pull what people did; labels stay as they are. Returns what each step did.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
         url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment alone.
+        steps: push, pull or both.
+        project: Number of the project, where several belong to this workspace.
+        new_project: Whether to make a new project and leave the known one.
+        repair: Whether to put back a labelling configuration that someone edited.
+        full: Whether to read every task, not only those changed since the last pull.
+        settings: review.KEY=VALUE, remembered from now on.
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
 
     def work() -> Ended:
-        exchanged = _exchange(workspace, url)
-        return Ended(_summary(workspace), None if exchanged else NOTHING)
+        with held_last_build(workspace, settings or ()) as pipeline:
+            reports = _exchange(pipeline, steps, url, project, new_project=new_project, repair=repair, full=full)
+            return _ended(pipeline, reports)
 
     return under_limits("review-sync", workspace, limits, work)
 
 
 @flow(name="label-update", **HOOKS)
-def label_update(workspace: str, limits: Limits = NO_LIMITS) -> str:
-    """Update the labels by every review pulled so far; returns the summary (Markdown).
+def label_update(
+    workspace: str, withdraw: bool = False, settings: list[str] | None = None, limits: Limits = NO_LIMITS
+) -> Reports:
+    """Update the labels by every review pulled so far; returns what changed, under ``update``.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
+        withdraw: Whether to take every review off the labels again.
+        settings: review.KEY=VALUE, remembered from now on.
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
 
     def work() -> Ended:
-        changed = apply(workspace)
-        get_run_logger().info("apply: %s", changed)
-        nothing = None if changed["ran"] else "Nothing new: the labels rest on every review that was pulled."
-        return Ended(_summary(workspace), nothing)
+        with held_last_build(workspace, settings or ()) as pipeline:
+            return _ended(pipeline, {"update": _update(pipeline, withdraw)})
 
     return under_limits("label-update", workspace, limits, work)
 
 
-NOTHING = "Nothing new: the project is up to date, and nobody has reviewed anything since the last time."
+def _exchange(
+    pipeline: Pipeline,
+    steps: Sequence[str],
+    url: str | None,
+    project: int | None = None,
+    *,
+    new_project: bool = False,
+    repair: bool = False,
+    full: bool = False,
+) -> Reports:
+    reports: Reports = {}
+    if "push" in steps:  # questions of dev and test, the most informative first (3.2.3)
+        reports["push"] = push(pipeline, url, project, new_project, repair)
+    if "pull" in steps:  # annotations -> reviews
+        reports["pull"] = pull(pipeline, url, project, full)
+    return reports
 
 
-def _exchange(workspace: str, url: str | None) -> bool:
-    """Push and pull; returns whether that changed anything on either side."""
-    logger = get_run_logger()
-    pushed = push_tasks(workspace, url)  # questions of dev and test, the most informative first (3.2.3)
-    logger.info("push: %s", pushed)
-    pulled = sync(workspace, url)  # annotations -> reviews
-    logger.info("sync: %s", pulled)
-    return bool(pushed["created"] or pushed["new"] or pushed["changed"] or pushed["remade"] or pulled["rows"])
+def _update(pipeline: Pipeline, withdraw: bool = False) -> dict[str, Any]:
+    before = pipeline.workspace.state
+    updated = plan_update(pipeline, withdraw)
+    updated.begin()
+    with Stages(updated, runner="threads") as carry_out:
+        carry_out(update_stage)
+    return asdict(update_report(updated, ran=updated.fingerprints != before))
 
 
-def _summary(workspace: str) -> str:
-    opened = Workspace.open(workspace)
-    summary = markdown(review_status(opened, last_build(opened).settings.review))
-    told = markdown_links(opened) + summary
-    create_markdown_artifact(told, key="quit-review-summary", description="Done, open, agreement, label changes")
-    project = ReviewStore(opened).project
+def _ended(pipeline: Pipeline, reports: Reports) -> Ended:
+    workspace = pipeline.workspace
+    for step, done in reports.items():
+        get_run_logger().info("%s: %s", step, done)
+    summary = markdown_links(workspace) + markdown(review_status(workspace, pipeline.settings.review))
+    create_markdown_artifact(summary, key="quit-review-summary", description="Done, open, agreement, label changes")
+    project = ReviewStore(workspace).project
     if project.get("url") and project.get("id"):
         link = f"{address(project['url'])}/projects/{project['id']}/data"
         create_link_artifact(link, link_text="Review project", key="quit-review-project")
-    return summary
+    return Ended(reports, None if any(map(_did_something, reports.values())) else NOTHING_NEW)
 
 
-def _waiting(message: str) -> None:
-    get_run_logger().warning(message)
+NOTHING_NEW = "Nothing new: the project is up to date, and the labels rest on every review that was pulled."
+
+
+def _did_something(report: dict[str, Any]) -> bool:
+    return any(report.get(name) for name in ("created", "new", "changed", "remade", "rows", "ran"))

@@ -1,4 +1,8 @@
-"""What holds for every run of a flow: late runs, timeout, retries, what is said at the end, the diary. Flows call :func:`under_limits`."""
+"""What holds for every run of a flow: late runs, timeout, retries, how it ends, the diary. Flows call :func:`under_limits`.
+
+Prefect binds a flow's retries and timeout to its code; ours are a parameter of each run, which a deployment's form shows and changes,
+and only faults that may pass are tried again. The timeout itself is Prefect's.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from prefect.utilities.timeout import timeout
 
 from quit.errors import QuitError, without_secrets_in_errors
 from quit.history import Outcome, record_run
+from quit.progress import Listener, listening
 from quit.settings import Limits
 from quit.stopping import heeding_sigterm_again
 from quit.workspace import Workspace
@@ -38,6 +43,16 @@ class Ended:
 
     result: Any
     nothing_new: str | None = None
+
+
+class _RunLog(Listener):
+    """What the job notes is in the run's log."""
+
+    def __init__(self, logger: Any) -> None:
+        self._log = logger.info
+
+    def noted(self, text: str, loud: bool) -> None:
+        self._log("%s", text)
 
 
 def helps_to_retry(error: BaseException) -> bool:
@@ -78,6 +93,7 @@ def under_limits(flow: str, workspace: str | None, limits: Limits, work: Callabl
         with (
             heeding_sigterm_again(),
             timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=_timeout_of(limits)),
+            listening(_RunLog(logger)),
         ):
             done = _with_retries(limits, without_secrets_in_errors(work), logger)
     except Exception as error:

@@ -1,10 +1,13 @@
-"""Shards of questions as Prefect tasks: given to a runner, waited for, given again where a worker was lost."""
+"""Stages carried out: shards of questions as Prefect tasks, given to a runner, waited for, given again where a worker was lost.
+
+Prefect's own retries repeat a shard for a fault of the system. A lost worker is ours to replace: the shard has to come out with the same
+bytes, so its worker must be gone, its half-written files ignored, and the build must still hold the workspace.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from contextvars import ContextVar
 from itertools import zip_longest
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -20,35 +23,13 @@ from flows.runners import LostCluster, LostWorker, Runner
 from quit import workers
 from quit.endpoints import endpoint_of
 from quit.errors import ServerError, without_secrets_in_errors
-from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of
+from quit.pipeline import Pipeline, StageRun
+from quit.progress import note, shards_done
 from quit.ranges import Range
+from quit.settings import Settings
+from quit.stages.stage import Stage
 
 _HEARTBEAT = 5.0  # seconds between looks at a cluster that has not said anything
-
-
-class Listener:
-    """Watches a build: the terminal's progress bar is one. This one does nothing."""
-
-    def progress(self, run: StageRun, done: int, count: int) -> None:
-        """Told whenever a shard is done."""
-
-    def waiting(self, message: str) -> None:
-        """Told when another run holds the workspace."""
-
-    def damaged(self, message: str) -> None:
-        """Told of each file that is not what was written, and is made anew."""
-
-    def lost(self, message: str) -> None:
-        """Told when a shard has lost its worker and goes to another one."""
-
-
-LISTENER: ContextVar[Listener] = ContextVar("quit_build_listener", default=Listener())  # noqa: B039 (it has no state)
-"""Who watches the build that is started in this context (not a flow parameter: those are JSON, for schedules and forms)."""
-
-
-def listening() -> Listener:
-    """Return who watches the build of this context. (A function, for a worker gets the flow by value, and a context variable has none.)"""
-    return LISTENER.get()
 
 
 def may_help(task: Any, run: Any, state: Any) -> bool:
@@ -65,66 +46,58 @@ def may_help(task: Any, run: Any, state: Any) -> bool:
 def shard_name() -> str:
     """Return what the task run of a shard is called: ``read:minilm-late-3``."""
     given = task_run.parameters
-    reader = f":{given['reader']}" if given["reader"] else ""
-    return f"{given['stage']}{reader}-{given['index']}"
+    return f"{given['run']}-{given['shard'].index}"
 
 
 @task(name="shard", task_run_name=shard_name, cache_policy=NO_CACHE, retry_condition_fn=may_help)
 @without_secrets_in_errors
-def work_on(
-    spec: BuildSpec,
-    stage: str,
-    reader: str | None,
-    index: int,
-    count: int,
-    first: str | None,
-    end: str | None,
-    told: workers.Told | None = None,
-) -> workers.Report | int:
-    """Carry out one shard of one stage; returns the rows of its first table. ``told``: for a worker in another process, which reports."""
-    shard = Range(index, count, first, end)
+def work_on(build: Pipeline | workers.Order, run: str, shard: Range) -> workers.Report | int:
+    """Carry out one shard of a stage run; returns the rows of its first table.
+
+    ``build``: the plan, for a worker in this process; an order, for one in another process, which returns a report.
+    """
     started = time.monotonic()
-    if told is None:
-        pipeline = pipeline_of(spec)
-        made: workers.Report | int = pipeline.work(pipeline.run(stage, reader), shard)
-        rows = made
+    result: workers.Report | int
+    if isinstance(build, Pipeline):
+        settings, rows = build.settings, build.work_on(build.stage_run(run), shard)
+        result = rows
     else:
-        made = workers.work_shard(spec, stage, reader, shard, told)
-        pipeline = pipeline_of(spec, processes=told.processes)
-        rows = made.rows or 0
-    _log(pipeline, pipeline.run(stage, reader), shard, rows, time.monotonic() - started)
-    return made
+        result = workers.work_on(build, run, shard)
+        settings, rows = build.settings, result.rows or 0
+    _log(settings, build.workspace, run, shard, rows, time.monotonic() - started)
+    return result
 
 
-def _log(pipeline: Pipeline, run: StageRun, shard: Range, rows: int, took: float) -> None:
-    """Say what a shard came to, in words and as fields of a structured record."""
-    endpoint = endpoint_of(pipeline.settings, run.stage.name, run.reader)
+def _log(settings: Settings, workspace: object, run: str, shard: Range, rows: int, seconds: float) -> None:
+    """Log a shard's result, in words and as fields of a structured record."""
+    endpoint = endpoint_of(settings, run)
     fields = {
-        "stage": run.key,
+        "stage": run,
         "shard": shard.index,
         "shards": shard.count,
         "first_question": shard.first,
         "end_question": shard.end,
         "endpoint": endpoint,
-        "workspace": pipeline.workspace.address,
+        "workspace": str(workspace),
         "rows": rows,
-        "seconds": round(took, 3),
+        "seconds": round(seconds, 3),
     }
     bounds = (shard.first, shard.end)
     where = (
         "questions" if bounds == (None, None) else f"questions {shard.first or '(first)'} to {shard.end or '(last)'}"
     )
-    said = (run.key, shard.index + 1, shard.count, where, endpoint, rows, took)
-    get_run_logger().info("%s: shard %d of %d, %s, %s: %d rows in %.1f s", *said, extra=fields)
+    values = (run, shard.index + 1, shard.count, where, endpoint, rows, seconds)
+    get_run_logger().info("%s: shard %d of %d, %s, %s: %d rows in %.1f s", *values, extra=fields)
 
 
-class Shards:
-    """Carries out stages in the order they are called, skipping what is done. Use as a context manager."""
+class Stages:
+    """Carries out stages in the order they are called, skipping what is done. Use as a context manager.
 
-    def __init__(self, pipeline: Pipeline, listener: Listener) -> None:
+    ``runner``: where, instead of the place that the settings name.
+    """
+
+    def __init__(self, pipeline: Pipeline, runner: str | None = None) -> None:
         self.pipeline = pipeline
-        self._spec = pipeline.spec()
-        self._progress, self._say_lost = listener.progress, listener.lost
         self._logger = get_run_logger()
         self._artifact = create_progress_artifact(0.0, key="quit-build", description="Stages of the build")
         settings = pipeline.settings.run
@@ -132,29 +105,28 @@ class Shards:
             retries=settings.retries,
             retry_delay_seconds=[settings.retry_seconds * 2**attempt for attempt in range(settings.retries)],
         )
-        together = max(len(readers) for readers in pipeline.readers_at_once)
-        self._runner = Runner(settings.runner, settings, pipeline.workers * together)
+        together = len(pipeline.settings.readers) if settings.readers_together else 1
+        self._runner = Runner(runner or settings.runner, settings, pipeline.workers * together)
 
-    def __enter__(self) -> Shards:
+    def __enter__(self) -> Stages:
         self._runner.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         self._runner.__exit__(*error)
 
-    def __call__(self, stage: str, *readers: str) -> None:
-        """Run what is missing of a stage, then mark it as complete. Several readers' runs of it go on side by side."""
-        runs = [self.pipeline.run(stage, reader) for reader in readers or (None,)]
-        waiting = self._waiting(runs)
-        before = self.pipeline.models.meter.snapshot()
-        try:
-            self._carry_out(waiting)
-        finally:
-            self.pipeline.record_usage(stage if len(runs) > 1 else runs[0].key, before)
-        for run in runs:
-            self.pipeline.finish(run)
-            place = self.pipeline.runs.index(run) + 1
-            update_progress_artifact(self._artifact, 100.0 * place / len(self.pipeline.runs), description=run.key)
+    def __call__(self, stage: Stage) -> None:
+        """Run what is missing of a stage, then mark it as complete. A stage that is no part of this build is skipped."""
+        for runs in self.pipeline.runs_of(stage):
+            before = self.pipeline.models.meter.snapshot()
+            try:
+                self._carry_out(self._waiting(runs))
+            finally:
+                self.pipeline.record_usage(runs[0].key if len(runs) == 1 else stage.name, before)
+            for run in runs:
+                self.pipeline.finish(run)
+                done = self.pipeline.runs.index(run) + 1
+                update_progress_artifact(self._artifact, 100.0 * done / len(self.pipeline.runs), description=run.key)
 
     def _waiting(self, runs: list[StageRun]) -> deque[tuple[StageRun, Range]]:
         """Return the shards to do; several runs take turns."""
@@ -162,11 +134,11 @@ class Shards:
         for run, shards in zip(runs, pending, strict=True):
             if shards:
                 self._logger.info("%s: %d of %d shards to do", run.key, len(shards), shards[0].count)
-                self._progress(run, shards[0].count - len(shards), shards[0].count)
+                shards_done(run.stage.number, run.key, shards[0].count - len(shards), shards[0].count)
             else:
                 self._logger.info("%s: up to date", run.key)
         turns = zip_longest(*([(run, shard) for shard in shards] for run, shards in zip(runs, pending, strict=True)))
-        return deque(one for turn in turns for one in turn if one is not None)
+        return deque(shard for turn in turns for shard in turn if shard is not None)
 
     def _carry_out(self, waiting: deque[tuple[StageRun, Range]]) -> None:
         left = Counter(run.key for run, _ in waiting)
@@ -180,13 +152,13 @@ class Shards:
                 future = self._wait_for(finished)
                 run, shard = working.pop(future)
                 try:
-                    self._heed(run, shard, self._runner.result(future))
+                    self._accept(run, shard, self._runner.result(future))
                 except LostWorker as error:
                     self._again(run, shard, lost, error)
                     waiting.appendleft((run, shard))
                     continue
                 left[run.key] -= 1
-                self._progress(run, shard.count - left[run.key], shard.count)
+                shards_done(run.stage.number, run.key, shard.count - left[run.key], shard.count)
         except LostCluster:
             raise
         except Exception:  # a fault, or the run's timeout
@@ -200,26 +172,17 @@ class Shards:
     ) -> tuple[StageRun, Range] | None:
         """Take the next shard of a run that has fewer at work than it may; None where there is none."""
         at_work = Counter(run.key for run, _ in working.values())
-        for place, (run, _) in enumerate(waiting):
+        for index, (run, shard) in enumerate(waiting):
             if at_work[run.key] < self.pipeline.workers:
-                given = waiting[place]
-                del waiting[place]
-                return given
+                del waiting[index]
+                return run, shard
         return None
 
     def _give(self, run: StageRun, shard: Range, finished: SimpleQueue[PrefectFuture[Any]]) -> PrefectFuture[Any]:
-        parameters = {
-            "spec": self._spec,
-            "stage": run.stage.name,
-            "reader": run.reader,
-            "index": shard.index,
-            "count": shard.count,
-            "first": shard.first,
-            "end": shard.end,
-            "told": workers.told(self.pipeline, run, self.pipeline.workers) if self._runner.apart else None,
-        }
-        gpus = self.pipeline.settings.run.gpus if run.stage.name in ("read", "judge", "probe") else 0
-        return self._runner.submit(self._task, parameters, finished.put, gpus)
+        apart = self._runner.apart
+        build = workers.order(self.pipeline, run, self.pipeline.workers) if apart else self.pipeline
+        gpus = self.pipeline.settings.run.gpus if "reader" in run.stage.models or "judge" in run.stage.models else 0
+        return self._runner.submit(self._task, {"build": build, "run": run.key, "shard": shard}, finished.put, gpus)
 
     def _wait_for(self, finished: SimpleQueue[PrefectFuture[Any]]) -> PrefectFuture[Any]:
         while True:
@@ -228,11 +191,11 @@ class Shards:
             except Empty:
                 self._runner.check()
 
-    def _heed(self, run: StageRun, shard: Range, made: workers.Report | int) -> None:
-        """Take a worker's report: its parts must be seen here, what it asked is counted here."""
-        if isinstance(made, workers.Report):
-            workers.seen(self.pipeline, run, shard, made.host)
-            self.pipeline.models.meter.merge(made.usage, self.pipeline.workers)
+    def _accept(self, run: StageRun, shard: Range, result: workers.Report | int) -> None:
+        """Accept a worker's report: its parts must be visible here, what it asked is counted here."""
+        if isinstance(result, workers.Report):
+            workers.wait_for_parts(self.pipeline, run, shard, result.host)
+            self.pipeline.models.meter.merge(result.usage, self.pipeline.workers)
 
     def _again(self, run: StageRun, shard: Range, lost: Counter[tuple[str, int]], error: LostWorker) -> None:
         """Note a lost worker; raises :class:`ServerError` where this shard has lost too many."""
@@ -243,6 +206,4 @@ class Shards:
                 f"Part {shard.index} of {run.key} has lost its worker {most + 1} times; the last time: {error}. What is done stays done. "
                 "If memory is short, use fewer run.workers or more shards (--shards), then run the same command again."
             ) from error
-        message = f"{run.key}: part {shard.index} has lost its worker ({error}); another one takes it."
-        self._logger.warning(message)
-        self._say_lost(message)
+        note(f"{run.key}: part {shard.index} has lost its worker ({error}); another one takes it.")

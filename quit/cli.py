@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,7 +43,7 @@ from quit.commands.options import (
 )
 from quit.commands.overrides import override
 from quit.environment import without_telemetry
-from quit.errors import QuitError, SettingsError, WorkspaceError
+from quit.errors import QuitError, SettingsError
 from quit.logs import without_secrets_in_logs
 from quit.secrets import without_secrets
 from quit.stopping import exit_code, heeding_interrupts, on_stop
@@ -111,43 +111,33 @@ def build(
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
-    from quit.console import BuildConsole, print_summary
-    from quit.pipeline import plan_build
+    from quit.commands.flow import call_flow
+    from quit.console import BuildConsole, Notes, print_summary
+    from quit.planning import held_build
+    from quit.progress import listening
+    from quit.sources import parse_source
     from quit.workspace import Workspace
 
     known = _last_build(workspace)
     sources = [f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", [])]
+    sources = [str(parse_source(text)) for text in sources]  # a bare path is a source here, not in the flow's form
     profile = profile or known.get("profile", "embedded")
     overrides = list(set_ if set_ is not None else known.get("overrides", []))
     for key, value in (("run.shards", shards), ("run.runner", runner)):
         if value is not None:
             overrides = [text for text in overrides if not text.startswith(f"{key}=")] + [f"{key}={value}"]
-    pipeline = plan_build(workspace, sources, profile, overrides)
-    sources = list(map(str, pipeline.sources))  # a bare path is a source here, not in the flow's form
-    console = BuildConsole(pipeline, quiet=quiet)
-    try:
-        nothing = pipeline.up_to_date
-    except WorkspaceError:  # a damaged manifest: the build names it and writes it anew
-        nothing = False
-    if nothing:
-        with pipeline.workspace.lock(pipeline.settings.run.lock_seconds, console.waiting):
-            for line in pipeline.discard_damaged():
-                console.damaged(line)
-            if nothing := pipeline.up_to_date:
-                pipeline.begin(profile, overrides)  # the sources may lie elsewhere now
-    if nothing:
-        console.say(f"{workspace} is up to date: nothing to run.")
-    else:
-        console.quieten_prefect()  # before it is imported
-        from flows.build import build as build_flow
-        from flows.own_server import end_own_server_with_us
-        from flows.shards import LISTENER
-
-        end_own_server_with_us()
-        on_stop(console.stop)
-        with console:
-            LISTENER.set(console)
-            build_flow(str(workspace), sources, profile, overrides)
+    notes = Notes(quiet)
+    with ExitStack() as stack:
+        stack.enter_context(listening(notes))
+        pipeline = stack.enter_context(held_build(workspace, sources, profile, overrides))
+        if pipeline.up_to_date:
+            pipeline.begin()  # the sources may lie elsewhere now
+            notes.noted(f"{workspace} is up to date: nothing to run.", loud=False)
+        else:
+            console = BuildConsole(pipeline, quiet)
+            on_stop(console.stop)
+            with console:
+                call_flow("build.build", str(workspace), sources, profile, overrides)
     if not quiet:
         print_summary(Workspace.open(workspace))
 
@@ -222,7 +212,7 @@ def export(
     from quit.export.release import export_tables_of_release
     from quit.export.workspace import export_tables_of
     from quit.models.factory import Models
-    from quit.pipeline import last_build
+    from quit.planning import last_build
     from quit.settings import Settings
     from quit.workspace import Workspace
 

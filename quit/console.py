@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +21,9 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from quit.pipeline import Pipeline, StageRun
+from quit.pipeline import Pipeline
 from quit.plan import Plan
+from quit.progress import Listener, listening
 from quit.settings import Loaded
 from quit.summary import (
     USAGE,
@@ -43,12 +43,24 @@ _ERR = Console(stderr=True, highlight=False)
 _TICK = 0.5  # seconds between looks at the language models' meter
 
 
-class BuildConsole:
-    """The progress bar of a build; also its listener. Use as a context manager around the flow."""
+class Notes(Listener):
+    """Prints what a job notes to stderr."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+
+    def noted(self, text: str, loud: bool) -> None:
+        """Print one line, with ``quiet`` only a loud one."""
+        if loud or not self.quiet:
+            _ERR.print(escape(text), soft_wrap=True)
+
+
+class BuildConsole(Notes):
+    """The progress bar of a build, which listens to it. Use as a context manager around the flow."""
 
     def __init__(self, pipeline: Pipeline, quiet: bool = False) -> None:
+        super().__init__(quiet)
         self._pipeline = pipeline
-        self._quiet = quiet
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description:<24}"),
@@ -67,17 +79,15 @@ class BuildConsole:
         self._current: str | None = None
         self._left = Event()
 
-    def quieten_prefect(self) -> None:
-        """Keep Prefect's log off the terminal, which has the bar (its server still gets every line)."""
-        os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-        os.environ.setdefault("PREFECT_LOGGING_SERVER_LEVEL", "CRITICAL")
-
     def __enter__(self) -> BuildConsole:
         self._bar.start()
+        self._listening = listening(self)
+        self._listening.__enter__()
         Thread(target=self._watch, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._listening.__exit__(None, None, None)
         self.stop()
 
     def stop(self) -> None:
@@ -94,41 +104,43 @@ class BuildConsole:
             if not line or self._current is None:
                 continue
             self._bar.update(self._tasks[self._current], asked=line)
-            if not self._quiet and not _ERR.is_terminal and ticks % round(60 / _TICK) == 0:
+            if not self.quiet and not _ERR.is_terminal and ticks % round(60 / _TICK) == 0:
                 _ERR.print(f"   {self._current}: {line}")
 
-    def progress(self, run: StageRun, done: int, count: int) -> None:
-        """One bar a stage run that had something to do; piped output gets a line a finished stage instead."""
-        if run.key not in self._tasks:
-            name = f"{run.stage.number:>2} {run.key}"
-            self._tasks[run.key] = self._bar.add_task(name, total=count, asked="")
-        self._bar.update(self._tasks[run.key], completed=done, total=count)
-        self._current = run.key if done < count else None
-        if done == count and not self._quiet and not _ERR.is_terminal:
-            _ERR.print(f"{run.stage.number:>2} {run.key}: {count} of {count} shards")
+    def shards(self, number: int, run: str, done: int, count: int) -> None:
+        """Show one bar a stage run that had something to do; piped output gets a line a finished stage instead."""
+        if run not in self._tasks:
+            self._tasks[run] = self._bar.add_task(f"{number:>2} {run}", total=count, asked="")
+        self._bar.update(self._tasks[run], completed=done, total=count)
+        self._current = run if done < count else None
+        if done == count and not self.quiet and not _ERR.is_terminal:
+            _ERR.print(f"{number:>2} {run}: {count} of {count} shards")
 
-    def waiting(self, message: str) -> None:
-        """Say that another run has to finish first."""
-        self.say(message)
 
-    def damaged(self, message: str) -> None:
-        """Say that a file is not what was written, and is made anew: with ``quiet`` too, for it is a reason to look at the disk."""
-        _ERR.print(escape(message))
+class _Bars(Notes):
+    """A bar, and the time left, for each part of a job that says how far it is."""
 
-    def lost(self, message: str) -> None:
-        """Say that a worker is gone; its shard goes to another one."""
-        self.say(message)
+    def __init__(self, bar: Progress, quiet: bool) -> None:
+        super().__init__(quiet)
+        self._bar = bar
+        self._tasks: dict[str, Any] = {}
 
-    def say(self, message: str) -> None:
-        """Print one line to stderr."""
-        if not self._quiet:
-            _ERR.print(escape(message))
+    def advanced(self, what: str, by: int, total: int | None) -> None:
+        """Move the bar of ``what``."""
+        if what not in self._tasks:
+            self._tasks[what] = self._bar.add_task(escape(what), total=total, share="")
+        task = self._bar.tasks[self._tasks[what]]
+        done = task.completed + by
+        if total and done > total:  # the same once more, over other texts
+            self._bar.reset(self._tasks[what], total=total)
+            done = by
+        share = f"{done / total:.0%}" if total else f"{done:,.0f}"
+        self._bar.update(self._tasks[what], completed=done, total=total, share=share)
 
 
 @contextmanager
 def working(title: str, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal that ``title`` is under way, with a bar and the time left for each part that says how far it is."""
-    from quit.progress import listening
+    """Show on a terminal that ``title`` is under way, with a bar for each part that says how far it is; print what is noted."""
     from quit.stopping import on_stop
 
     bar = Progress(
@@ -144,20 +156,9 @@ def working(title: str, quiet: bool = False) -> Iterator[None]:
         transient=True,
         redirect_stdout=False,
     )
-    tasks = {title: bar.add_task(escape(title), total=None, share="")}
-
-    def told(what: str, by: int, total: int | None) -> None:
-        if what not in tasks:
-            tasks[what] = bar.add_task(escape(what), total=total, share="")
-        task = bar.tasks[tasks[what]]
-        done = task.completed + by
-        if total and done > total:  # the same once more, over other texts
-            bar.reset(tasks[what], total=total)
-            done = by
-        bar.update(tasks[what], completed=done, total=total, share=f"{done / total:.0%}" if total else f"{done:,.0f}")
-
+    bar.add_task(escape(title), total=None, share="")
     on_stop(bar.stop)
-    with bar, listening(told):
+    with bar, listening(_Bars(bar, quiet)):
         yield
 
 

@@ -30,7 +30,8 @@ def endpoints(settings: Settings) -> dict[str, str]:
     return found
 
 
-def endpoint_of(settings: Settings, stage: str, reader: str | None) -> str:
-    """Return the address that a stage's shard is worked on with."""
-    name = reader if reader is not None else settings.judge.name if stage == "judge" else None
-    return endpoints(settings).get(name or "", "in process")
+def endpoint_of(settings: Settings, run: str) -> str:
+    """Return the address that a stage run (``read:NAME``, ``judge``) is worked on with."""
+    stage, _, reader = run.partition(":")
+    name = settings.judge.name if stage == "judge" else reader
+    return endpoints(settings).get(name, "in process")

@@ -1,4 +1,4 @@
-"""Carries stages out over a workspace: what has to run, on which shard, under which fingerprint. Knows no scheduler.
+"""A build of a workspace: what has to run, on which shard, under which fingerprint, and how a shard is worked on. Knows no scheduler.
 
 A stage run's fingerprint is a hash of its inputs' fingerprints, its stage's name and version, its tables' columns, the settings it
 reads and the identities of its models. All fingerprints follow from sources and settings alone, so they are known before anything runs:
@@ -7,8 +7,7 @@ what has a manifest under its fingerprint is done, what has some parts is resume
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,19 +17,19 @@ from typing import Any
 import pyarrow as pa
 
 import schemas
-from quit.construct.collect import collect
-from quit.construct.split import read_pins
 from quit.damage import came_out_the_same, discard_damaged
-from quit.errors import InputError, SettingsError
+from quit.errors import SettingsError
 from quit.ids import content_hash
 from quit.models.factory import Models, identities, reader_identity
 from quit.overrides import decisions, in_force
 from quit.ranges import WHOLE, Range, ranges
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, decisions_hash
-from quit.settings import PLACES, Settings, load, parse
-from quit.sources import SOURCES, SourceRef, parse_source, read_sources, source_checksum
-from quit.stages import STAGES, Context, Inputs, Stage
+from quit.settings import PLACES, Settings
+from quit.sources import SourceRef, read_sources, source_checksum
+from quit.stages import STAGES
+from quit.stages.split import read_pins
+from quit.stages.stage import Context, Stage
 from quit.usage import record
 from quit.workspace import Workspace
 
@@ -48,25 +47,6 @@ class StageRun:
         return self.stage.name if self.reader is None else f"{self.stage.name}:{self.reader}"
 
 
-@dataclass(frozen=True)
-class BuildSpec:
-    """Everything a worker needs to carry out a part of a build; hashable and serialisable.
-
-    ``settings`` is the JSON of the effective settings, ``sources`` are ``kind:path`` with absolute paths, ``decided`` is how many
-    parts of the log of overrides count: what people add later is for the next build.
-    """
-
-    workspace: str
-    settings: str
-    sources: tuple[str, ...]
-    decided: int
-
-    @property
-    def visible_seconds(self) -> float:
-        """How long a worker waits for files that another machine writes (``run.visible_seconds``)."""
-        return json.loads(self.settings)["run"]["visible_seconds"]
-
-
 class Pipeline:
     """One build of one workspace."""
 
@@ -76,10 +56,13 @@ class Pipeline:
         settings: Settings,
         sources: Sequence[SourceRef],
         *,
+        asked_as: Mapping[str, Any] | None = None,
         decided: int | None = None,
         models: Models | None = None,
     ) -> None:
+        """``asked_as``: profile and overrides as the user named them; ``decided``: how many parts of the log of overrides count."""
         check_labelers(settings)
+        self.asked_as = asked_as
         self.workspace = workspace
         self.settings = settings
         self.sources = tuple(sources)
@@ -92,23 +75,19 @@ class Pipeline:
 
     @cached_property
     def runs(self) -> list[StageRun]:
-        """The stage runs in pipeline order; the label update is one where reviews are applied."""
-        runs = []
-        for stage in STAGES:
-            if stage.name == "update" and not self.reviews_applied:
-                continue
-            runs += (
-                [StageRun(stage, reader.name) for reader in self.settings.readers]
-                if stage.per_reader
-                else [StageRun(stage)]
-            )
-        return runs
+        """The stage runs in pipeline order. The label update is one of them where reviews are applied."""
+        readers = [reader.name for reader in self.settings.readers]
+        return [
+            StageRun(stage, reader)
+            for stage in STAGES
+            if "decisions" not in stage.inputs or self.reviews_applied
+            for reader in (readers if stage.per_reader else [None])
+        ]
 
-    @property
-    def readers_at_once(self) -> list[list[str]]:
-        """The readers' names in the groups that read side by side: one by one, or all (``run.readers_together``)."""
-        names = [reader.name for reader in self.settings.readers]
-        return [names] if self.settings.run.readers_together else [[name] for name in names]
+    def runs_of(self, stage: Stage) -> list[list[StageRun]]:
+        """Return the runs of a stage in groups that run side by side: one by one, or all readers (``run.readers_together``)."""
+        runs = [run for run in self.runs if run.stage is stage]
+        return [runs] if self.settings.run.readers_together and runs else [[run] for run in runs]
 
     @property
     def workers(self) -> int:
@@ -117,7 +96,7 @@ class Pipeline:
         return (
             run.workers
             if run.runner == "threads"
-            else min([run.workers, *(one.concurrency for one in self.settings.servers)])
+            else min([run.workers, *(server.concurrency for server in self.settings.servers)])
         )
 
     @property
@@ -134,9 +113,9 @@ class Pipeline:
         """What the applied reviews come to (schema ``quit.review.verdicts.DECISIONS``)."""
         return decide(ReviewStore(self.workspace).read(self._applied), self.settings.review)
 
-    def run(self, stage: str, reader: str | None = None) -> StageRun:
-        """Return the stage run of that name."""
-        return next(run for run in self.runs if run.stage.name == stage and run.reader == reader)
+    def stage_run(self, key: str) -> StageRun:
+        """Return the stage run of that key (``rank``, ``read:minilm-late``)."""
+        return next(run for run in self.runs if run.key == key)
 
     @cached_property
     def source_checksums(self) -> list[str]:
@@ -146,33 +125,34 @@ class Pipeline:
     @cached_property
     def fingerprints(self) -> dict[str, str]:
         """Stage run -> fingerprint. Reads the sources once, to hash them; raises ``InputError`` when one cannot be read."""
-        made: dict[str, str] = {}
+        fingerprints: dict[str, str] = {}
         makers: dict[str, list[str]] = {}
         for run in self.runs:
             stage = run.stage
-            if stage.name == "collect":
-                inputs: list[Any] = [
-                    [source.kind, source.path.name, checksum]
-                    for source, checksum in zip(self.sources, self.source_checksums, strict=True)
-                ]
-            else:
-                inputs = [
-                    [
-                        name,
-                        decisions_hash(self.decisions) if name == "decisions" else [made[key] for key in makers[name]],
-                    ]
-                    for name in (*stage.inputs, *stage.whole)
-                ]
+            inputs: list[Any] = []
+            for name in (*stage.inputs, *stage.whole):
+                if name == "sources":
+                    inputs += [[source["kind"], source["file"], source["sha256"]] for source in self._source_facts]
+                elif name == "decisions":
+                    inputs.append([name, decisions_hash(self.decisions)])
+                else:
+                    inputs.append([name, [fingerprints[key] for key in makers[name]]])
             if stage.overrides:
                 inputs.append(["overrides", decisions(self.overrides_of(stage))])
             columns = [schemas.table(name).shape for name in stage.outputs]
-            made[run.key] = content_hash(
+            fingerprints[run.key] = content_hash(
                 inputs, stage.name, stage.version, columns, self._settings_of(stage), self._models_of(run), size=8
             )
             for name in stage.outputs:
-                if name != "rejects":
-                    makers.setdefault(name, []).append(run.key)
-        return made
+                makers.setdefault(name, []).append(run.key)
+        return fingerprints
+
+    @property
+    def _source_facts(self) -> list[dict[str, str]]:
+        return [
+            {"kind": source.kind, "file": source.path.name, "sha256": checksum}
+            for source, checksum in zip(self.sources, self.source_checksums, strict=True)
+        ]
 
     def overrides_of(self, stage: Stage) -> pa.Table:
         """Return the overrides in force that a stage heeds, as they were when this build was planned."""
@@ -213,28 +193,42 @@ class Pipeline:
 
     def missing_inputs(self, run: StageRun) -> list[str]:
         """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried out."""
-        earlier = self.runs[: self.runs.index(run)]
         current = {key: folder.name for key, (folder, _) in self.workspace.current().items()}
         wanted = {*run.stage.inputs, *run.stage.whole}
         return [
-            one.key
-            for one in earlier
-            if wanted & set(one.stage.outputs) and current.get(one.key) != self.fingerprints[one.key]
+            earlier.key
+            for earlier in self.runs[: self.runs.index(run)]
+            if wanted & set(earlier.stage.outputs) and current.get(earlier.key) != self.fingerprints[earlier.key]
         ]
 
-    def work(self, run: StageRun, shard: Range) -> int:
+    def work_on(self, run: StageRun, shard: Range) -> int:
         """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
         stage = run.stage
         self.workspace.refresh()  # of a worker elsewhere: the stages before this one are finished by now
-        if stage.name == "collect":
-            made = self._collect()
-        else:
-            whole = {name: self._read_whole(name) for name in stage.whole}
-            if stage.overrides:
-                whole["overrides"] = self.overrides_of(stage)
-            made = stage.run(self._inputs(run, shard), Context(whole, self.settings, self.models, run.reader))
-        self.workspace.write_part(self.folder(run), shard, {name: made[name] for name in stage.outputs})
-        return len(made[stage.outputs[0]])
+        inputs = {name: self._input(run, name, shard) for name in stage.inputs}
+        tables = stage.function(self._context(run), **inputs)
+        self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
+        return len(tables[stage.outputs[0]])
+
+    def _context(self, run: StageRun) -> Context:
+        stage = run.stage
+        overrides = self.overrides_of(stage) if stage.overrides else None
+        whole = {name: self._read_whole(name) for name in stage.whole}
+        return Context(whole, self.settings, self.models, run.reader, overrides)
+
+    def _input(self, run: StageRun, name: str, shard: Range) -> Any:
+        """Return an input of a stage run: of a table, the rows of the runs before it, never of a later one that supersedes them."""
+        if name == "sources":
+            return read_sources(self.sources, self.source_checksums)
+        if name == "decisions":
+            return self.decisions
+        makers = [earlier.key for earlier in self.runs[: self.runs.index(run)] if name in earlier.stage.outputs]
+
+        def rows_of(question_ids: Sequence[str], columns: Sequence[str], reader: str | None = None) -> pa.Table:
+            keys = [key for key in makers if reader is None or key.endswith(f":{reader}")]
+            return self.workspace.read_questions(name, question_ids, columns, keys)
+
+        return rows_of if name in run.stage.in_pieces else self.workspace.read(name, shard, makers)
 
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones."""
@@ -248,11 +242,8 @@ class Pipeline:
                 "models": self._models_of(run),
                 "supersedes": list(run.stage.supersedes),
             }
-            if run.stage.name == "collect":
-                facts["sources"] = [
-                    {"kind": source.kind, "file": source.path.name, "sha256": checksum}
-                    for source, checksum in zip(self.sources, self.source_checksums, strict=True)
-                ]
+            if "sources" in run.stage.inputs:
+                facts["sources"] = self._source_facts
             self.workspace.finish(self.folder(run), run.stage.outputs, len(self.shards(run)), facts)
             if not came_out_the_same(self.workspace, self.folder(run)):
                 self._discard_what_rests_on(run)
@@ -266,11 +257,14 @@ class Pipeline:
         with self.workspace.changing("usage.jsonl"):
             record(self.workspace.path, name, before, self.models.meter.snapshot(), self.workers)
 
-    def begin(self, profile: str, overrides: Sequence[str]) -> None:
+    def begin(self) -> None:
         """Remember how the workspace is built, and keep as current only what this build would make again."""
-        named = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
-        sources = [f"{source.kind}:{source.path.resolve()}" for source in self.sources]
-        self.workspace.set_build({"profile": named, "overrides": list(overrides), "sources": sources})
+        if self.asked_as is not None:
+            profile = str(self.asked_as["profile"])
+            profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
+            sources = [f"{source.kind}:{source.path.resolve()}" for source in self.sources]
+            overrides = list(self.asked_as["overrides"])
+            self.workspace.set_build({"profile": profile, "overrides": overrides, "sources": sources})
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 
     def discard_damaged(self) -> list[str]:
@@ -289,47 +283,18 @@ class Pipeline:
 
     def _discard_what_rests_on(self, changed: StageRun) -> None:
         """Remove the tables of later stages that were made from parts which are gone: their fingerprint cannot tell."""
-        tables = {*changed.stage.outputs} - {"rejects"}
+        tables = {*changed.stage.outputs}
         for run in self.runs[self.runs.index(changed) + 1 :]:
             if tables & {*run.stage.inputs, *run.stage.whole}:
-                tables |= {*run.stage.outputs} - {"rejects"}
+                tables |= {*run.stage.outputs}
                 self.workspace.discard(self.folder(run))
 
     def planned_again(self) -> Pipeline:
-        """Return this build as it would be planned now, with the same models: what was applied or overruled meanwhile counts."""
-        return _remember(Pipeline(self.workspace, self.settings, self.sources, models=self.models))
-
-    def spec(self) -> BuildSpec:
-        """Return this build as something that can be sent to a worker."""
-        return BuildSpec(
-            self.workspace.address,
-            self.settings.model_dump_json(),
-            tuple(f"{source.kind}:{source.path.resolve()}" for source in self.sources),
-            self.decided,
-        )
-
-    def _collect(self) -> dict[str, pa.Table]:
-        return collect(
-            read_sources(self.sources, self.source_checksums),
-            duplicates=self.settings.collect.duplicates,
-            min_hints=self.settings.convergence.hints,
-        )
-
-    def _inputs(self, run: StageRun, shard: Range) -> Inputs:
-        """Return the inputs of a stage run: tables of the runs before it, never of a later one that supersedes them."""
-        earlier = self.runs[: self.runs.index(run)]
-        makers = {name: [one.key for one in earlier if name in one.stage.outputs] for name in run.stage.inputs}
-
-        def only(name: str, identities: Sequence[str], columns: Sequence[str], reader: str | None) -> pa.Table:
-            runs = makers[name] if reader is None else [key for key in makers[name] if key.endswith(f":{reader}")]
-            return self.workspace.read_questions(name, identities, columns, runs)
-
-        return Inputs(run.stage.inputs, lambda name: self.workspace.read(name, shard, makers[name]), only)
+        """Return this build as it would be planned now, with the same models: reviews that were applied meanwhile count."""
+        return Pipeline(self.workspace, self.settings, self.sources, asked_as=self.asked_as, models=self.models)
 
     def _read_whole(self, name: str) -> pa.Table:
         """Return a whole table, remembered as long as its makers' fingerprints are current."""
-        if name == "decisions":
-            return self.decisions
         makers = [run.key for run in self.runs if name in run.stage.outputs]
         key = (name, *(self.fingerprints[maker] for maker in makers))
         with self._whole_lock:
@@ -373,93 +338,3 @@ def check_labelers(settings: Settings) -> None:
             "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: start from "
             "a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
         )
-
-
-def last_build(workspace: Workspace, review: Sequence[str] = ()) -> Pipeline:
-    """Return the pipeline of a workspace's last build; ``review``: overrides of ``review.*`` settings, remembered from then on.
-
-    Remembering takes the workspace's lock for a moment, so a caller that holds it must not give ``review``. Raises ``InputError`` when
-    nothing was built or a source cannot be read any more, ``SettingsError`` for an override of anything else, :class:`WorkspaceError`
-    where another run holds the workspace.
-    """
-    known = workspace.build
-    if known is None:
-        raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
-    overrides = _with_review(known["overrides"], review)
-    settings = load(known["profile"], overrides).settings
-    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]])
-    _ = pipeline.fingerprints
-    if overrides == known["overrides"]:
-        return pipeline
-    with workspace.lock(settings.run.lock_seconds):
-        known = workspace.build or known  # a build may have had the lock until now
-        workspace.set_build({**known, "overrides": _with_review(known["overrides"], review)})
-    return last_build(workspace)
-
-
-def _with_review(overrides: Sequence[str], review: Sequence[str]) -> list[str]:
-    changed = list(overrides)
-    for text in review:
-        key = text.partition("=")[0].strip()
-        if not key.startswith("review."):
-            raise SettingsError(
-                f"--set {text!r}: only review settings can change here; for others run quit build again."
-            )
-        changed = [each for each in changed if each.partition("=")[0].strip() != key] + [text]
-    return changed
-
-
-def readable_build(workspace: Workspace) -> Pipeline | None:
-    """Return the pipeline of a workspace's last build, or None where there is none or its sources cannot be read any more."""
-    try:
-        return last_build(workspace)
-    except InputError:
-        return None
-
-
-def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
-    """Return the pipeline of a build; the workspace is made where there is none.
-
-    Raises ``InputError`` for a source that cannot be read, ``SettingsError`` and ``WorkspaceError``; nothing is made then.
-    """
-    settings = load(profile, overrides).settings
-    refs = [parse_source(text) for text in sources]
-    if not refs:
-        raise InputError(
-            "A build needs at least one source, such as --source triviahg:FILE. Kinds: " + ", ".join(SOURCES) + "."
-        )
-    pipeline = Pipeline(Workspace.at(workspace), settings, refs)
-    _ = pipeline.fingerprints  # reads every source: a fault in one shows before a folder is made
-    Workspace.create(workspace)
-    return _remember(pipeline)
-
-
-_PIPELINES: dict[BuildSpec, Pipeline] = {}
-_REMEMBERING = Lock()
-
-
-def _remember(pipeline: Pipeline) -> Pipeline:
-    """Keep the last pipeline of this process, so that its workers find it with its models loaded."""
-    spec = pipeline.spec()
-    known = _PIPELINES.get(spec)
-    if (
-        known is None or known.fingerprints != pipeline.fingerprints
-    ):  # sources or applied reviews have changed meanwhile
-        _PIPELINES.clear()
-        _PIPELINES[spec] = pipeline
-    return _PIPELINES[spec]
-
-
-def pipeline_of(spec: BuildSpec, processes: int = 1, fresh: bool = False) -> Pipeline:
-    """Return the pipeline of a spec; a worker process makes it once, so that its models are loaded once.
-
-    ``processes``: how many ask the same servers at a time (:class:`quit.models.factory.Models`). ``fresh``: read sources and reviews anew.
-    """
-    with _REMEMBERING:
-        if spec in _PIPELINES and not fresh:
-            return _PIPELINES[spec]
-        settings = parse(json.loads(spec.settings))
-        sources = [parse_source(text) for text in spec.sources]
-        models = Models(settings, processes)
-        workspace = Workspace.open(spec.workspace)
-        return _remember(Pipeline(workspace, settings, sources, decided=spec.decided, models=models))

@@ -15,9 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
-from quit.construct.collect import collect
-from quit.construct.label import selected_hints
-from quit.construct.passages import passage_count
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache, known_replies
 from quit.models.language import generator_identity, judge_prompt, reader_prompts
@@ -26,6 +23,9 @@ from quit.models.readers.llm import LLMReader
 from quit.pipeline import Pipeline
 from quit.settings import Judge, ReaderSettings
 from quit.sources import read_sources
+from quit.stages.collect import collect
+from quit.stages.passages import passage_count
+from quit.stages.read import selected_hints
 from quit.usage import totals
 
 CHARACTERS_A_TOKEN = 4.0
@@ -159,8 +159,8 @@ def _reader_lines(
     )
     lines = []
     for role, run, passages, repetitions in (
-        ("probe", pipeline.run("probe"), False, settings.probe.repetitions),
-        ("read", pipeline.run("read", spec.name), True, 1),
+        ("probe", pipeline.stage_run("probe"), False, settings.probe.repetitions),
+        ("read", pipeline.stage_run(f"read:{spec.name}"), True, 1),
     ):
         if pipeline.is_done(run):
             lines.append(Line(spec.name, role, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0))
@@ -219,10 +219,10 @@ def _judge_lines(
     for role, run, wanted in (
         (
             "probe",
-            pipeline.run("probe"),
+            pipeline.stage_run("probe"),
             questions * len(pipeline.settings.readers) * pipeline.settings.probe.repetitions,
         ),
-        ("judge", pipeline.run("judge"), round(questions * rate)),
+        ("judge", pipeline.stage_run("judge"), round(questions * rate)),
     ):
         replies = 0 if pipeline.is_done(run) else wanted
         prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))

@@ -1,25 +1,48 @@
-"""How far a long command is: whoever does the work says so, the terminal listens. Where nobody listens it costs nothing."""
+"""How far a job is: whoever does the work reports it, the terminal and the flows' logs listen. Where nobody listens it costs nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
-Listener = Callable[[str, int, int | None], None]
-"""Told what advances (``beir: passages``), by how much, and how much there is in all, where that is known."""
+
+class Listener:
+    """Hears how far the jobs of this process are. Override what you want to hear."""
+
+    def advanced(self, what: str, by: int, total: int | None) -> None:
+        """``by`` more of ``what`` (``beir: passages``) are done, of ``total`` where that is known."""
+
+    def shards(self, number: int, run: str, done: int, count: int) -> None:
+        """``done`` of ``count`` shards of a stage run (``read:minilm-late``) are done; ``number``: the stage's."""
+
+    def noted(self, text: str, loud: bool) -> None:
+        """Something happened that people should know. ``loud``: even those who want to hear nothing but errors."""
+
 
 _listeners: list[Listener] = []
 
 
 def advance(what: str, by: int = 1, total: int | None = None) -> None:
-    """Say that ``by`` more of ``total`` are done."""
+    """Report that ``by`` more of ``total`` are done."""
     for listener in _listeners:
-        listener(what, by, total)
+        listener.advanced(what, by, total)
+
+
+def shards_done(number: int, run: str, done: int, count: int) -> None:
+    """Report the shards of a stage run."""
+    for listener in _listeners:
+        listener.shards(number, run, done, count)
+
+
+def note(text: str, loud: bool = False) -> None:
+    """Report something in one sentence: what is waited for, what was lost, what was found damaged."""
+    for listener in _listeners:
+        listener.noted(text, loud)
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Have ``listener`` told in this block."""
+    """Have ``listener`` hear everything in this block."""
     _listeners.append(listener)
     try:
         yield

@@ -51,7 +51,7 @@ def status(workspace: Workspace, pipeline: Any = None) -> list[StageStatus]:
             continue
         done = shards = 0
         if pipeline and ("collect" in current or key == "collect"):
-            run = pipeline.run(stage.name, key.partition(":")[2] or None)
+            run = pipeline.stage_run(key)
             shards = len(pipeline.shards(run))
             done = shards - len(pipeline.pending(run))
         found.append(

@@ -1,4 +1,4 @@
-"""Shards worked on by other processes, here or on other machines: what a worker is told, what it checks, what it reports.
+"""Shards worked on by other processes, here or on other machines: the order a worker gets, what it checks, what it reports.
 
 A worker shares nothing with the build but files: the sources and the workspace, under the same paths. So it checks, before it works,
 that it is the same program, that it sees the workspace the build holds and not another folder of that name, that it would make the
@@ -8,6 +8,7 @@ same tables, and that the tables it reads from have arrived.
 from __future__ import annotations
 
 import hashlib
+import json
 import multiprocessing
 import os
 import platform
@@ -15,8 +16,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +25,40 @@ import schemas
 from quit import __version__
 from quit.cache import VARIABLE
 from quit.errors import QuitError, WorkspaceError
-from quit.pipeline import BuildSpec, Pipeline, StageRun, pipeline_of
+from quit.models.factory import Models
+from quit.pipeline import Pipeline, StageRun
 from quit.ranges import Range
+from quit.settings import Settings, parse
+from quit.sources import parse_source
 from quit.workspace import Workspace
 
 _TICK = 0.5  # seconds between looks at a folder that another machine writes to
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a worker is told beside the build and the shard.
+class Order:
+    """A build as a worker elsewhere gets it. Hashable and serialisable.
 
-    ``program``: the build's :func:`program`; ``holder``: who holds the workspace; ``fingerprint``: that of the stage run as the build
-    knows it; ``processes``: how many work at a time and share the servers' limits; ``cache``: the build's ``QUIT_CACHE``, if set.
+    ``settings_json``: the effective settings; ``sources``: ``kind:path`` with whole paths; ``decided``: how many parts of the log of
+    overrides count (what people add later is for the next build); ``program``: the build's :func:`program`; ``holder``: who holds the
+    workspace; ``fingerprint``: that of the stage run, as the build knows it; ``processes``: how many work at a time and share the
+    servers' limits; ``cache``: the build's ``QUIT_CACHE``, if set.
     """
 
+    workspace: str
+    settings_json: str
+    sources: tuple[str, ...]
+    decided: int
     program: str
     holder: str
     fingerprint: str
     processes: int
     cache: str | None
+
+    @property
+    def settings(self) -> Settings:
+        """The effective settings."""
+        return parse(json.loads(self.settings_json))
 
 
 @dataclass(frozen=True)
@@ -80,9 +95,13 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
-def told(pipeline: Pipeline, run: StageRun, processes: int) -> Told:
-    """Return what a worker of this build is told about a stage run. The caller holds the workspace."""
-    return Told(
+def order(pipeline: Pipeline, run: StageRun, processes: int) -> Order:
+    """Return the order for shards of a stage run. The caller holds the workspace."""
+    return Order(
+        pipeline.workspace.address,
+        pipeline.settings.model_dump_json(),
+        tuple(f"{source.kind}:{source.path.resolve()}" for source in pipeline.sources),
+        pipeline.decided,
         program(),
         pipeline.workspace.holder,
         pipeline.fingerprints[run.key],
@@ -91,8 +110,8 @@ def told(pipeline: Pipeline, run: StageRun, processes: int) -> Told:
     )
 
 
-def work_shard(spec: BuildSpec, stage: str, reader: str | None, shard: Range, told: Told) -> Report:
-    """Carry out one shard in a worker of another process. Every refusal names the worker's machine.
+def work_on(order: Order, run: str, shard: Range) -> Report:
+    """Carry out one shard of a stage run in a worker of another process. Every refusal names the worker's machine.
 
     Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or tables that have
     not arrived; and whatever the stage raises.
@@ -100,56 +119,72 @@ def work_shard(spec: BuildSpec, stage: str, reader: str | None, shard: Range, to
     _end_with_parent()
     host = socket.gethostname()
     try:
-        return _work(spec, stage, reader, shard, told, host)
+        return _work_on(order, run, shard, host)
     except QuitError as error:
         raise type(error)(f"{error} (Worker on {host}.)") from error
 
 
-def _work(spec: BuildSpec, stage: str, reader: str | None, shard: Range, told: Told, host: str) -> Report:
-    if told.program != program():
+def _work_on(order: Order, key: str, shard: Range, host: str) -> Report:
+    if order.program != program():
         raise WorkspaceError(
-            f"A worker has another program than the build: {program()} there, {told.program} here. Install the same on both."
+            f"A worker has another program than the build: {program()} there, {order.program} here. Install the same on both."
         )
-    if told.cache:
-        os.environ.setdefault(VARIABLE, told.cache)
-    patience = spec.visible_seconds
-    folder = spec.workspace
+    if order.cache:
+        os.environ.setdefault(VARIABLE, order.cache)
+    patience = order.settings.run.visible_seconds
+    folder = order.workspace
     if not _wait(lambda: Workspace.at(folder).exists, patience):
         raise WorkspaceError(
             f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path (give it the store's address and credentials), or use a runner of this machine."
         )
-    pipeline = _same_pipeline(spec, stage, reader, told)
-    if not _wait(lambda: pipeline.workspace.holder == told.holder, patience):
+    pipeline = _same_pipeline(order, key)
+    if not _wait(lambda: pipeline.workspace.holder == order.holder, patience):
         raise WorkspaceError(
-            f"A worker sees another folder at {folder}: it is held by {pipeline.workspace.holder or 'nobody'} there, by {told.holder} here. "
+            f"A worker sees another folder at {folder}: it is held by {pipeline.workspace.holder or 'nobody'} there, by {order.holder} here. "
             "Mount the shared folder there under the same path."
         )
-    run = pipeline.run(stage, reader)
+    run = pipeline.stage_run(key)
     if not _wait(lambda: not pipeline.missing_inputs(run), patience, pipeline.workspace.look):
         raise WorkspaceError(
             f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {patience:g} s. Check the shared folder {folder}."
         )
     if pipeline.workspace.part_done(pipeline.folder(run), run.stage.outputs, shard, publish=True):
         return Report(None, pipeline.models.meter.take(), host)
-    rows = pipeline.work(run, shard)
+    rows = pipeline.work_on(run, shard)
     pipeline.workspace.flush_replies()
     return Report(rows, pipeline.models.meter.take(), host)
 
 
-def _same_pipeline(spec: BuildSpec, stage: str, reader: str | None, told: Told) -> Pipeline:
-    """Return this worker's pipeline, made anew where sources or reviews have changed since it was made; refuse another one."""
+def _same_pipeline(order: Order, key: str) -> Pipeline:
+    """Return this worker's pipeline, planned anew where sources or reviews have changed since it was planned; refuse another one."""
+    build = replace(order, fingerprint="", holder="")  # what does not change between the shards of a build
     for fresh in (False, True):
-        pipeline = pipeline_of(spec, processes=told.processes, fresh=fresh)
-        found = pipeline.fingerprints[pipeline.run(stage, reader).key]
-        if found == told.fingerprint:
+        with _PLANNING:
+            if fresh:
+                _pipeline.cache_clear()
+            pipeline = _pipeline(build)
+        fingerprint = pipeline.fingerprints[pipeline.stage_run(key).key]
+        if fingerprint == order.fingerprint:
             return pipeline
     raise WorkspaceError(
-        f"A worker would make other tables in {stage} ({found}) than the build ({told.fingerprint}): its sources, prompts, models or "
+        f"A worker would make other tables in {key} ({fingerprint}) than the build ({order.fingerprint}): its sources, prompts, models or "
         f"reviews differ. Give it the same files; it runs Python {platform.python_version()}."
     )
 
 
-def seen(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -> None:
+_PLANNING = threading.Lock()
+
+
+@lru_cache(maxsize=1)
+def _pipeline(order: Order) -> Pipeline:
+    """Plan the build in this worker: once, so that its models are loaded once."""
+    settings = order.settings
+    sources = [parse_source(text) for text in order.sources]
+    models = Models(settings, order.processes)
+    return Pipeline(Workspace.open(order.workspace), settings, sources, decided=order.decided, models=models)
+
+
+def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -> None:
     """Wait until the parts that a worker has written are seen here. Raises :class:`WorkspaceError` when they do not come."""
     folder, patience = pipeline.folder(run), pipeline.settings.run.visible_seconds
     if not _wait(

@@ -19,7 +19,8 @@ from quit.errors import InputError, WorkspaceError
 from quit.files import temporary_of
 from quit.operations.migrate import migrate
 from quit.overrides import Decision, add
-from quit.pipeline import Pipeline, last_build
+from quit.pipeline import Pipeline
+from quit.planning import last_build
 from quit.ranges import WHOLE
 from quit.report.data import gather
 from quit.review.store import ReviewStore
@@ -125,7 +126,7 @@ def finished(tmp_path: Path, small_source: Path) -> Pipeline:
     shutil.copy(small_source, tmp_path / "mine.jsonl")
     workspace = Workspace.create(tmp_path / "P")
     pipeline = Pipeline(workspace, load("embedded", []).settings, [parse_source(f"jsonl:{tmp_path / 'mine.jsonl'}")])
-    pipeline.begin("embedded", [])
+    pipeline.begin()
     for run in pipeline.runs:
         _finish(pipeline, run)
     assert pipeline.up_to_date
@@ -182,7 +183,7 @@ def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pip
             seen.append(set(value))
 
     workspace.put_json = watch
-    finished.begin("embedded", [])
+    finished.begin()
     for run in finished.runs:
         _finish(finished, run) if run.key == "describe" else finished.finish(run)
     assert seen == [whole - {"describe"}, whole] and list(workspace.state) == list(finished.fingerprints)
@@ -352,9 +353,9 @@ def test_a_source_that_changes_while_it_is_collected_is_refused(finished: Pipeli
         planned + b'{"id": "late", "question": "Who?", "answers": ["I"], "hints": ["a", "b", "c", "d", "e"]}\n'
     )
     with pytest.raises(InputError, match=rf"{source} has changed since this run was planned.*again"):
-        finished.work(finished.runs[0], WHOLE)
+        finished.work_on(finished.runs[0], WHOLE)
     source.write_bytes(planned)
-    finished.work(finished.runs[0], WHOLE)
+    finished.work_on(finished.runs[0], WHOLE)
 
 
 def test_a_source_that_changes_and_comes_back_while_it_is_read_is_refused(finished: Pipeline) -> None:
@@ -391,7 +392,7 @@ def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_mea
 def test_push_and_pull_wait_for_a_build(
     finished: Pipeline, monkeypatch: pytest.MonkeyPatch, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    finished.begin("embedded", ["run.lock_seconds=0.1"])
+    finished.begin()
     monkeypatch.setattr("annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran"))
     with finished.workspace.lock(0), pytest.raises(SystemExit) as stopped:
         main(["review", command, "-w", str(finished.workspace.path)])

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from quit import workers
 from quit.errors import InputError
 from quit.overrides import Decision, add, decisions, in_force, listed, read_decisions, withdraw
-from quit.pipeline import Pipeline, pipeline_of, plan_build
+from quit.pipeline import Pipeline
+from quit.planning import plan_build
 from quit.story import story
+from quit.workers import order
 from quit.workspace import Workspace
 
 RECORDS = [
@@ -47,11 +50,11 @@ LEAKY, CLEAN = "jsonl-leaky-h01", "jsonl-clean-h00"
 def _run(folder: Path, source: Path, stages: tuple[str, ...] = ("collect", "filter")) -> Pipeline:
     """Carry out the first stages as a build does, skipping what is done."""
     pipeline = plan_build(folder, [f"jsonl:{source}"], "embedded", ["leakage.mode=question"])
-    pipeline.begin("embedded", [])
+    pipeline.begin()
     for name in stages:
-        run = pipeline.run(name)
+        run = pipeline.stage_run(name)
         for shard in pipeline.pending(run):
-            pipeline.work(run, shard)
+            pipeline.work_on(run, shard)
         pipeline.finish(run)
     return pipeline
 
@@ -93,7 +96,7 @@ def test_withdrawn_gives_the_old_fingerprint_and_tables_again(workspace: Workspa
     withdraw(workspace, row["override_id"], "ben", "It does leak.")
     pipeline = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", [])
     assert pipeline.fingerprints["filter"] == before
-    assert pipeline.pending(pipeline.run("filter")) == []  # the old tables are still there: nothing runs
+    assert pipeline.pending(pipeline.stage_run("filter")) == []  # the old tables are still there: nothing runs
     _run(workspace.path, source)
     assert workspace.state["filter"] == before and _usable(workspace) == {"jsonl-clean"}
     assert [one["decision"] for one in listed(workspace)] == ["no_leak", "withdrawn"]
@@ -133,13 +136,12 @@ def test_who_and_when_are_no_part_of_the_fingerprint(workspace: Workspace, sourc
 
 def test_a_running_build_keeps_the_overrides_it_was_planned_with(workspace: Workspace, source: Path) -> None:
     running = plan_build(workspace.path, [f"jsonl:{source}"], "embedded", [])
-    spec, before = running.spec(), running.fingerprints["filter"]
+    run, before = running.stage_run("filter"), running.fingerprints["filter"]
+    build = order(running, run, 1)
     add(workspace, [Decision(LEAKY, "no_leak", "ada", "Fine.")])
-    from quit import pipeline as module
-
-    module._PIPELINES.clear()  # as a worker process that has not seen this build
-    assert pipeline_of(spec).fingerprints["filter"] == before
-    assert len(pipeline_of(spec).overrides_of(running.run("filter").stage)) == 0
+    planned_there = workers._pipeline(build)
+    assert planned_there.fingerprints["filter"] == before
+    assert len(planned_there.overrides_of(run.stage)) == 0
 
 
 def test_the_last_row_of_a_key_counts(workspace: Workspace) -> None:

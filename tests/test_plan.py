@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.prefix_reuse import ideal
-from quit.construct.passages import permutations
 from quit.models.language import reader_prompts
 from quit.pipeline import Pipeline
 from quit.plan import plan
 from quit.settings import parse
 from quit.sources import parse_source
+from quit.stages.passages import permutations
 from quit.workspace import Workspace
 from tests.conftest import STARTER
 from tests.servers.checkpoints import checkpoint

@@ -17,7 +17,7 @@ import typer
 
 from quit import errors
 from quit.cli import app
-from quit.progress import advance, listening
+from quit.progress import Listener, advance, listening
 from tests.conftest import ROOT, call_quit
 
 ESCAPE = "\x1b"
@@ -82,12 +82,17 @@ def test_the_page_has_the_exit_codes_of_the_code() -> None:
 
 
 def test_progress_is_told_only_to_who_listens() -> None:
-    told = []
+    heard = []
+
+    class Ear(Listener):
+        def advanced(self, what: str, by: int, total: int | None) -> None:
+            heard.append((what, by, total))
+
     advance("nothing", 1, 2)
-    with listening(lambda *words: told.append(words)):
+    with listening(Ear()):
         advance("something", 3, 10)
     advance("nothing", 1, 2)
-    assert told == [("something", 3, 10)]
+    assert heard == [("something", 3, 10)]
 
 
 @pytest.mark.parametrize(

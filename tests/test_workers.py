@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from quit import errors, workers
-from quit import pipeline as pipeline_module
 from quit.errors import InputError, QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
-from quit.pipeline import BuildSpec, Pipeline, plan_build
+from quit.pipeline import Pipeline
+from quit.planning import plan_build
 from quit.ranges import WHOLE
 from quit.settings import ServerSettings
-from quit.workers import Told, seen, told, work_shard
+from quit.workers import Order, order, wait_for_parts, work_on
 from quit.workspace import Workspace
 from tests.conftest import STARTER
 
@@ -37,105 +37,105 @@ def planned(source: Path, tmp_path: Path) -> Iterator[Pipeline]:
     """A build that holds its workspace and has carried out nothing."""
     pipeline = plan_build(tmp_path / "W", [f"jsonl:{source}"], "embedded", QUICK)
     with pipeline.workspace.lock(0):
-        pipeline.begin("embedded", QUICK)
+        pipeline.begin()
         yield pipeline
 
 
-def _order(pipeline: Pipeline, stage: str = "collect") -> tuple[BuildSpec, Told]:
-    return pipeline.spec(), told(pipeline, pipeline.run(stage), 1)
+def _order(pipeline: Pipeline, stage: str = "collect") -> Order:
+    return order(pipeline, pipeline.stage_run(stage), 1)
 
 
 def test_a_worker_writes_the_part_and_does_not_do_it_twice(planned: Pipeline) -> None:
-    spec, order = _order(planned)
-    first = work_shard(spec, "collect", None, WHOLE, order)
+    build = _order(planned)
+    first = work_on(build, "collect", WHOLE)
     assert first.rows == 3 and first.host
-    folder = planned.folder(planned.run("collect"))
+    folder = planned.folder(planned.stage_run("collect"))
     written = {path: path.stat().st_mtime_ns for path in folder.rglob("part-*")}
     assert written
-    assert work_shard(spec, "collect", None, WHOLE, order).rows is None
+    assert work_on(build, "collect", WHOLE).rows is None
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("part-*")} == written
-    seen(planned, planned.run("collect"), WHOLE, first.host)
+    wait_for_parts(planned, planned.stage_run("collect"), WHOLE, first.host)
 
 
 def test_another_program_is_refused(planned: Pipeline) -> None:
-    spec, order = _order(planned)
+    build = _order(planned)
     with pytest.raises(WorkspaceError, match=r"another program.*code 0123.*Worker on") as raised:
-        work_shard(spec, "collect", None, WHOLE, dataclasses.replace(order, program="9.9, workspaces 1, code 0123"))
+        work_on(dataclasses.replace(build, program="9.9, workspaces 1, code 0123"), "collect", WHOLE)
     assert not raised.value.retryable
     assert not list(planned.workspace.path.rglob("part-*"))
 
 
 def test_a_workspace_out_of_sight_is_refused_and_not_made(planned: Pipeline, tmp_path: Path) -> None:
-    spec, order = _order(planned)
-    away = dataclasses.replace(spec, workspace=str(tmp_path / "not-mounted"))
+    build = _order(planned)
+    away = dataclasses.replace(build, workspace=str(tmp_path / "not-mounted"))
     with pytest.raises(WorkspaceError, match="cannot see the workspace.*not-mounted.*Mount"):
-        work_shard(away, "collect", None, WHOLE, order)
+        work_on(away, "collect", WHOLE)
     assert not (tmp_path / "not-mounted").exists()
 
 
 def test_another_folder_of_the_same_name_is_refused(planned: Pipeline, source: Path, tmp_path: Path) -> None:
     """A machine's own folder under the path of the shared one: a workspace, but nobody or somebody else holds it."""
-    spec, order = _order(planned)
+    build = _order(planned)
     other = Workspace.create(tmp_path / "elsewhere")
-    own = dataclasses.replace(spec, workspace=str(other.path))
+    own = dataclasses.replace(build, workspace=str(other.path))
     with pytest.raises(WorkspaceError, match="sees another folder.*held by nobody"):
-        work_shard(own, "collect", None, WHOLE, order)
+        work_on(own, "collect", WHOLE)
     (other.path / "lock.json").write_text('{"pid": 1, "host": "far", "since": "then"}')
     with pytest.raises(WorkspaceError, match="process 1 on far since then"):
-        work_shard(own, "collect", None, WHOLE, order)
+        work_on(own, "collect", WHOLE)
     assert not (other.path / "tables").exists()
 
 
 def test_a_source_that_differs_there_is_refused(
     planned: Pipeline, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, order = _order(planned)
-    monkeypatch.setattr(pipeline_module, "_PIPELINES", {})  # a worker's own process has none yet
+    build = _order(planned)
+    workers._pipeline.cache_clear()  # a worker's own process has none yet
     source.write_text(source.read_text(encoding="utf-8").replace("?", "??", 1), encoding="utf-8")
     with pytest.raises(WorkspaceError, match="would make other tables in collect"):
-        work_shard(spec, "collect", None, WHOLE, order)
+        work_on(build, "collect", WHOLE)
     source.unlink()
     with pytest.raises(InputError, match=r"few.jsonl.*Worker on"):
-        work_shard(spec, "collect", None, WHOLE, order)
+        work_on(build, "collect", WHOLE)
 
 
 def test_tables_that_have_not_arrived_are_not_taken_for_empty_ones(planned: Pipeline) -> None:
-    spec, order = _order(planned, "filter")
+    build = _order(planned, "filter")
     with pytest.raises(WorkspaceError, match="does not see the tables of collect"):
-        work_shard(spec, "filter", None, WHOLE, order)
+        work_on(build, "filter", WHOLE)
     assert not list(planned.workspace.path.rglob("part-*"))
 
 
 def test_a_part_that_the_build_cannot_see_is_an_error(planned: Pipeline) -> None:
     with pytest.raises(WorkspaceError, match="far says that it has written part 0 of collect"):
-        seen(planned, planned.run("collect"), WHOLE, "far")
+        wait_for_parts(planned, planned.stage_run("collect"), WHOLE, "far")
 
 
 def test_the_builds_cache_is_the_workers_unless_it_has_its_own(
     planned: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec, order = _order(planned)
+    build = _order(planned)
     monkeypatch.delenv("QUIT_CACHE")
-    work_shard(spec, "collect", None, WHOLE, dataclasses.replace(order, cache="/local/cache"))
+    work_on(dataclasses.replace(build, cache="/local/cache"), "collect", WHOLE)
     assert os.environ["QUIT_CACHE"] == "/local/cache"
-    work_shard(spec, "collect", None, WHOLE, dataclasses.replace(order, cache="/other"))
+    work_on(dataclasses.replace(build, cache="/other"), "collect", WHOLE)
     assert os.environ["QUIT_CACHE"] == "/local/cache"
 
 
 def test_clocks_of_machines_may_differ(planned: Pipeline) -> None:
     """Files from the past and the future, as a worker with a wrong clock leaves them: nothing looks at their times."""
-    spec, order = _order(planned)
-    work_shard(spec, "collect", None, WHOLE, order)
+    build = _order(planned)
+    work_on(build, "collect", WHOLE)
     before = planned.fingerprints
-    folder = planned.folder(planned.run("collect"))
+    folder = planned.folder(planned.stage_run("collect"))
     half = folder / "questions" / ".part-00000-of-00001.parquet.1-1-0000abcd.tmp"
     half.write_bytes(b"half")
     for path in planned.workspace.path.rglob("*"):
         os.utime(path, (4e9, 4e9) if path == half else (0, 0))
-    planned.finish(planned.run("collect"))
+    planned.finish(planned.stage_run("collect"))
     again = Pipeline(planned.workspace, planned.settings, planned.sources)
-    assert again.fingerprints == before and again.is_done(again.run("collect"))
-    assert not again.missing_inputs(again.run("filter"))
+    assert again.fingerprints == before and again.is_done(again.stage_run("collect"))
+    assert not again.missing_inputs(again.stage_run("filter"))
     assert planned.workspace.damaged() == []
 
 

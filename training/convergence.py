@@ -21,7 +21,6 @@ from safetensors.numpy import save_file
 from scipy.linalg import cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
-from quit.construct.convergence import SimilarityConvergence
 from quit.evaluate.instruments import spearman
 from quit.evaluate.normalize import normalize_answer
 from quit.models.convergence import KernelRidge, standardised
@@ -31,6 +30,7 @@ from quit.models.encoders.minilm import MiniLM
 from quit.models.protocols import HintSet
 from quit.settings import Convergence
 from quit.sources import parse_source, read_source
+from quit.stages.rank import SimilarityConvergence
 
 FOLDS = 10
 WIDTHS = (1.0, 0.7, 0.7)

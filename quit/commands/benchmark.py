@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -65,20 +65,25 @@ def run(
 
     Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader minilm-names`
     """
-    from quit.settings import load
-    from quit.systems.benchmark.benchmark import Request, run_benchmark
+    from quit.commands.flow import call_flow
+    from quit.console import working
 
-    request = Request(
-        release,
-        split,
-        tuple(retriever or ("bm25",)),
-        tuple(reranker or ()),
-        tuple(reader or ()),
-        tuple(corpus or ()),
-        bounds,
-    )
-    outcome = run_benchmark(request, load(profile, set_ or ()).settings, out, _say(quiet or as_json))
-    _print(outcome, out, as_json)
+    with working("benchmark", quiet or as_json):
+        outcome = call_flow(
+            "benchmark.benchmark",
+            str(release),
+            str(out),
+            split,
+            retriever,
+            reranker,
+            reader,
+            [str(path) for path in corpus or ()],
+            bounds,
+            profile,
+            set_,
+            anew=True,
+        )
+    _print(outcome["results"], outcome["seconds"], out, as_json)
 
 
 @app.command()
@@ -117,7 +122,7 @@ def finetune(
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
     settings = load(profile, set_ or ()).settings
     outcome, tuned = run_finetune(request, settings, out, _say(quiet or as_json))
-    _print(outcome, out, as_json)
+    _print(outcome.results.to_pylist(), outcome.seconds, out, as_json)
     if not as_json:
         for one in tuned:
             typer.echo(
@@ -151,12 +156,11 @@ def _say(quiet: bool):
     return (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
 
 
-def _print(outcome, out: Path, as_json: bool) -> None:
+def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_json: bool) -> None:
     from quit.systems.benchmark.leaderboard import shown
 
-    rows = outcome.results.to_pylist()
     if as_json:
-        print_json({"results": rows, "seconds": outcome.seconds})
+        print_json({"results": rows, "seconds": seconds})
         return
     wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "Hit(rel=2)@1", "EM", "F1", "cover-EM")
     systems: dict[tuple, dict[str, float]] = {}

@@ -63,10 +63,10 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
     ``models`` None: leaks are sought by rules alone, and ``skipped`` says so. Raises ``InputError`` where nothing can be collected,
     and what the readers raise.
     """
-    from quit.construct.collect import collect
-    from quit.construct.leakage import filter_leaks
     from quit.sources import read_sources
     from quit.sources.notes import key_notes, notes
+    from quit.stages.collect import collect
+    from quit.stages.filter import filter_leaks
 
     wheres = {ref.path.name: _unit(ref) for ref in refs}
     odd: list[dict[str, str]] = []

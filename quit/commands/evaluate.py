@@ -35,7 +35,7 @@ def leakage(
 ) -> None:
     """Precision and recall of the leakage check on labelled cases.
 
-    Example: `quit evaluate leakage tests/construct/leak_cases.jsonl`
+    Example: `quit evaluate leakage tests/stages/leaks/cases.jsonl`
     """
     from quit.evaluate import instruments
 

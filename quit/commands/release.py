@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -55,37 +55,28 @@ def create(
 
     Example: `quit release create -w W --name v1`
     """
+    from quit.commands.flow import call_flow
     from quit.console import working
-    from quit.models.factory import Models
-    from quit.pipeline import last_build
-    from quit.release.create import create as freeze
-    from quit.release.gates import parse_waivers
-    from quit.release.release import FOLDER
-    from quit.workspace import Workspace
 
-    opened = Workspace.open(workspace)
-    pipeline = last_build(opened)
     with working("release", quiet):
-        made = freeze(
-            opened,
-            pipeline,
+        created = call_flow(
+            "release.release",
+            str(workspace),
             name,
-            out,
-            waivers=parse_waivers(waive or ()),
-            settings=_settings(pipeline.settings, set_),
-            encoder=Models(pipeline.settings).encoder,
+            waive=waive,
+            folder=str(out) if out else None,
+            settings=set_,
         )
-    release = made.release
-    place = release.path if out else f"{opened}/{FOLDER}/{release.name}"
     if as_json:
-        print_json({"path": str(place), "content_id": release.content_id, "new": made.new})
+        print_json({key: created[key] for key in ("path", "content_id", "new")})
         return
     if quiet:
         return
-    if made.new:
-        typer.echo(f"{place}: release {release.name}, content id {release.content_id}")
+    path, content_id = created["path"], created["content_id"]
+    if created["new"]:
+        typer.echo(f"{path}: release {created['name']}, content id {content_id}")
     else:
-        typer.echo(f"{place} already holds this release (content id {release.content_id}): nothing to do.")
+        typer.echo(f"{path} already holds this release (content id {content_id}): nothing to do.")
 
 
 @app.command()
@@ -161,10 +152,10 @@ def check(
     Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
     """
     from quit.console import working
-    from quit.pipeline import last_build
+    from quit.planning import last_build
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
-    from quit.release.gates import parse_waivers
+    from quit.release.gates import parse_waivers, release_settings, with_release_settings
     from quit.release.release import verify as verify_release
     from quit.workspace import Workspace
 
@@ -173,12 +164,11 @@ def check(
         release = verify_release(path)
         earlier = {gate["gate"]: gate["waiver"] for gate in release.facts["gates"] if gate["waiver"]}
         with working("check"):
-            results = check_gates(subject_of_release(release, _overrides(set_)), {**earlier, **waivers})
+            results = check_gates(subject_of_release(release, release_settings(set_ or ())), {**earlier, **waivers})
     else:
-        opened = Workspace.open(workspace)
-        pipeline = last_build(opened)
+        pipeline = last_build(Workspace.open(workspace))
         with working("check"):
-            results = check_gates(subject_of(opened, pipeline, _settings(pipeline.settings, set_)), waivers)
+            results = check_gates(subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ())), waivers)
     if as_json:
         print_json([result.to_dict() for result in results])
     else:
@@ -217,20 +207,3 @@ def diff(
         print_json(made.to_dict())
     else:
         typer.echo(changelog(made, limit))
-
-
-def _overrides(texts: list[str] | None) -> dict[str, Any]:
-    from quit.settings import load
-
-    for text in texts or ():
-        if not text.strip().startswith("release."):
-            raise SettingsError(
-                f"--set {text!r}: only release settings can change here; for others run quit build again."
-            )
-    section = load("embedded", texts or ()).settings.release
-    given = {text.partition("=")[0].strip().removeprefix("release.") for text in texts or ()}
-    return {name: value for name, value in section.model_dump().items() if name in given}
-
-
-def _settings(settings: Any, texts: list[str] | None) -> Any:
-    return settings.model_copy(update={"release": settings.release.model_copy(update=_overrides(texts))})

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, print_json
-from quit.errors import InputError
 
 app = typer.Typer(
     help="People verify the answers of dev and test in Label Studio; their verdicts update the labels.",
@@ -88,42 +85,27 @@ def push(
 
     Example: `quit review push -w W --set review.overlap=2`
     """
-    from annotation.client import connect
-    from annotation.project import push as push_items
-    from quit.review.items import review_items
-    from quit.review.report import controls_of
-    from quit.review.store import ReviewStore
-    from quit.workspace import Workspace
+    from quit.commands.flow import call_flow
+    from quit.console import working
 
-    opened = Workspace.open(workspace)
-    settings = _settings(opened, set_)
-    with opened.lock(settings.run.lock_seconds, _to_stderr):  # a build under way would show half of its tables
-        controls = controls_of(settings.review)
-        items = review_items(
-            opened, settings.review, settings.judge.threshold, sorted(controls.questions) if controls else ()
-        )
-        if not items:
-            raise InputError(
-                f"There is nothing to review: {workspace} has no labelled question in {', '.join(settings.review.splits)}."
-            )
-        report = push_items(
-            ReviewStore(opened),
-            connect(opened.path, settings.review, url),
-            settings,
-            items,
-            controls,
-            project=project,
+    with working("push"):
+        report = call_flow(
+            "review.review_sync",
+            str(workspace),
+            url,
+            ["push"],
+            project,
             new_project=new_project,
             repair=repair_config,
-            say=_to_stderr,
-        )
+            settings=set_,
+        )["push"]
     if as_json:
-        print_json(asdict(report))
+        print_json(report)
         return
-    made = "Made" if report.created else "Updated"
-    typer.echo(f"{made} project {report.project}: {report.url}/projects/{report.project}/data")
-    typer.echo(f"  {report.new} tasks new, {report.changed} changed, {report.unchanged} unchanged")
-    _print_problems(report.problems)
+    verb = "Made" if report["created"] else "Updated"
+    typer.echo(f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data")
+    typer.echo(f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged")
+    _print_problems(report["problems"])
 
 
 @app.command()
@@ -140,24 +122,19 @@ def pull(
 
     Example: `quit review pull -w W`
     """
-    from annotation.client import connect
-    from annotation.sync import pull as pull_reviews
-    from quit.review.store import ReviewStore
-    from quit.workspace import Workspace
+    from quit.commands.flow import call_flow
+    from quit.console import working
 
-    opened = Workspace.open(workspace)
-    settings = _settings(opened)
-    with opened.lock(settings.run.lock_seconds, _to_stderr):
-        server = connect(opened.path, settings.review, url)
-        report = pull_reviews(ReviewStore(opened), server, settings, project=project, full=full)
+    with working("pull"):
+        report = call_flow("review.review_sync", str(workspace), url, ["pull"], project, full=full)["pull"]
     if as_json:
-        print_json(asdict(report))
+        print_json(report)
         return
     typer.echo(
-        f"{report.versions} new versions of annotations ({report.skipped} skipped), {report.withdrawn} withdrawn: "
-        f"{report.rows} rows. {report.done} of {report.tasks} tasks are done."
+        f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} withdrawn: "
+        f"{report['rows']} rows. {report['done']} of {report['tasks']} tasks are done."
     )
-    _print_problems(report.problems)
+    _print_problems(report["problems"])
 
 
 @app.command()
@@ -174,30 +151,28 @@ def apply(
 
     Example: `quit review apply -w W`
     """
+    from quit.commands.flow import call_flow
     from quit.console import working
-    from quit.pipeline import last_build
-    from quit.review.apply import apply_reviews
-    from quit.workspace import Workspace
 
     with working("labels", quiet):
-        report = apply_reviews(last_build(Workspace.open(workspace), set_ or ()), withdraw)
+        report = call_flow("review.label_update", str(workspace), withdraw, set_)["update"]
     if as_json:
-        print_json(asdict(report))
+        print_json(report)
         return
     if quiet:
         return
     if withdraw:
         typer.echo("The labels are those of before any review.")
         return
-    if not report.applied:
+    if not report["applied"]:
         typer.echo("There are no reviews yet: quit review pull")
         return
-    typer.echo("Applied." if report.ran else "Nothing new: the labels already rest on these reviews.")
-    typer.echo(f"  {report.decided} verdicts settled, {report.open} open (quit review disagreements)")
-    typer.echo(f"  labels: {report.labels_up} from 1 to 2, {report.labels_down} from 2 to 1")
-    typer.echo(f"  valid answers: {report.answers_added} added, {report.answers_removed} removed")
-    gone = ", ".join(f"{count} {reason}" for reason, count in report.questions_removed.items()) or "none"
-    typer.echo(f"  questions removed: {gone}")
+    typer.echo("Applied." if report["ran"] else "Nothing new: the labels already rest on these reviews.")
+    typer.echo(f"  {report['decided']} verdicts settled, {report['open']} open (quit review disagreements)")
+    typer.echo(f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1")
+    typer.echo(f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed")
+    removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
+    typer.echo(f"  questions removed: {removed}")
 
 
 @app.command()
@@ -322,35 +297,32 @@ def run(
 
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
-    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
-    from flows.own_server import end_own_server_with_us
-    from flows.review import review
+    from quit.commands.flow import call_flow
+    from quit.console import working
+    from quit.review.report import markdown, review_status
     from quit.workspace import Workspace
 
-    parameters = {"workspace": Workspace.open(workspace).address, "url": url}
-    end_own_server_with_us()
+    opened = Workspace.open(workspace)
     if every:
+        from flows.review import review
+
+        parameters = {"workspace": opened.address, "url": url}
         review.serve(name="review", cron=every, parameters=parameters, pause_on_shutdown=False)
     else:
-        typer.echo(review(**parameters))
+        with working("review"):
+            call_flow("review.review", opened.address, url)
+        typer.echo(markdown(review_status(opened, _settings(opened).review)))
 
 
 def _settings(workspace: Any, review: list[str] | None = None) -> Any:
-    from quit.pipeline import last_build
     from quit.settings import load
 
-    known = workspace.build
-    if known and not review:
-        return load(known["profile"], known["overrides"]).settings  # the sources need not be at hand for this
-    return last_build(workspace, review or ()).settings
+    known = workspace.build or {"profile": "embedded", "overrides": []}  # the sources need not be at hand for this
+    return load(known["profile"], [*known["overrides"], *(review or [])]).settings
 
 
 def _figure(value: float | None) -> str:
     return "not defined yet" if value is None else f"{value:.3f}"
-
-
-def _to_stderr(line: str) -> None:
-    typer.echo(line, err=True)
 
 
 def _print_problems(problems: list[str]) -> None:

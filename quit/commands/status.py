@@ -57,7 +57,7 @@ def status(
         typer.echo(as_text([workspace]), nl=False)
         return
     from quit.console import print_left_out, print_status
-    from quit.pipeline import readable_build
+    from quit.planning import readable_build
     from quit.summary import as_dict
     from quit.summary import left_out as rows_left_out
 

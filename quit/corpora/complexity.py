@@ -1,7 +1,7 @@
 """Reference-based retrieval complexity (Gabburo et al. 2024): is a question answered by one retrieved document, or at least by all
 of them together?
 
-One implementation for the difficulty of our own questions (:mod:`quit.construct.difficulty`) and for ``quit complexity run``. The two
+One implementation for the difficulty of our own questions (:mod:`quit.stages.difficulty`) and for ``quit complexity run``. The two
 heads of the paper's relevance model are protocols: how likely a document holds a correct answer (s_i), and how relevant it is to each
 token of the question (Rel(d_i, t_j)).
 """

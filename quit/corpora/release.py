@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from quit.construct.passages import permutation_table, subset_of
 from quit.corpora.records import CorpusRecord, RawDocument, RawQuery, clean
 from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
 from quit.release.release import Release, verify
+from quit.stages.passages import permutation_table, subset_of
 
 EXPECTED = "the folder of a release, such as workspace/releases/v1"
 Granularity = Literal["hint", "subset", "permutation"]

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from quit.construct.convergence import convergence
-from quit.construct.leakage import LeakItem, find_leaks_of
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
 from quit.models.factory import Models
@@ -22,6 +20,8 @@ from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
 from quit.records import RawQuestion
 from quit.settings import Settings
 from quit.sources import SourceRef, read_source
+from quit.stages.leaks.find import LeakItem, find_leaks_of
+from quit.stages.rank import convergence
 
 Figures = dict[str, Any]
 

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.construct.passages import passage_texts, permutation_table
 from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, words
 from quit.models.protocols import Encoder
+from quit.stages.passages import passage_texts, permutation_table
 
 ALL = "all"
 SPLITS = ("train", "dev", "test", ALL)

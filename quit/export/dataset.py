@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.construct.passages import PermutationTable, permutation_table
 from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
 from quit.ids import content_hash
 from quit.models.protocols import NO_ANSWER
 from quit.progress import advance
+from quit.stages.passages import PermutationTable, permutation_table
 
 SPLITS = ("train", "dev", "test")
 FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from quit.construct.passages import iter_passage_texts
 from quit.evaluate.statistics import Statistics, statistics
 from quit.export.card import Shard, card
 from quit.export.dataset import FULLY, SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
+from quit.stages.passages import iter_passage_texts
 
 _TEXTS = pa.list_(pa.string())
 CONFIGS: dict[str, pa.Schema] = {

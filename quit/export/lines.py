@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.construct.passages import passage_texts
 from quit.export.dataset import FULLY, PARTIALLY, Dataset
 from quit.export.files import ExportFolder
 from quit.export.safe import escapes, json_inside, one_line, safe_id
+from quit.stages.passages import passage_texts
 
 ROWS_A_RANGE = 80_000
-"""Passages assembled at a time: see ``quit.construct.passages``."""
+"""Passages assembled at a time: see ``quit.stages.passages``."""
 QUESTIONS_A_SHARD = 2_000
 """Questions whose passages share a file, where a format is sharded: 650,000 passages."""
 LABELS = pa.array(["0", str(PARTIALLY), str(FULLY)])

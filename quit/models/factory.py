@@ -115,12 +115,12 @@ class Models:
         """The model that values hints whose source says nothing."""
         settings = self._settings.convergence
         if settings.method == "similarity":
-            from quit.construct.convergence import SimilarityConvergence
+            from quit.stages.rank import SimilarityConvergence
 
             return SimilarityConvergence(self.encoder, settings)
         if settings.method == "llm":
-            from quit.construct.convergence import Scored
             from quit.models.convergence_llm import REFERS_FIELDS, LLMHintScorer
+            from quit.stages.rank import Scored
 
             scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
             return Scored(scorer, settings)
@@ -132,7 +132,7 @@ class Models:
         return self.generator(self._settings.language_model(self._settings.convergence.language_model or ""))
 
     def candidate_pool(self, questions: pa.Table) -> Any:
-        """Return the candidates of the collection (see :mod:`quit.construct.candidates`).
+        """Return the candidates of the collection (see :mod:`quit.stages.candidates`).
 
         ``questions``: the whole table.
         """
@@ -148,7 +148,7 @@ class Models:
                     self.equivalence,
                     self._settings.convergence,
                 )
-            from quit.construct.candidates import CandidatePool
+            from quit.stages.candidates import CandidatePool
 
             return CandidatePool(
                 questions,
@@ -269,14 +269,14 @@ def judge_identity(settings: Settings) -> str:
 
 def leak_rules_identity(settings: Settings) -> str:
     """Return what the lexical leakage rules' findings depend on."""
-    from quit.construct.leakage import RULES_IDENTITY
+    from quit.stages.leaks.find import RULES_IDENTITY
 
     return RULES_IDENTITY
 
 
 def convergence_identity(settings: Settings) -> str:
     """Return what the values of the convergence model depend on, beside the encoder."""
-    from quit.construct.convergence import VERSION
+    from quit.stages.rank import VERSION
 
     if settings.convergence.method == "similarity":
         return f"similarity/{VERSION}"
@@ -293,7 +293,7 @@ def convergence_identity(settings: Settings) -> str:
 
 def candidates_identity(settings: Settings) -> str:
     """Return the version of the drawing of candidates."""
-    from quit.construct.candidates import VERSION
+    from quit.stages.candidates import VERSION
 
     return f"collection/{VERSION}"
 
@@ -305,8 +305,8 @@ def difficulty_identity(settings: Settings) -> str:
     """
     import bm25s
 
-    from quit.construct.difficulty import VERSION
     from quit.corpora.corpus import corpus_checksum
+    from quit.stages.difficulty import VERSION
 
     named = settings.difficulty.corpus
     corpus = f"corpus@{corpus_checksum(Path(named))}" if named else "hints"

@@ -169,7 +169,7 @@ class HintPair:
 
 @runtime_checkable
 class HintScorer(Protocol):
-    """Whether a hint may refer to a candidate; :class:`quit.construct.convergence.Scored` makes convergence of it."""
+    """Whether a hint may refer to a candidate; :class:`quit.stages.rank.Scored` makes convergence of it."""
 
     identity: str
 

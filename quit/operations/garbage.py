@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quit.errors import InputError, QuitError, WorkspaceError
 from quit.files import is_url, writing
-from quit.pipeline import last_build
+from quit.planning import last_build
 from quit.workspace import Workspace
 
 

@@ -53,16 +53,16 @@ class Created:
     new: bool
 
 
-def subject_of(workspace: Workspace, pipeline: Pipeline, settings: Settings | None = None) -> Subject:
+def subject_of(pipeline: Pipeline, settings: Settings | None = None) -> Subject:
     """Return a finished build as what gates check; ``settings``: others than the build's, for the gates alone.
 
     Raises :class:`WorkspaceError` when a stage is not finished.
     """
-    return Subject(workspace_tables(workspace, pipeline), readers_of(pipeline), settings or pipeline.settings)
+    tables = workspace_tables(pipeline.workspace, pipeline)
+    return Subject(tables, readers_of(pipeline), settings or pipeline.settings)
 
 
 def create(
-    workspace: Workspace,
     pipeline: Pipeline,
     name: str,
     out: Path | None = None,
@@ -71,39 +71,39 @@ def create(
     settings: Settings | None = None,
     encoder: Encoder | None = None,
 ) -> Created:
-    """Freeze the current tables as the release ``name`` in the workspace, or as the folder ``out``.
+    """Freeze the current tables as the release ``name`` in the workspace, or as the folder ``out``. The caller holds the workspace.
 
     ``settings``: for the gates, if not the build's. ``encoder``: measures the semantic similarity. Raises ``GateError`` when a gate is
-    neither passed nor waived; ``SettingsError`` for a name that cannot be one; ``InputError`` when the target is anything but the same release; :class:`WorkspaceError` when a stage is not
-    finished, a part of the workspace is damaged, or the disk refuses. Nothing is left then.
+    neither passed nor waived; ``SettingsError`` for a name that cannot be one; ``InputError`` when the target is anything but the same
+    release; :class:`WorkspaceError` when a stage is not finished, a part of the workspace is damaged, or the disk refuses. Nothing is
+    left then.
     """
     if not _NAME.fullmatch(name):
         raise SettingsError(
             f"{name!r} cannot name a release: use letters, digits, dots, dashes and underscores, such as v1."
         )
+    workspace = pipeline.workspace
     target = Path(out) if out is not None else workspace.path / FOLDER / name
     _check_target(target)
-    with workspace.lock(pipeline.settings.run.lock_seconds):
-        ours = out is None
-        if ours and is_release(target):
-            workspace.bring_folder(target)
-        subject = subject_of(workspace, pipeline, settings)
-        if damaged := workspace.damaged():
-            raise WorkspaceError(f"{damaged[0]} was altered or is missing. Make it anew: quit build -w {workspace}")
-        results = check(subject, waivers)
-        if any(result.state == "failed" for result in results):
-            raise GateError(_refusal(results))
-        with writing(target), _partial(target) as folder:
-            facts = _write(folder, subject, workspace, pipeline, name, results, encoder)
-            if is_release(target):
-                return Created(_same(target, facts), False)
-            write_json(folder / DESCRIPTION, facts)
-            for path in sorted(folder.rglob("*")):
-                _sync(path)
-            os.rename(folder, target)
-            _sync(target.parent)
-        if ours:
-            workspace.publish_folder(target, DESCRIPTION)
+    if out is None and is_release(target):
+        workspace.bring_folder(target)
+    subject = subject_of(pipeline, settings)
+    if damaged := workspace.damaged():
+        raise WorkspaceError(f"{damaged[0]} was altered or is missing. Make it anew: quit build -w {workspace}")
+    results = check(subject, waivers)
+    if any(result.state == "failed" for result in results):
+        raise GateError(_refusal(results))
+    with writing(target), _partial(target) as folder:
+        facts = _write(folder, subject, workspace, pipeline, name, results, encoder)
+        if is_release(target):
+            return Created(_same(target, facts), False)
+        write_json(folder / DESCRIPTION, facts)
+        for path in sorted(folder.rglob("*")):
+            _sync(path)
+        os.rename(folder, target)
+        _sync(target.parent)
+    if out is None:
+        workspace.publish_folder(target, DESCRIPTION)
     return Created(open_release(target), True)
 
 

@@ -12,9 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from quit.construct.containment import stands_in_a_passage
-from quit.construct.passages import permutation_table
-from quit.construct.split import SPLITS, near_identical
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import Dataset, ReaderInfo
@@ -22,7 +19,10 @@ from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
 from quit.progress import advance
 from quit.release.tables import TableFiles, contract
-from quit.settings import Settings
+from quit.settings import Settings, load
+from quit.stages.leaks.containment import stands_in_a_passage
+from quit.stages.passages import permutation_table
+from quit.stages.split import SPLITS, near_identical
 
 Finding = tuple[str, Iterable[str]]
 
@@ -103,6 +103,22 @@ def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
             raise SettingsError(f"--waive {text!r} has no '='. Write it as --waive unjudged-answer='why it may pass'.")
         made[name.strip()] = reason
     return made
+
+
+def release_settings(texts: Sequence[str]) -> dict[str, Any]:
+    """Return the values of ``release.KEY=VALUE`` texts, by key. Raises ``SettingsError`` for any other setting."""
+    for text in texts:
+        if not text.strip().startswith("release."):
+            raise SettingsError(
+                f"--set {text!r}: only release settings can change here; for others run quit build again."
+            )
+    section = load("embedded", texts).settings.release
+    return {key: getattr(section, key) for key in (text.partition("=")[0].strip()[len("release.") :] for text in texts)}
+
+
+def with_release_settings(settings: Settings, texts: Sequence[str]) -> Settings:
+    """Return settings with these ``release.KEY=VALUE`` texts applied."""
+    return settings.model_copy(update={"release": settings.release.model_copy(update=release_settings(texts))})
 
 
 def _schema(subject: Subject) -> list[str]:

@@ -1,4 +1,4 @@
-"""Apply reviews to a workspace's labels, or take them off again: the label update as an operation on the workspace."""
+"""Which reviews labels rest on, and what they changed. The flow ``label-update`` carries the update out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.pipeline import Pipeline
-from quit.ranges import WHOLE
 from quit.review.store import ReviewStore
 from quit.review.verdicts import disagreements
 from quit.workspace import Workspace
@@ -31,46 +30,39 @@ class ApplyReport:
     questions_removed: dict[str, int] = field(default_factory=dict)
 
 
-def apply_reviews(pipeline: Pipeline, withdraw: bool = False) -> ApplyReport:
-    """Let labels rest on every review pulled so far (``withdraw``: on none) and return what that changes.
+def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
+    """Let labels rest on every review pulled so far (``withdraw``: on none) and return the build as it is planned then.
 
-    The pipeline's build must be finished up to the labels; raises :class:`InputError` otherwise. What was applied is remembered first,
-    so a killed update is finished by the next one, or by the next build; until then the tables are those of before.
+    The caller holds the workspace and carries the stage ``update`` out. Which reviews count is remembered first, so a killed update is
+    finished by the next one, or by the next build; until then the tables are those of before. Raises :class:`InputError` where the build
+    is not finished up to the labels.
     """
-    workspace = pipeline.workspace
+    workspace, state = pipeline.workspace, pipeline.workspace.state
+    for run in pipeline.runs:
+        if "decisions" in run.stage.inputs:
+            continue
+        if not pipeline.is_done(run) or state.get(run.key) != pipeline.fingerprints[run.key]:
+            raise InputError(
+                f"The stage {run.key!r} of {workspace} is not up to date: there are no labels to update yet. Run: "
+                f"quit build -w {workspace}"
+            )
     store = ReviewStore(workspace)
-    with workspace.lock(pipeline.settings.run.lock_seconds):
-        base = [run for run in pipeline.runs if run.stage.name != "update"]
-        state = workspace.state
-        for run in base:
-            if not pipeline.is_done(run) or state.get(run.key) != pipeline.fingerprints[run.key]:
-                raise InputError(
-                    f"The stage {run.key!r} of {workspace} is not up to date: there are no labels to update yet. Run: "
-                    f"quit build -w {workspace}"
-                )
-        store.set_applied([] if withdraw else store.parts)
-        updated = Pipeline(workspace, pipeline.settings, pipeline.sources, models=pipeline.models)
-        ran = updated.fingerprints != state
-        if not updated.reviews_applied:
-            workspace.set_current({run.key: updated.fingerprints[run.key] for run in base})
-            return ApplyReport(ran=ran)
-        run = updated.run("update")
-        if not updated.is_done(run):
-            updated.work(run, WHOLE)
-        updated.finish(run)
-        return _report(updated, store, ran)
+    store.set_applied([] if withdraw else store.parts)
+    return pipeline.planned_again()
 
 
-def _report(pipeline: Pipeline, store: ReviewStore, ran: bool) -> ApplyReport:
+def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
+    """Return what the applied reviews changed; all zero where none are applied."""
+    if not pipeline.reviews_applied:
+        return ApplyReport(ran=ran)
     decisions = pipeline.decisions.to_pylist()
-    counts = change_counts(pipeline.workspace)
     return ApplyReport(
-        applied=len(store.applied),
+        applied=len(ReviewStore(pipeline.workspace).applied),
         ran=ran,
         fingerprint=pipeline.fingerprints["update"],
         decided=sum(row["decision"] is not None for row in decisions),
         open=len(disagreements(pipeline.decisions)),
-        **counts,
+        **change_counts(pipeline.workspace),
     )
 
 

@@ -1,7 +1,7 @@
 """Sources: readers that turn a raw file into records and rejects.
 
 ``SOURCES`` names them all; ``parse_source("triviahg:FILE")`` is how a user names one. A reader repairs text and checks
-structure; pooling and the demand for enough hints come later, in :mod:`quit.construct.collect`.
+structure; pooling and the demand for enough hints come later, in :mod:`quit.stages.collect`.
 """
 
 from __future__ import annotations

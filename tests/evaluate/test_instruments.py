@@ -14,7 +14,7 @@ from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, parse_source
 
-CASES = Path(__file__).parents[1] / "construct" / "leak_cases.jsonl"
+CASES = Path(__file__).parents[1] / "stages" / "leaks" / "cases.jsonl"
 HINTS_OF_FOUR = 36
 
 

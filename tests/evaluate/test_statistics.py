@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from quit.construct.passages import permutations
 from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, words
 from quit.evaluate.statistics import Statistics, statistics
+from quit.stages.passages import permutations
 
 _SPEC = importlib.util.spec_from_file_location("export_conftest", Path(__file__).parents[1] / "export" / "conftest.py")
 release = importlib.util.module_from_spec(_SPEC)

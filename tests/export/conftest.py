@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-from quit.construct.passages import enumerate_passages, permutations
 from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import ExportTables, ReaderInfo
 from quit.ids import hint_id
 from quit.models.protocols import NO_ANSWER
+from quit.stages.passages import enumerate_passages, permutations
 from schemas.tables import table
 
 SPLIT = {"a-1": "train", "a-2": "test", "a-3": "train", "b-é4": "dev", "b-5": "train", "b-6": "test", "b-7": "dev"}

@@ -20,7 +20,7 @@ import schemas
 from quit.export import export
 from quit.export.workspace import export_tables_of
 from quit.history import runs_of
-from quit.pipeline import last_build
+from quit.planning import last_build
 from quit.workspace import Workspace
 from tests.comparing import bytes_of, tables_of
 from tests.conftest import FEW, ROOT, STARTER, call_quit
@@ -132,7 +132,8 @@ def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path, prefect
         assert not (workspace.path / "tables").exists()
     ends = [process.wait(timeout=600) for process in both]
     assert ends == [0, 0], [path.read_text() for path in errors]
-    assert sorted(run["outcome"] for run in runs_of(workspace)) == ["done", "nothing new"]
+    assert [run["outcome"] for run in runs_of(workspace)] == ["done"]
+    assert sorted("up to date: nothing to run" in path.read_text() for path in errors) == [False, True]
     assert workspace.damaged() == []
 
 

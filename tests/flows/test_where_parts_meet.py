@@ -12,7 +12,8 @@ import pytest
 
 import schemas
 from quit.operations.backup import backup, restore
-from quit.pipeline import last_build, plan_build
+from quit.planning import held_build, last_build
+from quit.progress import Listener, listening
 from quit.workspace import Workspace
 from tests.conftest import call_quit
 
@@ -48,9 +49,6 @@ def test_naming_the_new_place_of_the_sources_is_enough(moved: Path, small_source
 
 def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path, tmp_path: Path) -> None:
     shutil.copytree(built, tmp_path / "W")
-    pipeline = plan_build(tmp_path / "W", [f"jsonl:{small_source}"], "embedded", [])
-    assert "update" not in [run.key for run in pipeline.runs]
-    told: list[str] = []
     ready, over = threading.Event(), threading.Event()
 
     def other() -> None:
@@ -62,21 +60,29 @@ def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path
             pq.write_table(none, tmp_path / "W" / "reviews" / "part-00001.parquet")
             (tmp_path / "W" / "reviews" / "applied.json").write_text('{"parts": ["part-00001.parquet"]}')
 
+    class Waiting(Listener):
+        def noted(self, text: str, loud: bool) -> None:
+            assert "Another run holds" in text
+            over.set()
+
     thread = threading.Thread(target=other)
     thread.start()
     ready.wait(120)
-
-    def waiting(message: str) -> None:
-        told.append(message)
-        over.set()
-
-    with pipeline.workspace.lock(120, waiting):
+    with listening(Waiting()), held_build(tmp_path / "W", [f"jsonl:{small_source}"], "embedded", []) as pipeline:
         thread.join()
-        assert told
-        again = pipeline.planned_again()
-        assert again.reviews_applied
-        assert again.runs[-1].key == "update"
-        assert again.models is pipeline.models  # not loaded twice
+        assert over.is_set() and pipeline.reviews_applied
+        assert pipeline.runs[-1].key == "update"
+
+
+def test_a_job_is_planned_once_however_deep_it_is_asked_for(built: Path, small_source: Path, tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "W")
+    build = (tmp_path / "W", [f"jsonl:{small_source}"], "embedded", [])
+    with held_build(*build) as outer:
+        with held_build(*build) as inner:
+            assert inner is outer
+        assert outer.workspace.holder  # the inner block has not given the workspace back
+    with held_build(*build) as later:
+        assert later is not outer
 
 
 @pytest.mark.parametrize(

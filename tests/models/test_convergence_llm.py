@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from quit.construct.convergence import Scored
 from quit.models.convergence_llm import LLMCandidates, LLMHintScorer
 from quit.models.generation import CachedGenerator, ChatRequest, Completion
 from quit.models.generation.base import Done
 from quit.models.prompting import load_prompt
 from quit.models.protocols import HintPair, HintSet, Pair
 from quit.settings import Convergence, parse
+from quit.stages.rank import Scored
 
 
 class Scripted:

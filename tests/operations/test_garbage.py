@@ -12,7 +12,7 @@ import pytest
 
 from quit.errors import WorkspaceError
 from quit.operations.garbage import collect, unused
-from quit.pipeline import last_build
+from quit.planning import last_build
 from quit.workspace import Workspace
 
 pytestmark = pytest.mark.slow  # the build it works on

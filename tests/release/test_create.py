@@ -11,20 +11,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 
+from flows.review import label_update
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
 from quit.export.release import export_tables_of_release
 from quit.export.workspace import export_tables_of
-from quit.pipeline import last_build
+from quit.planning import last_build
 from quit.release.create import create, subject_of, subject_of_release
 from quit.release.diff import diff
 from quit.release.gates import check
 from quit.release.release import Release, releases_of, verify
-from quit.review.apply import apply_reviews
 from quit.review.items import review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
@@ -41,7 +42,7 @@ def workspace(built: Path, tmp_path: Path) -> Workspace:
 
 
 def _create(workspace: Workspace, name: str, out: Path | None = None, **options) -> Release:
-    return create(workspace, last_build(workspace), name, out, **options).release
+    return create(last_build(workspace), name, out, **options).release
 
 
 def _bytes(folder: Path) -> dict[str, bytes]:
@@ -56,7 +57,7 @@ def test_the_same_workspace_gives_the_same_bytes_wherever_it_lies(
     assert one.path == workspace.path / "releases" / "v1"
     assert _bytes(one.path) == _bytes(two.path)
     assert str(tmp_path) not in (one.path / "release.json").read_text()
-    again = create(workspace, last_build(workspace), "v1")
+    again = create(last_build(workspace), "v1")
     assert not again.new and again.release.content_id == one.content_id
     assert [found.name for found in releases_of(workspace)] == ["v1"]
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
@@ -83,9 +84,9 @@ def test_gates_refuse_and_a_waiver_is_written_down(workspace: Workspace) -> None
         update={"release": pipeline.settings.release.model_copy(update={"human_coverage": 0.5})}
     )
     with pytest.raises(GateError, match="human-coverage"):
-        create(workspace, pipeline, "v1", settings=strict)
+        create(pipeline, "v1", settings=strict)
     assert not (workspace.path / "releases" / "v1").exists()
-    made = create(workspace, pipeline, "v1", settings=strict, waivers={"human-coverage": "a trial"}).release
+    made = create(pipeline, "v1", settings=strict, waivers={"human-coverage": "a trial"}).release
     assert {gate["gate"]: gate["waiver"] for gate in made.facts["gates"] if gate["waiver"]} == {
         "human-coverage": "a trial"
     }
@@ -117,11 +118,10 @@ def test_a_damaged_workspace_is_not_frozen(workspace: Workspace) -> None:
 
 SCRIPT = """
 import sys
-from quit.pipeline import last_build
+from quit.planning import last_build
 from quit.release.create import create
 from quit.workspace import Workspace
-opened = Workspace.open(sys.argv[1])
-create(opened, last_build(opened), "v1")
+create(last_build(Workspace.open(sys.argv[1])), "v1")
 """
 
 
@@ -140,7 +140,7 @@ def test_a_killed_create_leaves_nothing_that_looks_complete(workspace: Workspace
     assert sorted(os.listdir(workspace.path / "releases")) == ["v1"]
 
 
-def test_a_diff_across_a_human_review(workspace: Workspace) -> None:
+def test_a_diff_across_a_human_review(workspace: Workspace, prefect_home: Path) -> None:
     before = _create(workspace, "v1")
     items = review_items(workspace, Review(), 0.5)
     labelers = {reader.name for reader in last_build(workspace).settings.labelers}
@@ -159,7 +159,7 @@ def test_a_diff_across_a_human_review(workspace: Workspace) -> None:
             for row in rows
         ]
     )
-    report = apply_reviews(last_build(workspace))
+    report = SimpleNamespace(**label_update(str(workspace.path))["update"])
     with pytest.raises(InputError, match="with other content"):
         _create(workspace, "v1")
     after = _create(workspace, "v2")
@@ -181,13 +181,13 @@ def test_a_diff_across_a_human_review(workspace: Workspace) -> None:
         ]
         assert made.labels_up == len(truth) > 0
         assert all(reason.startswith("review: ") for row in made.labels for reason in row["reasons"])
-    results = {one.gate: one.state for one in check(subject_of(workspace, last_build(workspace)))}
+    results = {one.gate: one.state for one in check(subject_of(last_build(workspace)))}
     assert set(results.values()) == {"passed"}
 
 
 def test_a_pinned_release_keeps_its_splits_under_another_seed(workspace: Workspace) -> None:
-    from quit.construct.split import split_questions
     from quit.settings import Split
+    from quit.stages.split import split_questions
 
     release = _create(workspace, "v1")
     splits = workspace.read("splits").to_pylist()

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from quit.construct.containment import stands_in_a_passage
 from quit.errors import SettingsError
 from quit.release.gates import GATES, check, coverage, parse_waivers
+from quit.stages.leaks.containment import stands_in_a_passage
 from tests.release import small
 
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quit.construct.split import read_pins
 from quit.errors import InputError
 from quit.export import export
 from quit.export.release import export_tables_of_release, exported
 from quit.release.release import open_release, verify
 from quit.release.tables import ROWS_A_GROUP, write_table
+from quit.stages.split import read_pins
 from schemas import table
 from tests.release import small
 

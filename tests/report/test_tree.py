@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quit.construct.passages import permutation_table
 from quit.report.tree import Node, tree
+from quit.stages.passages import permutation_table
 
 
 def _story(hints: int, right: set[str]) -> dict:

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from flows.review import label_update
 from quit.errors import InputError, SettingsError
-from quit.pipeline import last_build
-from quit.review.apply import apply_reviews
+from quit.planning import held_last_build, last_build
 from quit.review.items import ReviewItem, review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
@@ -29,8 +30,12 @@ BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "split
 
 
 @pytest.fixture
-def workspace(built: Path, tmp_path: Path) -> Workspace:
+def workspace(built: Path, prefect_home: Path, tmp_path: Path) -> Workspace:
     return Workspace.open(shutil.copytree(built, tmp_path / "W"))
+
+
+def apply_reviews(workspace: Workspace, withdraw: bool = False) -> SimpleNamespace:
+    return SimpleNamespace(**label_update(str(workspace.path), withdraw)["update"])
 
 
 def _items(workspace: Workspace) -> list[ReviewItem]:
@@ -78,30 +83,30 @@ def test_what_is_reviewed_is_dev_and_test_with_every_distinct_answer(workspace: 
 
 def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
-    assert apply_reviews(last_build(workspace)).applied == 0 and _is_base(workspace)
+    assert apply_reviews(workspace).applied == 0 and _is_base(workspace)
     store.append([*_say(1, items[0], _wrong(items[0])), *_say(2, items[1])])
-    first = apply_reviews(last_build(workspace))
+    first = apply_reviews(workspace)
     assert first.ran and first.questions == 1 and (first.labels_up or first.questions_removed)
     made, state = _update_bytes(workspace), workspace.state
-    again = apply_reviews(last_build(workspace))
+    again = apply_reviews(workspace)
     assert not again.ran and again.fingerprint == first.fingerprint
     assert _update_bytes(workspace) == made and workspace.state == state
     store.append([*_say(1, items[0], version=2, state="withdrawn")])
-    assert apply_reviews(last_build(workspace)).questions == 0
+    assert apply_reviews(workspace).questions == 0
     for name in ("labels", "valid_answers", "splits"):
         assert workspace.read(name).equals(workspace.read(name, runs=[BASE[name]]))
-    apply_reviews(last_build(workspace), withdraw=True)
+    apply_reviews(workspace, withdraw=True)
     assert _is_base(workspace) and "update" not in workspace.state
 
 
 def test_a_withdrawn_review_leads_back_to_the_very_tables_of_before(workspace: Workspace) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
     store.append(_say(1, items[0], _wrong(items[0])))
-    before = apply_reviews(last_build(workspace)).fingerprint
+    before = apply_reviews(workspace).fingerprint
     store.append(_say(2, items[1], _wrong(items[1])))
-    assert apply_reviews(last_build(workspace)).fingerprint != before
+    assert apply_reviews(workspace).fingerprint != before
     store.append(_say(2, items[1], version=2, state="withdrawn"))
-    assert apply_reviews(last_build(workspace)).fingerprint == before
+    assert apply_reviews(workspace).fingerprint == before
 
 
 def test_a_build_keeps_what_people_said_and_exports_use_it(
@@ -110,7 +115,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(
     store, items = ReviewStore(workspace), _items(workspace)
     flagged = said("ada", 2, question=items[1].question_id, flag_leak=True)
     store.append([*_say(1, items[0], _wrong(items[0])), *flagged])
-    report = apply_reviews(last_build(workspace))
+    report = apply_reviews(workspace)
     assert report.questions_removed["flagged_leak"] == 1
     done = run_quit("build", "-w", str(workspace.path), home=prefect_home)
     assert done.returncode == 0 and "up to date" in done.stderr
@@ -140,12 +145,12 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     store, items = ReviewStore(workspace), _items(workspace)
     store.append([row for number, item in enumerate(items) for row in _say(number, item, _wrong(item))])
     other = Workspace.open(shutil.copytree(workspace.path, tmp_path / "other"))
-    apply_reviews(last_build(other))
+    apply_reviews(other)
     program = (
-        "import os, signal, sys, quit.construct.update as u, quit.stages as s\n"
-        "real = s.update_labels\n"
+        "import os, signal, sys, quit.stages.update as u\n"
+        "real = u.update_labels\n"
         "def slow(*a): open(sys.argv[1], 'w').close(); import time; time.sleep(60); return real(*a)\n"
-        "s.update_labels = slow\n"
+        "u.update_labels = slow\n"
         "from quit.cli import main; main(['review', 'apply', '-w', sys.argv[2]])\n"
     )
     marker = tmp_path / "running"
@@ -156,18 +161,20 @@ def test_a_killed_apply_is_finished_by_the_next_with_the_same_bytes(workspace: W
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert marker.exists() and _is_base(workspace)  # half an update is none
-    apply_reviews(last_build(workspace))
+    apply_reviews(workspace)
     assert _update_bytes(workspace) == _update_bytes(other) != {}
 
 
 def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace) -> None:
-    with pytest.raises(SettingsError, match="only review settings"):
-        last_build(workspace, ["judge.threshold=0.1"])
-    with pytest.raises(SettingsError, match="needs the e-mail"):
-        last_build(workspace, ["review.adjudication=adjudicator"])
+    for settings, message in (
+        (["judge.threshold=0.1"], "only review settings"),
+        (["review.adjudication=adjudicator"], "needs the e-mail"),
+    ):
+        with pytest.raises(SettingsError, match=message), held_last_build(workspace.path, settings):
+            pass
     assert workspace.build is not None and not any("review" in text for text in workspace.build["overrides"])
-    last_build(workspace, ["review.minimum=2"])
+    label_update(str(workspace.path), settings=["review.minimum=2"])
     assert last_build(workspace).settings.review.minimum == 2  # remembered
     workspace.set_current({key: value for key, value in workspace.state.items() if key != "label"})
     with pytest.raises(InputError, match="'label' .* not up to date"):
-        apply_reviews(last_build(workspace))
+        apply_reviews(workspace)

@@ -127,8 +127,8 @@ def test_the_settings_choose_it_for_leakage_judge_and_probe(checkpoint, tmp_path
 
 
 def test_the_leakage_check_asks_it(checkpoint, encoder):
-    from quit.construct.leakage import find_leaks
     from quit.settings import Leakage
+    from quit.stages.leaks.find import find_leaks
 
     bem = BemEquivalence(str(checkpoint), device="cpu")
     every = Leakage(screen=-1, threshold=0.0)

@@ -8,9 +8,9 @@ import bm25s
 import numpy as np
 import pytest
 
-from quit.construct.passages import permutations
 from quit.corpora.protocols import FirstStage
 from quit.errors import InputError, SettingsError
+from quit.stages.passages import permutations
 from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
 from quit.systems.benchmark.late import LateRetriever, TokenEncoder
 from quit.systems.benchmark.oracles import oracle_retriever, oracle_scores

@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from quit.construct.question_type import question_types
 from quit.evaluate.normalize import normalize_answer
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Convergence, QuestionType
+from quit.stages.question_type import question_types
 
 VERSION = 1
 

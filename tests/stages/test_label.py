@@ -2,8 +2,9 @@ import pyarrow as pa
 import pytest
 
 import schemas
-from quit.construct.label import judge_answers, label_passages
 from quit.models.protocols import Verdict
+from quit.stages.judge import judge_answers
+from quit.stages.label import label_passages
 
 QUESTION = {
     "question_id": "q",

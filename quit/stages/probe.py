@@ -9,6 +9,15 @@ import pyarrow as pa
 import schemas
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
+from quit.stages.stage import COLLECTION, Context, Tables, stage
+
+
+@stage("probe", whole=COLLECTION, outputs=("probe_answers",), sections=("probe",), models=("readers", "judge"))
+def probe_stage(context: Context, questions: pa.Table, descriptions: pa.Table) -> Tables:
+    """Ask every reader the question alone."""
+    models, settings = context.models, context.settings
+    readers = [models.reader(reader.name, context.whole) for reader in settings.readers]
+    return {"probe_answers": probe(questions, descriptions, readers, models.judge, settings.probe.repetitions)}
 
 
 def probe(

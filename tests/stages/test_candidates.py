@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import schemas
-from quit.construct.candidates import CandidatePool
 from quit.models.protocols import Pair
 from quit.models.question_type import QuestionType as Guess
 from quit.settings import Convergence, QuestionType
+from quit.stages.candidates import CandidatePool
 
 ROWS = [
     ("Which city?", ["Paris"], "city:City"),

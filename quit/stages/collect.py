@@ -18,6 +18,7 @@ from quit.errors import InputError, SettingsError
 from quit.evaluate.normalize import normalize_answer, normalize_question
 from quit.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources.fields import quote
+from quit.stages.stage import Context, Tables, stage
 from schemas import table
 
 STAGE = "collect"
@@ -56,6 +57,18 @@ class _Rows:
     hints: list[dict] = field(default_factory=list)
     candidates: list[dict] = field(default_factory=list)
     scores: list[dict] = field(default_factory=list)
+
+
+@stage(
+    "collect",
+    outputs=("questions", "origins", "hints", "candidates", "scores", "rejects"),
+    sections=("collect", "convergence.hints"),
+    scope="collection",
+)
+def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
+    """Read the sources, repair and pool their records."""
+    settings = context.settings
+    return collect(sources, duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
 
 
 def collect(

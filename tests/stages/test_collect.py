@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.construct.collect import collect
 from quit.errors import InputError, SettingsError
 from quit.evaluate.normalize import normalize_answer, normalize_question
 from quit.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources import parse_source, read_sources
+from quit.stages.collect import collect
 from schemas import table
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quit.construct.passages import (
+from quit.errors import InputError, SettingsError
+from quit.stages.passages import (
     enumerate_passages,
     iter_passage_texts,
     passage_count,
@@ -16,7 +17,6 @@ from quit.construct.passages import (
     permutations,
     subset_of,
 )
-from quit.errors import InputError, SettingsError
 from schemas.tables import table
 
 

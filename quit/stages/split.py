@@ -23,8 +23,16 @@ from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, normalize_question
 from quit.ids import draw
 from quit.settings import Split
+from quit.stages.probe import parametric
+from quit.stages.stage import Context, Tables, stage
 
 SPLITS = ("train", "dev", "test")
+
+
+@stage("split", outputs=("splits", "rejects"), sections=("split",), scope="collection", version=2)
+def split_stage(context: Context, questions: pa.Table, probe_answers: pa.Table) -> Tables:
+    """Draw train, dev and test."""
+    return split_questions(questions, parametric(probe_answers), context.settings.split)
 
 
 def split_questions(questions: pa.Table, parametric: Mapping[str, bool], settings: Split) -> dict[str, pa.Table]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 import schemas
-from quit.construct.question_type import question_types
 from quit.settings import QuestionType
+from quit.stages.question_type import question_types
 
 
 @dataclass

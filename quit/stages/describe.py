@@ -10,12 +10,29 @@ import pyarrow.compute as pc
 
 import schemas
 from quit.cache import cache_folder
-from quit.construct.difficulty import RetrievalComplexity
-from quit.construct.question_type import question_types
 from quit.corpora.corpus import Corpus, corpus_checksum
 from quit.models.protocols import Encoder
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Difficulty, QuestionType
+from quit.stages.difficulty import RetrievalComplexity
+from quit.stages.question_type import question_types
+from quit.stages.stage import Context, Tables, stage
+
+
+@stage(
+    "describe",
+    outputs=("descriptions", "rejects"),
+    sections=("question_type", "difficulty"),
+    models=("question_types", "difficulty", "encoder"),
+    scope="collection",
+    version=2,
+)
+def describe_stage(context: Context, questions: pa.Table, ranked_hints: pa.Table) -> Tables:
+    """Question type and difficulty."""
+    models, settings = context.models, context.settings
+    return describe(
+        questions, ranked_hints, models.question_types, models.encoder, settings.question_type, settings.difficulty
+    )
 
 
 def describe(

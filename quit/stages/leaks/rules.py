@@ -13,11 +13,11 @@ from functools import lru_cache
 from itertools import pairwise
 from os.path import commonprefix
 
-from quit.construct.demonyms import DEMONYMS
-from quit.construct.given_names import GIVEN_NAMES
-from quit.construct.number_words import is_ordinal_word, numbers_in
-from quit.construct.other_names import OTHER_NAMES, regular
 from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, strip_accents, word_spans
+from quit.stages.leaks.demonyms import DEMONYMS
+from quit.stages.leaks.given_names import GIVEN_NAMES
+from quit.stages.leaks.number_words import is_ordinal_word, numbers_in
+from quit.stages.leaks.other_names import OTHER_NAMES, regular
 
 VERSION = 2
 

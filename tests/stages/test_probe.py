@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import schemas
-from quit.construct.probe import parametric, probe
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
+from quit.stages.probe import parametric, probe
 
 
 class Knows:

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schemas
-from quit.construct.label import label_passages
-from quit.construct.leakage import Finding
-from quit.construct.update import LabelTables, decided, update_labels
 from quit.evaluate.normalize import normalize_answer
 from quit.review.verdicts import DECISIONS
 from quit.settings import Review
+from quit.stages.label import label_passages
+from quit.stages.leaks.find import Finding
+from quit.stages.update import LabelTables, decided, update_labels
 
 LABELERS = ("one", "two")
 PERMUTATIONS = ("0", "01", "1", "10")

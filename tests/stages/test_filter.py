@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import schemas
-from quit.construct.leakage import Override, filter_leaks, find_leaks
 from quit.settings import Leakage
+from quit.stages.filter import filter_leaks
+from quit.stages.leaks.find import Override, find_leaks
 
 HINT = "The Nile crocodile and the White Nile are named after it."
 QUESTION = "Which river flows through Khartoum?"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from quit.construct.leak_rules import RULES, lexical_leaks
-from quit.construct.number_words import numbers_in
+from quit.stages.leaks.number_words import numbers_in
+from quit.stages.leaks.rules import RULES, lexical_leaks
 
 LEAKS = [
     ("exact", "It was painted by Leonardo da Vinci.", "Leonardo da Vinci", "Who painted it?"),

@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 import schemas
-from quit.construct.candidates import CandidateSource
-from quit.construct.question_type import Typed
 from quit.models.protocols import ConvergenceModel, Encoder, HintPair, HintScorer, HintSet
 from quit.settings import Convergence
+from quit.stages.candidates import CandidateSource
+from quit.stages.question_type import Typed, question_types
+from quit.stages.stage import Context, Tables, stage
 
 VERSION = 2
 
@@ -32,6 +33,37 @@ def convergence(distractor_scores: Sequence[int], gold_score: int, candidate_cap
     counted = list(distractor_scores)[: candidate_cap - 1]
     n = len(counted) + 1
     return round(1 - sum(counted) / n, 2)
+
+
+@stage(
+    "rank",
+    whole=("questions",),
+    outputs=("ranked_hints", "drawn_candidates", "rejects"),
+    sections=("convergence", "question_type"),
+    models=("convergence", "candidates", "question_types", "equivalence", "encoder"),
+    version=2,
+)
+def rank_stage(
+    context: Context,
+    questions: pa.Table,
+    hints: pa.Table,
+    usable_hints: pa.Table,
+    candidates: pa.Table,
+    scores: pa.Table,
+) -> Tables:
+    """Order hints by convergence and keep five."""
+    models, settings = context.models, context.settings
+    return rank_hints(
+        questions,
+        hints,
+        usable_hints,
+        candidates,
+        scores,
+        models.convergence,
+        lambda asked: question_types(asked, models.question_types, settings.question_type),
+        lambda: models.candidate_pool(context.whole["questions"]),
+        settings.convergence,
+    )
 
 
 def rank_hints(

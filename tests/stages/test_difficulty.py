@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import schemas
-from quit.construct.describe import describe
-from quit.construct.difficulty import RetrievalComplexity
 from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
 from quit.models.factory import difficulty_identity
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Difficulty, QuestionType, Settings
+from quit.stages.describe import describe
+from quit.stages.difficulty import RetrievalComplexity
 
 PASSAGES = [
     "Lesotho lies inside South Africa.",

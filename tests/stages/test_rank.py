@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import schemas
-from quit.construct.candidates import CandidatePool, Drawn
-from quit.construct.convergence import Scored, SimilarityConvergence, convergence, rank_hints
-from quit.construct.question_type import Typed
 from quit.models.protocols import HintScorer, HintSet
 from quit.settings import Convergence
+from quit.stages.candidates import CandidatePool, Drawn
+from quit.stages.question_type import Typed
+from quit.stages.rank import Scored, SimilarityConvergence, convergence, rank_hints
 
 
 def test_hand_computed() -> None:

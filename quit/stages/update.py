@@ -9,7 +9,7 @@ the decisions alone: applying the same ones again gives the same rows, and witho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import schemas
-from quit.construct.label import combine_labels, distinct_answers, valid_answers_of
-from quit.construct.leakage import Finding, LeakItem
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Review
+from quit.stages.label import combine_labels, distinct_answers, valid_answers_of
+from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of, overrides_by_hint
+from quit.stages.stage import Context, RowsOf, Tables, stage
 
 JUDGE = "review"
 """Name under which people's verdicts stand in ``verdicts``."""
@@ -28,7 +29,7 @@ JUDGE = "review"
 Key = tuple[str, str]
 
 LeakCheck = Callable[[Sequence[LeakItem]], list[list[list[Finding]]]]
-"""The findings of each hint of each item: :func:`quit.construct.leakage.find_leaks_of` with its models."""
+"""The findings of each hint of each item: :func:`quit.stages.leaks.find.find_leaks_of` with its models."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,42 @@ def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decid
         before.update({(question, normalize_answer(form)): True for form in gold})
     flips = {key: row for key, row in answers.items() if row["decision"] is not before.get(key, False)}
     return Decided(answers, flags, flips)
+
+
+@stage(
+    "update",
+    outputs=("changes", "labels", "valid_answers", "verdicts", "splits", "leak_findings", "rejects"),
+    supersedes=("labels", "valid_answers", "verdicts", "splits"),
+    sections=("review.splits", "review.removing_flags", "leakage"),
+    models=("leak_rules", "equivalence", "encoder", "labelers"),
+    overrides="leak",
+    scope="collection",
+)
+def update_stage(
+    context: Context,
+    questions: pa.Table,
+    ranked_hints: pa.Table,
+    splits: pa.Table,
+    answers: RowsOf,
+    verdicts: pa.Table,
+    labels: pa.Table,
+    valid_answers: pa.Table,
+    decisions: pa.Table,
+) -> Tables:
+    """Apply people's verdicts to labels and valid answers."""
+    settings, models = context.settings, context.models
+    before = LabelTables(questions, ranked_hints, splits, verdicts, labels, valid_answers)
+    settled = decided(decisions, before, settings.review)
+    overrides = overrides_by_hint(context.overrides)
+    by_labeler = {
+        labeler.name: answers(settled.touched, ["question_id", "answer"], labeler.name) for labeler in settings.labelers
+    }
+
+    def leaks(items: Sequence[LeakItem]) -> list[list[list[Finding]]]:
+        asked = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
+        return find_leaks_of(asked, models.equivalence, models.encoder, settings.leakage)
+
+    return update_labels(before, by_labeler, settled, leaks)
 
 
 def update_labels(

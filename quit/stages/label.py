@@ -1,4 +1,4 @@
-"""Read, judge, label (paper, section 3.2.2): the readers' answers to every passage, a verdict on each distinct one, a label.
+"""Label: passages and valid answers from answers and verdicts (paper, section 3.2.2).
 
 A passage is fully relevant (2) if at least one labeler's answer is correct, else partially (1). A correct answer of a labeler joins
 the question's valid answers.
@@ -13,88 +13,19 @@ import pyarrow.compute as pc
 
 import schemas
 from quit.evaluate.normalize import normalize_answer
-from quit.models.judges import rule
-from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
+from quit.stages.stage import Context, Tables, stage
 
 
-def read_passages(
-    questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Table, passages: pa.Table, reader: Reader
-) -> pa.Table:
-    """Return the table ``answers`` of one reader: one row a passage, in the order of ``passages``."""
-    texts = dict(
-        zip(questions.column("question_id").to_pylist(), questions.column("question").to_pylist(), strict=True)
-    )
-    types = {row["question_id"]: row for row in descriptions.select(["question_id", "coarse", "fine"]).to_pylist()}
-    hints = selected_hints(ranked_hints)
-    prompts = []
-    for identity, permutation in zip(
-        passages.column("question_id").to_pylist(), passages.column("permutation").to_pylist(), strict=True
-    ):
-        mine, typed = hints[identity], types[identity]
-        chosen = tuple(mine[int(index)] for index in permutation)
-        prompts.append(Prompt(identity, texts[identity], chosen, typed["coarse"], typed["fine"]))
-    replies = reader.answer(prompts)
-    rows = len(prompts)
-    return pa.table(
-        {
-            "question_id": passages.column("question_id"),
-            "permutation": passages.column("permutation"),
-            "reader": pa.repeat(pa.scalar(reader.name), rows),
-            "answer": pa.array([reply.answer for reply in replies], pa.string()),
-            "raw": pa.array([reply.raw for reply in replies], pa.string()),
-            "producer": pa.repeat(pa.scalar(reader.identity), rows),
-        },
-        schema=schemas.table("answers").schema,
-    )
-
-
-def selected_hints(ranked_hints: pa.Table) -> dict[str, list[str]]:
-    """Return question id -> its selected hints in rank order (index 0 to 4)."""
-    found: dict[str, list[str]] = {}
-    for row in (
-        ranked_hints.filter(ranked_hints.column("selected"))
-        .sort_by([("question_id", "ascending"), ("rank", "ascending")])
-        .to_pylist()
-    ):
-        found.setdefault(row["question_id"], []).append(row["hint"])
-    return found
-
-
-def judge_answers(questions: pa.Table, answers: pa.Table, judge: Judge) -> pa.Table:
-    """Return the table ``verdicts``: each distinct (question, normalised answer) is judged once.
-
-    ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties: alphabetical).
-    """
-    counts = answers.group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist()
-    forms: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for row in counts:
-        key = (row["question_id"], normalize_answer(row["answer"]))
-        forms.setdefault(key, []).append((-row["count_all"], row["answer"]))
-    asked = {row["question_id"]: row for row in questions.to_pylist()}
-    keys = sorted(forms)
-    items = [
-        JudgeItem(
-            identity, asked[identity]["question"], tuple(asked[identity]["answers"]), min(forms[identity, key])[1]
-        )
-        for identity, key in keys
-    ]
-    rows = []
-    for (identity, key), item, ruling in zip(keys, items, rule(items, judge), strict=True):
-        rows.append(
-            {
-                "question_id": identity,
-                "answer_key": key,
-                "answer": item.candidate,
-                "correct": ruling.verdict.correct,
-                "probability": ruling.verdict.probability,
-                "basis": ruling.basis,
-                "passages": -sum(count for count, _ in forms[identity, key]),
-                "judge": judge.name,
-                "producer": judge.identity,
-                "raw": ruling.verdict.raw,
-            }
-        )
-    return schemas.table("verdicts").from_rows(rows)
+@stage("label", outputs=("labels", "valid_answers"), models=("labelers",))
+def label_stage(
+    context: Context, questions: pa.Table, passages: pa.Table, answers: pa.Table, verdicts: pa.Table
+) -> Tables:
+    """Label each passage 2 or 1."""
+    by_labeler = {
+        labeler.name: answers.filter(pc.equal(answers.column("reader"), labeler.name))
+        for labeler in context.settings.labelers
+    }
+    return label_passages(questions, passages, by_labeler, verdicts)
 
 
 def label_passages(

@@ -1,0 +1,130 @@
+"""Plan a job on a workspace: once, and while the workspace is held. Builds, reviews and releases take the lock here and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from quit.errors import InputError, SettingsError
+from quit.pipeline import Pipeline, check_labelers
+from quit.progress import note
+from quit.settings import Settings, load
+from quit.sources import SOURCES, SourceRef, parse_source
+from quit.stages.split import read_pins
+from quit.workspace import Workspace
+
+_HELD: ContextVar[Pipeline | None] = ContextVar("quit_held_build", default=None)
+
+
+@contextmanager
+def held_build(
+    workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]
+) -> Iterator[Pipeline]:
+    """Hold a workspace and plan its build; parts that are damaged are removed first. The workspace is created where there is none.
+
+    Within the block the same workspace is neither locked nor planned again: a caller that has a plan calls the flow, which finds it.
+
+    Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run holds it.
+    """
+    planned = _HELD.get()
+    if planned is not None and planned.workspace.address == Workspace.at(workspace).address:
+        yield planned
+        return
+    settings, refs = _checked(sources, profile, overrides)
+    opened = Workspace.create(workspace)
+    with _holding(opened, settings):
+        asked_as = {"profile": profile, "overrides": list(overrides)}
+        pipeline = Pipeline(opened, settings, refs, asked_as=asked_as)
+        for line in pipeline.discard_damaged():
+            note(line, loud=True)
+        mark = _HELD.set(pipeline)
+        try:
+            yield pipeline
+        finally:
+            _HELD.reset(mark)
+
+
+@contextmanager
+def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterator[Pipeline]:
+    """Hold a workspace and plan its last build.
+
+    ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises, ``SettingsError`` for
+    an override of anything else, and ``WorkspaceError`` where another run holds the workspace.
+    """
+    opened = Workspace.open(workspace)
+    settings = load(opened.build["profile"], opened.build["overrides"]).settings if opened.build else Settings()
+    with _holding(opened, settings):
+        if review and opened.build:
+            changed = _with_review(opened.build["overrides"], review)
+            load(opened.build["profile"], changed)  # refuses a value that cannot be, before it is remembered
+            opened.set_build({**opened.build, "overrides": changed})
+        yield last_build(opened)
+
+
+@contextmanager
+def _holding(workspace: Workspace, settings: Settings) -> Iterator[None]:
+    with workspace.lock(settings.run.lock_seconds, note):
+        yield
+
+
+def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
+    """Return the plan of a build without holding its workspace, which is created where there is none.
+
+    Raises ``InputError`` for a source that cannot be read, ``SettingsError`` and ``WorkspaceError``; nothing is created then.
+    """
+    settings, refs = _checked(sources, profile, overrides)
+    asked_as = {"profile": profile, "overrides": list(overrides)}
+    pipeline = Pipeline(Workspace.at(workspace), settings, refs, asked_as=asked_as)
+    _ = pipeline.fingerprints
+    Workspace.create(workspace)
+    return pipeline
+
+
+def _checked(sources: Sequence[str], profile: str, overrides: Sequence[str]) -> tuple[Settings, list[SourceRef]]:
+    """Return settings and sources; what is wrong with them shows before a workspace is created."""
+    settings = load(profile, overrides).settings
+    refs = [parse_source(text) for text in sources]
+    if not refs:
+        raise InputError(
+            "A build needs at least one source, such as --source triviahg:FILE. Kinds: " + ", ".join(SOURCES) + "."
+        )
+    check_labelers(settings)
+    read_pins(settings.split.pinned)
+    return settings, refs
+
+
+def last_build(workspace: Workspace) -> Pipeline:
+    """Return the plan of a workspace's last build, without holding it.
+
+    Raises ``InputError`` when nothing was built or a source cannot be read any more.
+    """
+    known = workspace.build
+    if known is None:
+        raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
+    settings = load(known["profile"], known["overrides"]).settings
+    asked_as = {"profile": known["profile"], "overrides": known["overrides"]}
+    pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]], asked_as=asked_as)
+    _ = pipeline.fingerprints
+    return pipeline
+
+
+def readable_build(workspace: Workspace) -> Pipeline | None:
+    """Return the plan of a workspace's last build, or None where there is none or its sources cannot be read any more."""
+    try:
+        return last_build(workspace)
+    except InputError:
+        return None
+
+
+def _with_review(overrides: Sequence[str], review: Sequence[str]) -> list[str]:
+    changed = list(overrides)
+    for text in review:
+        key = text.partition("=")[0].strip()
+        if not key.startswith("review."):
+            raise SettingsError(
+                f"--set {text!r}: only review settings can change here; for others run quit build again."
+            )
+        changed = [known for known in changed if known.partition("=")[0].strip() != key] + [text]
+    return changed

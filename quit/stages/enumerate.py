@@ -1,0 +1,14 @@
+"""Enumerate: the 325 ordered selections of five hints (paper, section 3.2.1)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from quit.stages.passages import enumerate_passages
+from quit.stages.stage import Context, Tables, stage
+
+
+@stage("enumerate", outputs=("passages",), sections=("convergence.hints",))
+def enumerate_stage(context: Context, splits: pa.Table) -> Tables:
+    """List the 325 ordered selections of five hints."""
+    return {"passages": enumerate_passages(splits.column("question_id"), context.settings.convergence.hints)}

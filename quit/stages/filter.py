@@ -1,0 +1,106 @@
+"""Filter: questions whose hints give an answer away leave the collection (paper, section 3.1.2).
+
+What gives an answer away is found by :mod:`quit.stages.leaks.find`.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+import schemas
+from quit.models.protocols import Encoder, Equivalence
+from quit.settings import Leakage
+from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of, overrides_by_hint
+from quit.stages.stage import Context, Tables, stage
+
+
+@stage(
+    "filter",
+    outputs=("leak_findings", "usable_hints", "rejects"),
+    sections=("leakage", "convergence.hints"),
+    models=("leak_rules", "equivalence", "encoder"),
+    overrides="leak",
+    version=3,
+)
+def filter_stage(context: Context, questions: pa.Table, hints: pa.Table) -> Tables:
+    """Discard questions whose hints give the answer away."""
+    models, settings = context.models, context.settings
+    return filter_leaks(
+        questions,
+        hints,
+        models.equivalence,
+        models.encoder,
+        settings.leakage,
+        settings.convergence.hints,
+        context.overrides,
+    )
+
+
+def filter_leaks(
+    questions: pa.Table,
+    hints: pa.Table,
+    equivalence: Equivalence | None,
+    encoder: Encoder | None,
+    settings: Leakage,
+    keep: int,
+    overrides: pa.Table | None = None,
+) -> dict[str, pa.Table]:
+    """Return the tables ``leak_findings``, ``usable_hints`` and ``rejects``.
+
+    ``overrides``: the rows of that table that are in force and of kind ``leak``. What they call no leak stays among the findings
+    but discards nothing; what they call a leak is found by ``person``. ``equivalence`` and ``encoder`` None: rules and people only.
+    ``keep`` is the number of hints a question must keep. With ``mode = "question"`` one leaking hint discards the question;
+    with ``"hint"`` leaking hints go, and the question only when fewer than ``keep`` remain.
+    """
+    by_question: dict[str, list[dict]] = {}
+    for hint in hints.to_pylist():
+        by_question.setdefault(hint["question_id"], []).append(hint)
+    said_of = overrides_by_hint(overrides)
+    found, usable, rejects = [], [], []
+    rows = questions.to_pylist()
+    items = []
+    for question in rows:
+        mine = by_question.get(question["question_id"], [])
+        said = [said_of.get(hint["hint_id"], []) for hint in mine]
+        items.append(LeakItem(question["question"], question["answers"], [hint["hint"] for hint in mine], said))
+    for question, findings in zip(rows, find_leaks_of(items, equivalence, encoder, settings), strict=True):
+        mine = by_question.get(question["question_id"], [])
+        for hint, leaks in zip(mine, findings, strict=True):
+            for leak in leaks:
+                found.append(
+                    {
+                        "hint_id": hint["hint_id"],
+                        "question_id": question["question_id"],
+                        "span": leak.span,
+                        "answer": leak.answer,
+                        "probability": leak.probability,
+                        "method": leak.method,
+                        "producer": leak.producer,
+                        "overridden": leak.overridden,
+                    }
+                )
+        standing = [[leak for leak in leaks if not leak.overridden] for leaks in findings]
+        leaking = [(hint, leaks[0]) for hint, leaks in zip(mine, standing, strict=True) if leaks]
+        kept = [hint for hint, leaks in zip(mine, standing, strict=True) if not leaks]
+        identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
+        if settings.mode == "hint":
+            rejects += [
+                {**identity, "kind": "hint", "reason": "answer_leak", "detail": _says(leak), "hint_id": hint["hint_id"]}
+                for hint, leak in leaking
+            ]
+        if leaking and (settings.mode == "question" or len(kept) < keep):
+            hint, leak = leaking[0]
+            detail = f"{len(leaking)} of {len(mine)} hints leak; {hint['hint_id']}: {_says(leak)}"
+            reason = "answer_leak" if settings.mode == "question" else "too_few_hints_left"
+            rejects.append({**identity, "kind": "question", "reason": reason, "detail": detail})
+        else:
+            usable += [{"hint_id": hint["hint_id"], "question_id": hint["question_id"]} for hint in kept]
+    return {
+        "leak_findings": schemas.table("leak_findings").from_rows(found),
+        "usable_hints": schemas.table("usable_hints").from_rows(usable),
+        "rejects": schemas.table("rejects").from_rows(rejects),
+    }
+
+
+def _says(leak: Finding) -> str:
+    return f"{leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"

@@ -1,0 +1,143 @@
+"""What a stage is: a function from tables to tables, with everything its output depends on declared beside it.
+
+A stage knows nothing of Prefect, paths or progress bars; :mod:`quit.pipeline` gives it its inputs, shard by shard, and keeps what it
+returns.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from quit.models.factory import Models
+    from quit.settings import Settings
+
+Tables = Mapping[str, pa.Table]
+
+COLLECTION = ("questions", "candidates", "ranked_hints", "descriptions")
+"""Tables from which a reader may draw what it can answer."""
+
+
+class RowsOf(Protocol):
+    """An input that a stage reads a few questions at a time, by calling it."""
+
+    def __call__(self, question_ids: Sequence[str], columns: Sequence[str], reader: str | None = None) -> pa.Table:
+        """Return some columns of these questions' rows (of one reader's run of the stage that makes the table)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a stage gets beside its inputs.
+
+    ``whole``: the tables it declared as whole; ``overrides``: the overrides in force of the kind it declared; ``reader``: the name of
+    its reader, where it runs once a reader.
+    """
+
+    whole: Tables
+    settings: Settings
+    models: Models
+    reader: str | None = None
+    overrides: pa.Table | None = None
+
+
+@dataclass(eq=False)
+class Stage:
+    """A declared stage: see :func:`stage` for its fields. ``number``: its place in the pipeline, from 1."""
+
+    name: str
+    function: Callable[..., Tables]
+    inputs: tuple[str, ...]
+    in_pieces: frozenset[str]
+    outputs: tuple[str, ...]
+    whole: tuple[str, ...]
+    sections: tuple[str, ...]
+    models: tuple[str, ...]
+    scope: Literal["shard", "collection"]
+    per_reader: bool
+    overrides: str | None
+    supersedes: tuple[str, ...]
+    version: int
+    number: int = 0
+
+    def follows(self, other: Stage) -> bool:
+        """Whether it reads what another stage makes."""
+        return other is not self and not {*self.inputs, *self.whole}.isdisjoint({*other.outputs} - {*other.supersedes})
+
+    @property
+    def doc(self) -> str:
+        """What it does, in one sentence."""
+        return (self.function.__doc__ or "").partition("\n")[0]
+
+
+def stage(
+    name: str,
+    *,
+    outputs: tuple[str, ...],
+    whole: tuple[str, ...] = (),
+    sections: tuple[str, ...] = (),
+    models: tuple[str, ...] = (),
+    scope: Literal["shard", "collection"] = "shard",
+    per_reader: bool = False,
+    overrides: str | None = None,
+    supersedes: tuple[str, ...] = (),
+    version: int = 1,
+) -> Callable[[Callable[..., Tables]], Stage]:
+    """Declare a function as a stage. The names of its parameters after the context are its inputs.
+
+    An input is a table that earlier stages make, which it gets shard by shard (annotated ``RowsOf``: a few questions at a time), or one
+    of the inputs that come from outside: ``sources`` (records) and ``decisions`` (what people's reviews come to).
+
+    Args:
+        name: Name of the stage, and of its folder in a workspace.
+        outputs: Tables it returns.
+        whole: Tables it gets whole, in its context.
+        sections: Settings that its output depends on.
+        models: Models that its output depends on (``reader``: its own, ``readers``: all, ``labelers``: the labelers' names).
+        scope: ``shard``, or ``collection`` where one task does all questions.
+        per_reader: Whether it runs once a reader, so that a new reader leaves the others' answers alone.
+        overrides: The kind of people's overrides that it heeds.
+        supersedes: Outputs that replace an earlier stage's.
+        version: Raise it whenever the same inputs would give other rows.
+    """
+
+    def declare(function: Callable[..., Tables]) -> Stage:
+        _, *parameters = inspect.signature(function).parameters.values()
+        return Stage(
+            name,
+            function,
+            tuple(parameter.name for parameter in parameters),
+            frozenset(parameter.name for parameter in parameters if parameter.annotation == RowsOf.__name__),
+            outputs,
+            whole,
+            sections,
+            models,
+            scope,
+            per_reader,
+            overrides,
+            supersedes,
+            version,
+        )
+
+    return declare
+
+
+def in_order(*stages: Stage) -> tuple[Stage, ...]:
+    """Return stages in the order of their tables, numbered from 1: a stage comes after those that make its inputs.
+
+    Raises ``ValueError`` where the tables leave the order open.
+    """
+    ordered: list[Stage] = []
+    while waiting := [stage for stage in stages if stage not in ordered]:
+        ready = [stage for stage in waiting if not any(stage.follows(other) for other in waiting)]
+        if len(ready) != 1:
+            names = ", ".join(stage.name for stage in ready or waiting)
+            raise ValueError(f"The tables do not say which of these stages comes first: {names}.")
+        ordered += ready
+        ready[0].number = len(ordered)
+    return tuple(ordered)
