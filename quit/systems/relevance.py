@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.judges.gpt_eval import parse_verdict
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Judge, JudgeItem

