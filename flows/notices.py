@@ -91,7 +91,9 @@ def _notify(slug: str, said: dict[str, str]) -> None:
     if not isinstance(block, NotificationBlock):
         raise ValueError("it is no notification block")
     with block.raise_on_failure():
-        block.notify(as_text(said), subject=f"QUIT: {said['flow']} {said['state'].lower()}: {said['workspace']}")
+        block.notify(  # type: ignore[unused-coroutine]  # no coroutine where there is no event loop
+            as_text(said), subject=f"QUIT: {said['flow']} {said['state'].lower()}: {said['workspace']}"
+        )
 
 
 def as_text(said: dict[str, str]) -> str:

@@ -18,4 +18,4 @@ def end_own_server_with_us() -> None:
     if not PREFECT_API_URL.value():
         from prefect.server.api import server  # seconds, which Prefect itself spends only where it starts a server
 
-        server.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": Child})
+        server.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": Child})  # type: ignore[assignment]

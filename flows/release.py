@@ -94,7 +94,7 @@ def release(
                 created = freeze(pipeline, dated, Path(folder) if folder else None, waivers, gates, encoder)
         missing = [one for one in formats or [] if created.new or not exported(created.release, one, out)]
         if missing:
-            export(encoder, created.release, missing, Path(out), overwrite)
+            export(encoder, created.release, list(missing), Path(out), overwrite)
         return _ended(pipeline, created, bool(missing), folder)
 
     return under_limits("release", workspace, limits, work)

@@ -48,8 +48,18 @@ def push(pipeline: Pipeline, url: str | None, project: int | None, new_project: 
         splits = ", ".join(settings.review.splits)
         raise InputError(f"There is nothing to review: {workspace} has no labelled question in {splits}.")
     server = connect(workspace.path, settings.review, url)
-    options = {"project": project, "new_project": new_project, "repair": repair, "say": note}
-    return asdict(push_items(ReviewStore(workspace), server, settings, items, controls, **options))
+    done = push_items(
+        ReviewStore(workspace),
+        server,
+        settings,
+        items,
+        controls,
+        project=project,
+        new_project=new_project,
+        repair=repair,
+        say=note,
+    )
+    return asdict(done)
 
 
 @task(name="pull", cache_policy=NO_CACHE, retries=2, retry_delay_seconds=10, retry_condition_fn=may_help)

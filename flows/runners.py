@@ -142,7 +142,7 @@ class Runner:
             try:
                 self._stack.enter_context(made)
                 if self.kind == "dask":
-                    _ = made.client  # connects, which it would leave to the first task
+                    _ = made.client  # type: ignore[attr-defined]  # connects, which it would leave to the first task
                 break
             except Exception as error:
                 if last or _SLOW not in str(error):

@@ -137,7 +137,7 @@ def deployment(planned: Planned) -> RunnerDeployment:
     """Return it as Prefect knows it."""
     one, flow = planned.schedule, FLOWS[planned.schedule.flow]
     strategy = {"enqueue": ConcurrencyLimitStrategy.ENQUEUE, "cancel_new": ConcurrencyLimitStrategy.CANCEL_NEW}
-    return flow.to_deployment(
+    return flow.to_deployment(  # type: ignore[return-value]  # no coroutine where there is no event loop
         planned.name,
         schedules=[PrefectSchedule(cron=one.cron, timezone=one.timezone, active=one.enabled)] if one.cron else [],
         concurrency_limit=ConcurrencyLimitConfig(limit=one.at_once, collision_strategy=strategy[one.collision]),

@@ -126,7 +126,8 @@ class Stages:
             for run in runs:
                 self.pipeline.finish(run)
                 done = self.pipeline.runs.index(run) + 1
-                update_progress_artifact(self._artifact, 100.0 * done / len(self.pipeline.runs), description=run.key)
+                percent = 100.0 * done / len(self.pipeline.runs)
+                update_progress_artifact(self._artifact, percent, description=run.key)  # type: ignore[arg-type]
 
     def _waiting(self, runs: list[StageRun]) -> deque[tuple[StageRun, Range]]:
         """Return the shards to do; several runs take turns."""

@@ -16,7 +16,7 @@ from quit.errors import WorkspaceError
 
 VARIABLE = "QUIT_CACHE"
 _LOG = logging.getLogger(__name__)
-_LOOKUP = 500  # keys a query
+_LOOKUP = 500  # keys a query; SQLite allows more, this is where it stops getting faster
 _PATIENCE = 60.0  # seconds that a busy file is waited for
 
 
@@ -33,6 +33,31 @@ def content_key(*texts: str) -> bytes:
         raw = text.encode("utf-8", "surrogatepass")
         digest.update(len(raw).to_bytes(8, "big") + raw)
     return digest.digest()
+
+
+def open_wal(path: Path, synchronous: str, schema: str = "") -> sqlite3.Connection:
+    """Return a connection to a SQLite file with a write-ahead log; one thread at a time may use it.
+
+    ``synchronous``: SQLite's pragma (``OFF``, ``NORMAL``, ``FULL``); ``schema``: a statement that creates a table.
+    """
+    database = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
+    try:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute(f"PRAGMA synchronous = {synchronous}")
+        database.execute(schema)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def select_keys(
+    database: sqlite3.Connection, query: str, keys: Sequence[bytes], *more: object
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a query with ``key IN ({keys})`` for any number of keys; ``more``: its parameters after them."""
+    for start in range(0, len(keys), _LOOKUP):
+        part = keys[start : start + _LOOKUP]
+        yield from database.execute(query.format(keys=",".join("?" * len(part))), (*part, *more))
 
 
 class ContentStore:
@@ -54,11 +79,8 @@ class ContentStore:
         values: dict[bytes, bytes] = {}
         try:
             with closing(self._open()) as database:
-                for start in range(0, len(keys), _LOOKUP):
-                    part = keys[start : start + _LOOKUP]
-                    marks = ",".join("?" * len(part))
-                    rows = database.execute(f"SELECT key, value FROM {self.table} WHERE key IN ({marks})", part)
-                    values.update((key, value[:-4]) for key, value in rows if _whole(value))
+                rows = select_keys(database, f"SELECT key, value FROM {self.table} WHERE key IN ({{keys}})", keys)
+                values.update((key, value[:-4]) for key, value in rows if _whole(value))
         except (OSError, sqlite3.Error) as error:
             self._warn(error)
         return values
@@ -117,15 +139,8 @@ class ContentStore:
     def _open(self) -> sqlite3.Connection:
         """Return a connection of this call's own: they must not pass between threads."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self.path, timeout=_PATIENCE)
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=NORMAL")
-            database.execute(f"CREATE TABLE IF NOT EXISTS {self.table} (key BLOB PRIMARY KEY, value BLOB)")
-        except BaseException:
-            database.close()
-            raise
-        return database
+        schema = f"CREATE TABLE IF NOT EXISTS {self.table} (key BLOB PRIMARY KEY, value BLOB)"
+        return open_wal(self.path, "NORMAL", schema)
 
     def _warn(self, error: Exception) -> None:
         if not self._warned:

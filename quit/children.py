@@ -61,8 +61,8 @@ def _guard(pipe: int, grace: float, command: list[str]) -> int:
     except OSError as error:
         print(f"{command[0]} cannot be started: {error.strerror}", file=sys.stderr)
         return 127
-    for number in asked:  # before there was a child
-        child.send_signal(number)
+    for early in asked:  # before there was a child
+        child.send_signal(early)
     orphaned = threading.Event()
     threading.Thread(target=_end_with_parent, args=(pipe, grace, orphaned), daemon=True).start()
     code = child.wait()

@@ -18,6 +18,7 @@ from quit.commands import (
     complexity,
     corpora,
     evaluate,
+    query,
     release,
     report,
     review,
@@ -355,6 +356,7 @@ app.add_typer(complexity.app, name="complexity")
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(sunar.app, name="sunar")
 check.register(app)
+query.register(app)
 report.register(app)
 serve.register(app)
 status.register(app)

@@ -8,6 +8,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -168,6 +169,16 @@ def _table(*columns: str, title: str | None = None) -> Table:
         left = column.endswith("<")
         table.add_column(column.rstrip("<"), justify="left" if left else "right", overflow="fold")
     return table
+
+
+def print_rows(rows: pa.Table) -> None:
+    """Print the rows of a query."""
+    table = _table(
+        *(f"{name}<" if pa.types.is_string(rows.schema.field(name).type) else name for name in rows.column_names)
+    )
+    for row in rows.to_pylist():
+        table.add_row(*(escape("" if value is None else str(value)) for value in row.values()))
+    _OUT.print(table)
 
 
 def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from quit.errors import WorkspaceError
 from quit.files import write_json
@@ -25,6 +26,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
     except WorkspaceError as error:
         workspace.remove([folder / "manifest.json"])
         return [str(error)]
+    parts: Sequence[tuple[Path, dict[str, Any] | None]]
     if manifest is None:
         parts = [(path, None) for name in outputs for path in sorted((folder / name).glob("part-*.parquet"))]
     else:

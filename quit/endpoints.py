@@ -5,7 +5,8 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from quit.errors import SettingsError
-from quit.settings import Settings
+from quit.settings import Judge as JudgeSettings
+from quit.settings import ReaderSettings, Settings
 
 
 def address(url: str) -> str:
@@ -20,13 +21,14 @@ def address(url: str) -> str:
 def endpoints(settings: Settings) -> dict[str, str]:
     """Return reader or judge -> the addresses it is asked at, separated by commas; ``in process`` for what needs none."""
     found: dict[str, str] = {}
-    for one in (*settings.readers, settings.judge):
-        found[one.name] = "in process"
-        if one.kind == "server" and one.server:
+    models: list[ReaderSettings | JudgeSettings] = [*settings.readers, settings.judge]
+    for model in models:
+        found[model.name] = "in process"
+        if model.kind == "server" and model.server:
             try:
-                found[one.name] = ",".join(address(url) for url in settings.server(one.server).urls())
+                found[model.name] = ",".join(address(url) for url in settings.server(model.server).urls())
             except SettingsError:
-                found[one.name] = f"server {one.server}"
+                found[model.name] = f"server {model.server}"
     return found
 
 

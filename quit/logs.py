@@ -57,6 +57,8 @@ class JsonLines(logging.Formatter):
             value = record.__dict__.get(name)
             if value is not None:
                 line[name] = value
-        if record.exc_info or record.exc_text:
-            line["traceback"] = record.exc_text or self.formatException(record.exc_info)
+        if record.exc_text:
+            line["traceback"] = record.exc_text
+        elif record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
         return without_secrets(json.dumps(line, ensure_ascii=False, default=str))

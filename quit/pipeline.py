@@ -233,7 +233,7 @@ class Pipeline:
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones."""
         if not self.is_done(run):
-            facts = {
+            facts: dict[str, Any] = {
                 "stage": run.stage.name,
                 "reader": run.reader,
                 "version": run.stage.version,

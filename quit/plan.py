@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from quit.models.generation.base import cache_key
-from quit.models.generation.cache import GenerationCache
-from quit.models.generation.cached import known_replies
+from quit.models.generation.cache import GenerationCache, known_replies
 from quit.models.language import generator_identity, judge_prompt, reader_prompts
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader

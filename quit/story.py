@@ -75,13 +75,13 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
                 f"SELECT * EXCLUDE (question_id) {mine.format('leak_findings')} ORDER BY hint_id", identity
             ),
             "overrides": listed(workspace, identity),
-            "description": (rows(f"SELECT * EXCLUDE (question_id) {mine.format('descriptions')}", identity) or [None])[
-                0
-            ],
+            "description": next(
+                iter(rows(f"SELECT * EXCLUDE (question_id) {mine.format('descriptions')}", identity)), None
+            ),
             "probe": rows(
                 f"SELECT reader, repetition, answer, correct {mine.format('probe_answers')} ORDER BY ALL", identity
             ),
-            "split": (rows(f"SELECT split, parametric, draw {mine.format('splits')}", identity) or [None])[0],
+            "split": next(iter(rows(f"SELECT split, parametric, draw {mine.format('splits')}", identity)), None),
             "passages": passages,
             "verdicts": rows(
                 f"SELECT answer, correct, probability, basis, passages, judge {mine.format('verdicts')} ORDER BY passages DESC, answer",

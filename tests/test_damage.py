@@ -20,7 +20,7 @@ from quit.files import temporary_of
 from quit.operations.migrate import migrate
 from quit.overrides import Decision, add
 from quit.pipeline import Pipeline
-from quit.planning import last_build
+from quit.planning import held_last_build
 from quit.ranges import WHOLE
 from quit.report.data import gather
 from quit.review.store import ReviewStore
@@ -125,7 +125,9 @@ def test_a_damaged_part_of_an_unfinished_stage_is_not_taken_for_done(
 def finished(tmp_path: Path, small_source: Path) -> Pipeline:
     shutil.copy(small_source, tmp_path / "mine.jsonl")
     workspace = Workspace.create(tmp_path / "P")
-    pipeline = Pipeline(workspace, load("embedded", []).settings, [parse_source(f"jsonl:{tmp_path / 'mine.jsonl'}")])
+    source = parse_source(f"jsonl:{tmp_path / 'mine.jsonl'}")
+    asked_as = {"profile": "embedded", "overrides": []}
+    pipeline = Pipeline(workspace, load("embedded", []).settings, [source], asked_as=asked_as)
     pipeline.begin()
     for run in pipeline.runs:
         _finish(pipeline, run)
@@ -146,18 +148,18 @@ def test_a_build_takes_up_only_the_stage_that_lost_a_part(finished: Pipeline) ->
     (line,) = finished.discard_damaged()
     assert line.startswith("describe: ") and "descriptions/part-00000-of-00001.parquet" in line
     assert [run.key for run in finished.runs if not finished.is_done(run)] == ["describe"]
-    _finish(finished, finished.run("describe"))
+    _finish(finished, finished.stage_run("describe"))
     assert finished.up_to_date and bytes_of(finished.workspace.path) == before
 
 
 def test_a_build_describes_the_parts_of_a_damaged_manifest_again(finished: Pipeline) -> None:
     before = bytes_of(finished.workspace.path)
-    manifest = finished.folder(finished.run("describe")) / "manifest.json"
+    manifest = finished.folder(finished.stage_run("describe")) / "manifest.json"
     manifest.write_text("[")
     (line,) = finished.discard_damaged()
     assert line.startswith(f"describe: {manifest} cannot be read") and "\n" not in line
-    assert finished.pending(finished.run("describe")) == []
-    finished.finish(finished.run("describe"))
+    assert finished.pending(finished.stage_run("describe")) == []
+    finished.finish(finished.stage_run("describe"))
     assert finished.up_to_date and bytes_of(finished.workspace.path) == before
 
 
@@ -165,7 +167,7 @@ def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: 
     _part(finished.workspace, "splits").unlink()
     finished.discard_damaged()
     rows = schemas.table("splits").from_rows([small.rows()["splits"][0]])
-    _finish(finished, finished.run("split"), splits=rows)
+    _finish(finished, finished.stage_run("split"), splits=rows)
     left = {run.key.partition(":")[0] for run in finished.runs if not finished.is_done(run)}
     assert "enumerate" in left and "label" in left and "describe" not in left
     assert not list(finished.workspace.path.glob("tables/*_enumerate/*/passages/*"))
@@ -173,7 +175,7 @@ def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: 
 
 def test_a_resumed_build_never_shows_finished_stages_as_unfinished(finished: Pipeline) -> None:
     workspace = finished.workspace
-    (finished.folder(finished.run("describe")) / "manifest.json").unlink()
+    (finished.folder(finished.stage_run("describe")) / "manifest.json").unlink()
     whole, seen = set(workspace.state), []
     written = workspace.put_json
 
@@ -373,27 +375,34 @@ def test_a_source_that_changes_and_comes_back_while_it_is_read_is_refused(finish
 # Changes to what the next build is made of
 
 
-def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_meanwhile(finished: Pipeline) -> None:
-    workspace = finished.workspace
-    held = workspace.lock
+def test_build_json_changes_only_under_the_lock_and_keeps_what_a_build_wrote_meanwhile(
+    finished: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Workspace.lock
 
-    def lock(*given: object) -> object:
+    def lock(workspace: Workspace, *given: object) -> object:
         moved = {**workspace.build, "overrides": ["run.workers=2"]}
         workspace.set_build(moved)  # a build that had the lock until now
-        return held(*given)
+        return held(workspace, *given)
 
-    workspace.lock = lock
-    changed = last_build(workspace, ["review.minimum=2"])
-    assert workspace.build["overrides"] == ["run.workers=2", "review.minimum=2"]
-    assert changed.settings.run.workers == 2 and changed.settings.review.minimum == 2
+    finished.begin()
+    monkeypatch.setattr(Workspace, "lock", lock)
+    with held_last_build(finished.workspace.path, ["review.minimum=2"]) as changed:
+        assert finished.workspace.build["overrides"] == ["run.workers=2", "review.minimum=2"]
+        assert changed.settings.run.workers == 2 and changed.settings.review.minimum == 2
 
 
 @pytest.mark.parametrize("command", ["push", "pull"])
 def test_push_and_pull_wait_for_a_build(
-    finished: Pipeline, monkeypatch: pytest.MonkeyPatch, command: str, capsys: pytest.CaptureFixture[str]
+    finished: Pipeline,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    prefect_home: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     finished.begin()
-    monkeypatch.setattr("annotation.client.connect", lambda *_: pytest.fail("a server was asked while a build ran"))
+    finished.workspace.set_build({**finished.workspace.build, "overrides": ["run.lock_seconds=0.1"]})
+    monkeypatch.setattr("flows.review.connect", lambda *_: pytest.fail("a server was asked while a build ran"))
     with finished.workspace.lock(0), pytest.raises(SystemExit) as stopped:
         main(["review", command, "-w", str(finished.workspace.path)])
     assert stopped.value.code == WorkspaceError.exit_code

@@ -64,7 +64,7 @@ def question_type(
     models, _ = _instruments()
     if labels is not None:
         _print_figures(instruments.question_type(labels, models), as_json)
-    else:
+    elif source is not None:
         _print_figures(instruments.question_type_agreement(parse_source(source), models), as_json)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -70,7 +70,7 @@ def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json
     from quit.models.serving import servings
     from quit.settings import load
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for serving in servings(load(profile, set_ or ()).settings):
         ok, found = check_server(serving)
         rows.append({"users": list(serving.users), "model": serving.model, "ok": ok, "found": found})

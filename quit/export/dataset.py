@@ -222,6 +222,7 @@ class Dataset:
         advance(f"{self.writing}: labels", len(positions), len(self.ids))
         self._rows["passages"].column(positions, None, self.permutations.permutation)
         labels = self._rows["labels"].column(positions, "label", self.permutations.permutation)
+        assert labels is not None  # a column was named
         made = labels.to_numpy(zero_copy_only=False).astype(np.int8).reshape(len(positions), len(self.permutations))
         if not np.isin(made, (PARTIALLY, FULLY)).all():
             raise InputError(f"The table 'labels' holds a label that is neither {PARTIALLY} nor {FULLY}.")

@@ -1,1 +1,1 @@
-"""Everything that runs a model stands behind the protocols of :mod:`quit.models.protocols`."""
+"""Everything that runs a model; the protocols are in :mod:`quit.models.protocols`."""

@@ -21,8 +21,9 @@ _STARTS = frozenset("i i'm it's there this that based sorry unfortunately he's s
 def clean_answer(raw: str) -> str:
     """Return the answer in a reply, or ``NO ANSWER``.
 
-    The last line that is not empty counts; a leading ``(``, quotes and emphasis around it are not part of the answer, nor is an
-    ``Answer:`` before it. No text, anything that contains "no answer", and a full sentence are ``NO ANSWER``.
+    The last line that is not empty counts; a leading ``(``, quotes and emphasis around it are not part of the answer,
+    nor is an ``Answer:`` before it. No text, anything that contains "no answer", and a full sentence are ``NO
+    ANSWER``.
     """
     lines = [line.strip() for line in raw.splitlines() if line.strip()]
     if not lines:
@@ -39,8 +40,8 @@ def clean_answer(raw: str) -> str:
 def is_sentence(text: str) -> bool:
     """Return whether a reply is a full sentence and not a phrase.
 
-    At least four words, closing punctuation, and a finite verb in lower case or a sentence's opening word. Titles such as "Who
-    Wants to Be a Millionaire?" and abbreviations such as "Washington D.C." are no sentences.
+    At least four words, closing punctuation, and a finite verb in lower case or a sentence's opening word. Titles
+    such as "Who Wants to Be a Millionaire?" and abbreviations such as "Washington D.C." are no sentences.
     """
     words = text.replace("’", "'").split()
     if len(words) < 4 or text[-1] not in ".!?":

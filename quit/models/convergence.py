@@ -1,8 +1,8 @@
 """The embedded convergence model: kernel ridge regression on what a hint says and how near it is to the candidates.
 
-A prediction is a mean plus a weighted sum of likenesses to the hints it was trained on. Three likenesses are added: of the
-features, of the hint's vector, and of that vector times the gold answer's. ``training/convergence.py`` makes the weights,
-``quit/models/weights/CONVERGENCE.md`` is their card.
+A prediction is a mean plus a weighted sum of likenesses to the hints it was trained on. Three likenesses are added:
+of the features, of the hint's vector, and of that vector times the gold answer's. ``training/convergence.py`` makes
+the weights, ``quit/models/weights/CONVERGENCE.md`` is their card.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def standardised(x: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarr
 
 
 class KernelRidge:
-    """The model's arithmetic, in float64, one row at a time in a fixed order, so that a value never depends on its batch.
+    """The model's arithmetic: float64, row by row in a fixed order, so that a value never depends on its batch.
 
-    ``arrays``: features, hints (rows, dimension), golds (questions, dimension), gold (rows: which of ``golds``), weights (rows),
-    mean and scale (features), widths (3: of each likeness), base (the mean convergence).
+    ``arrays``: features, hints (rows, dimension), golds (questions, dimension), gold (rows: which of ``golds``),
+    weights (rows), mean and scale (features), widths (3: of each likeness), base (the mean convergence).
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray]) -> None:

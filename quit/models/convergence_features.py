@@ -1,12 +1,14 @@
 """What the embedded convergence model looks at: a question's hints, its gold answer and its rivals, as numbers.
 
-Every feature belongs to one hint, but many are relative to the question's other hints or candidates: a hint says more the further
-it lifts the gold answer above its rivals. Nothing depends on any other question, so shards cannot change a value.
+Every feature belongs to one hint, but many are relative to the question's other hints or candidates: a hint says more
+the further it lifts the gold answer above its rivals. Nothing depends on any other question, so shards cannot change
+a value.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -16,67 +18,32 @@ from quit.models.readers.methods import NAME, STATEMENTS, names_in
 from quit.models.readers.pool import template_vectors
 
 CHANNELS = ("name", "statement", "asked", "named")
-"""How near a hint is to a candidate: cosine to the bare candidate, to statements about it, to the question followed by it; and of
-the names in the hint to the statements."""
+"""How near a hint is to a candidate: cosine to the bare candidate, to statements about it, to the question followed by
+it; and of the names in the hint to the statements."""
 
 COARSE = ("LOC", "HUM", "ENTY", "NUM")
 _CENTRED = ("name", "statement")
-_STANDING = ("gold", "mean", "max", "spread", "lead", "margin", "above", "above_2", "above_5", "z")
-_SOFT = ("share_sharp", "entropy_sharp", "share_flat", "entropy_flat")
-_TEMPERATURES = (0.03, 0.08)
+_STANDING = "gold mean max spread lead margin above above_2 above_5 z".split()
+_TEMPERATURES = {"sharp": 0.03, "flat": 0.08}
+_SOFT = [f"{measure}_{temperature}" for temperature in _TEMPERATURES for measure in ("share", "entropy")]
 _WORDING = (
-    "words",
-    "log_words",
-    "word_length",
-    "capitals",
-    "capital_share",
-    "numbers",
-    "year",
-    "rarity_mean",
-    "rarity_max",
-    "rarity_top",
-    "known",
-    "famous",
-    "first",
-    "superlative",
-    "not",
-    "many",
-    "hedge",
-    "quoted",
-    "it",
-    "the",
-    "this",
-    "person",
-    "request",
-    "commas",
-    "to_question",
-    "to_hints",
-    "to_nearest_hint",
-    "to_hints_mean",
-    "place",
-    "repeated",
-)
+    "words log_words word_length capitals capital_share numbers year rarity_mean rarity_max rarity_top known famous "
+    "first superlative not many hedge quoted it the this person request commas"
+).split()
+_AMONG = "to_question to_hints to_nearest_hint to_hints_mean place repeated".split()
 _QUESTION = (
-    "hints",
-    "rivals",
-    "gold_length",
-    "question_words",
-    "gold_to_rivals",
-    "gold_to_nearest_rival",
-    "rivals_alike",
-    "gold_has_digit",
-    "gold_words",
-    "hints_alike",
-)
+    "hints rivals gold_length question_words gold_to_rivals gold_to_nearest_rival rivals_alike gold_has_digit "
+    "gold_words hints_alike"
+).split()
 NAMES = (
     *(f"{channel}_{name}" for channel in CHANNELS for name in (*_STANDING, *_SOFT)),
-    *(f"centred_{channel}_{name}" for channel in _CENTRED for name in (*_STANDING, *_SOFT)[4:]),
-    *(f"hint_{name}" for name in _WORDING),
+    *(f"centred_{channel}_{name}" for channel in _CENTRED for name in (*_STANDING[4:], *_SOFT)),
+    *(f"hint_{name}" for name in (*_WORDING, *_AMONG)),
     *(f"question_{name}" for name in _QUESTION),
     *(f"question_{channel}_{name}" for name in ("gold", "lead") for channel in CHANNELS),
     *(f"question_is_{code}" for code in COARSE),
 )
-"""Names of the columns of :func:`features`, in order."""
+"""Names of the columns of :func:`features`, in the order that the weights know."""
 
 _WORD = re.compile(r"[a-z0-9']+")
 _YEAR = re.compile(r"\b1[0-9]{3}\b|\b20[0-9]{2}\b")
@@ -84,7 +51,7 @@ _QUOTE = re.compile(r"[\"“'‘]\w")
 
 
 def texts_of(item: HintSet) -> list[str]:
-    """Return all texts that :func:`features` and :func:`meanings` encode, so that many questions' can be encoded together."""
+    """Return all texts that :func:`features` and :func:`meanings` encode: many questions' can be encoded together."""
     answers = _answers(item)
     return [
         item.question,
@@ -102,41 +69,49 @@ def features(item: HintSet, encoder: Encoder) -> np.ndarray:
     hints = encoder.encode(list(item.hints)).astype(np.float64)
     asked = encoder.encode([item.question])[0].astype(np.float64)
     among = hints @ hints.T
-    lead = near[:, -1] - near[:, :-1].mean(axis=1)
-    rivals = len(item.distractors)
-    question = [
-        len(item.hints),
-        rivals,
-        len(item.gold),
-        len(_WORD.findall(item.question.lower())),
-        alike[-1, :-1].mean(),
-        alike[-1, :-1].max(),
-        alike[:-1, :-1].mean(),
-        any(char.isdigit() for char in item.gold),
-        len(_WORD.findall(item.gold.lower())),
-        among.mean(),
-        *near[:, -1].mean(axis=0),
-        *lead.mean(axis=0),
-        *((item.coarse or "").startswith(code) for code in COARSE),
-    ]
+    question = _prefixed("question", _question(item, near, alike) | {"hints_alike": among.mean()})
     centred = near - near.mean(axis=0, keepdims=True)
     rows = []
-    for place, hint in enumerate(item.hints):
-        row = [value for channel in range(len(CHANNELS)) for value in _standing(near[place, :, channel])]
-        for channel in _CENTRED:
-            row += _standing(centred[place, :, CHANNELS.index(channel)])[4:]
-        others = np.sort(among[place])
-        row += _wording(hint)
-        row += [
-            hints[place] @ asked,
-            among[place].mean(),
-            others[-2] if len(others) > 1 else 0.0,
-            hints[place] @ hints.mean(axis=0),
-            place / len(item.hints),
-            item.hints.count(hint) > 1,
-        ]
-        rows.append([*row, *question])
+    for position, hint in enumerate(item.hints):
+        nearest = np.sort(among[position])  # the last is the hint itself
+        hint_features = _wording(hint) | {
+            "to_question": hints[position] @ asked,
+            "to_hints": among[position].mean(),
+            "to_nearest_hint": nearest[-2] if len(nearest) > 1 else 0.0,
+            "to_hints_mean": hints[position] @ hints.mean(axis=0),
+            "place": position / len(item.hints),
+            "repeated": item.hints.count(hint) > 1,
+        }
+        row = question | _prefixed("hint", hint_features)
+        for index, channel in enumerate(CHANNELS):
+            row |= _prefixed(channel, _standing(near[position, :, index]))
+            if channel in _CENTRED:
+                row |= _prefixed(f"centred_{channel}", _standing(centred[position, :, index]))
+        rows.append([row[name] for name in NAMES])
     return np.array(rows, dtype=np.float64).reshape(len(item.hints), len(NAMES))
+
+
+def _prefixed(prefix: str, values: Mapping[str, float]) -> dict[str, float]:
+    return {f"{prefix}_{name}": float(value) for name, value in values.items()}
+
+
+def _question(item: HintSet, near: np.ndarray, alike: np.ndarray) -> dict[str, float]:
+    """Return what the hints of a question have in common."""
+    lead = near[:, -1] - near[:, :-1].mean(axis=1)
+    return {
+        "hints": len(item.hints),
+        "rivals": len(item.distractors),
+        "gold_length": len(item.gold),
+        "question_words": len(_WORD.findall(item.question.lower())),
+        "gold_to_rivals": alike[-1, :-1].mean(),
+        "gold_to_nearest_rival": alike[-1, :-1].max(),
+        "rivals_alike": alike[:-1, :-1].mean(),
+        "gold_has_digit": any(char.isdigit() for char in item.gold),
+        "gold_words": len(_WORD.findall(item.gold.lower())),
+        **{f"{channel}_gold": value for channel, value in zip(CHANNELS, near[:, -1].mean(axis=0), strict=True)},
+        **{f"{channel}_lead": value for channel, value in zip(CHANNELS, lead.mean(axis=0), strict=True)},
+        **{f"is_{code}": (item.coarse or "").startswith(code) for code in COARSE},
+    }
 
 
 def meanings(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +122,7 @@ def meanings(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _similarities(item: HintSet, encoder: Encoder) -> tuple[np.ndarray, np.ndarray]:
-    """Return (hints, answers, channels) and (answers, answers) similarities; the gold answer is the last of the answers."""
+    """Return (hints, answers, channels) and (answers, answers) similarities; the gold answer is the last one."""
     answers = _answers(item)
     hints = list(item.hints)
     h = encoder.encode(hints)
@@ -168,62 +143,60 @@ def _answers(item: HintSet) -> list[str]:
     return [*(item.distractors or (item.gold,)), item.gold]
 
 
-def _standing(near: np.ndarray) -> list[float]:
-    """Return where the gold answer (the last) stands among its rivals: _STANDING and _SOFT."""
+def _standing(near: np.ndarray) -> dict[str, float]:
+    """Return how near the gold answer (the last) is, compared with its rivals."""
     rivals, gold = near[:-1], near[-1]
     lead = gold - rivals.mean()
     spread = rivals.std()
-    values = [
-        gold,
-        rivals.mean(),
-        rivals.max(),
-        spread,
-        lead,
-        gold - rivals.max(),
-        (rivals >= gold).mean(),
-        (rivals >= gold - 0.02).mean(),
-        (rivals >= gold - 0.05).mean(),
-        lead / (spread + 0.02),
-    ]
-    for temperature in _TEMPERATURES:
+    values = {
+        "gold": gold,
+        "mean": rivals.mean(),
+        "max": rivals.max(),
+        "spread": spread,
+        "lead": lead,
+        "margin": gold - rivals.max(),
+        "above": (rivals >= gold).mean(),
+        "above_2": (rivals >= gold - 0.02).mean(),
+        "above_5": (rivals >= gold - 0.05).mean(),
+        "z": lead / (spread + 0.02),
+    }
+    for name, temperature in _TEMPERATURES.items():
         weight = np.exp((near - near.max()) / temperature)
         share = weight / weight.sum()
-        values += [share[-1], -(share * np.log(share + 1e-12)).sum() / np.log(len(near))]
-    return [float(value) for value in values]
+        values[f"share_{name}"] = share[-1]
+        values[f"entropy_{name}"] = -(share * np.log(share + 1e-12)).sum() / np.log(len(near))
+    return values
 
 
-def _wording(hint: str) -> list[float]:
+def _wording(hint: str) -> dict[str, float]:
+    """Return how a hint is worded."""
     words, raw = _WORD.findall(hint.lower()), hint.split()
     capitals = sum(word[:1].isupper() for word in raw[1:])
     rare = sorted((rarity(word) for word in words), reverse=True) or [0.0]
-    has = set(words)
     opening = words[0] if words else ""
-    return [
-        float(value)
-        for value in (
-            len(words),
-            np.log1p(len(words)),
-            len(hint) / max(1, len(words)),
-            capitals,
-            capitals / max(1, len(raw)),
-            sum(any(char.isdigit() for char in word) for word in raw),
-            bool(_YEAR.search(hint)),
-            np.mean(rare),
-            rare[0],
-            np.mean(rare[:3]),
-            "known" in has,
-            bool(has & {"famous", "popular"}),
-            "first" in has,
-            "most" in has or any(word.endswith("est") for word in words),
-            "not" in has,
-            bool(has & {"many", "several"}),
-            bool(has & {"often", "can", "may"}),
-            bool(_QUOTE.search(hint)),
-            opening == "it",
-            opening == "the",
-            opening == "this",
-            opening in ("he", "she"),
-            opening == "think" or "consider" in has or "?" in hint,
-            hint.count(","),
-        )
-    ]
+    return {
+        "words": len(words),
+        "log_words": np.log1p(len(words)),
+        "word_length": len(hint) / max(1, len(words)),
+        "capitals": capitals,
+        "capital_share": capitals / max(1, len(raw)),
+        "numbers": sum(any(char.isdigit() for char in word) for word in raw),
+        "year": bool(_YEAR.search(hint)),
+        "rarity_mean": np.mean(rare),
+        "rarity_max": rare[0],
+        "rarity_top": np.mean(rare[:3]),
+        "known": "known" in words,
+        "famous": bool({"famous", "popular"}.intersection(words)),
+        "first": "first" in words,
+        "superlative": "most" in words or any(word.endswith("est") for word in words),
+        "not": "not" in words,
+        "many": bool({"many", "several"}.intersection(words)),
+        "hedge": bool({"often", "can", "may"}.intersection(words)),
+        "quoted": bool(_QUOTE.search(hint)),
+        "it": opening == "it",
+        "the": opening == "the",
+        "this": opening == "this",
+        "person": opening in ("he", "she"),
+        "request": opening == "think" or "consider" in words or "?" in hint,
+        "commas": hint.count(","),
+    }

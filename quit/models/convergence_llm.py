@@ -1,4 +1,4 @@
-"""Convergence by a language model, as TriviaHG made it: it writes the candidates and says which of them a hint refers to."""
+"""Convergence by a language model, as in TriviaHG: it writes candidates and says which of them a hint refers to."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from quit.evaluate.normalize import normalize_answer
-from quit.models.asking import ask_until_read
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
-from quit.models.judges.gpt_eval import parse_verdict
+from quit.models.generation import CachedGenerator, ChatRequest
+from quit.models.judges.gpt_eval import read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Encoder, Equivalence, HintPair, Pair
 from quit.settings import Convergence
@@ -32,8 +30,8 @@ _TOKENS_A_CANDIDATE = 16
 class LLMHintScorer:
     """Asks Yes or No about each (hint, candidate) pair; each distinct pair once.
 
-    An unreadable reply is asked for again, ``attempts`` times in all; then the pair counts as "does not refer" and is reported in
-    the log: a hint of which nothing can be read must not look convergent for its gold answer.
+    An unreadable reply is asked for again, ``attempts`` times in all; then the pair counts as "does not refer" and is
+    reported in the log: a hint of which nothing can be read must not look convergent for its gold answer.
     """
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, attempts: int = 3) -> None:
@@ -44,15 +42,15 @@ class LLMHintScorer:
 
     def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
         """Return 1 where the hint refers to the candidate, else 0, shape (len(pairs),), float64."""
-        requests = [
-            ChatRequest(self._prompt, {"hint": pair.hint, "candidate": pair.candidate}, _REPLY_TOKENS, group=pair.hint)
-            for pair in pairs
-        ]
-        verdicts = [refers for _, refers in ask_until_read(self._generator, requests, parse_verdict, self._attempts)]
-        unread = verdicts.count(None)
-        if unread:
+
+        def request(row: int, attempt: int) -> ChatRequest:
+            fields = {"hint": pairs[row].hint, "candidate": pairs[row].candidate}
+            return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=pairs[row].hint)
+
+        refers = [verdict for verdict, _ in read_verdicts(self._generator, request, len(pairs), range(self._attempts))]
+        if unread := refers.count(None):
             _log.warning("%d of %d (hint, candidate) pairs got no readable Yes or No.", unread, len(pairs))
-        return np.array([float(bool(refers)) for refers in verdicts])
+        return np.array([float(bool(verdict)) for verdict in refers])
 
 
 class LLMCandidates:

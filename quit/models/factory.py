@@ -1,4 +1,4 @@
-"""From the names in a profile to models. The one place that knows which implementation stands behind which name."""
+"""From the names in a profile to models: nothing else knows which implementation has which name."""
 
 from __future__ import annotations
 
@@ -31,6 +31,10 @@ from quit.settings import ReaderSettings, Settings
 WEIGHTS = Path(__file__).parent / "weights"
 
 
+def _loaded_once(load: Callable[[Models], Any]) -> property:
+    return property(lambda models: models._once(load.__name__, lambda: load(models)), doc=load.__doc__)
+
+
 class Models:
     """The models of one run, each loaded when first asked for and then shared by all shards of a process (thread-safe).
 
@@ -41,120 +45,98 @@ class Models:
         self._settings = settings.model_copy(
             update={"servers": tuple(server.divided(processes) for server in settings.servers)}
         )
-        self._made: dict[Any, Any] = {}
+        self._loaded: dict[Any, Any] = {}
         self._lock = RLock()
         self.meter = Meter()
         self.on_cache: Callable[[GenerationCache], None] = lambda _: None
         """Given the generation cache when it is opened, before any reply is looked up."""
 
-    @property
+    @_loaded_once
     def encoder(self) -> Encoder:
         """The encoder, remembering what it has encoded."""
+        from quit.models.encoders.cache import CachingEncoder
+        from quit.models.encoders.minilm import MiniLM
 
-        def make() -> Encoder:
-            from quit.models.encoders.cache import CachingEncoder
-            from quit.models.encoders.minilm import MiniLM
+        gigabytes = self._settings.run.vector_cache_gb
+        return CachingEncoder(MiniLM(), store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
 
-            gigabytes = self._settings.run.vector_cache_gb
-            return CachingEncoder(MiniLM(), store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
-
-        return self._once("encoder", make)
-
-    @property
+    @_loaded_once
     def equivalence(self) -> Equivalence:
         """Answer equivalence, remembering on disk what it was asked."""
+        from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
 
-        def make() -> Equivalence:
-            from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
+        settings = self._settings.models
+        if settings.equivalence != "bem":
+            return CachedEquivalence(EmbeddedEquivalence(), equivalence_store())
+        equivalence_identity(self._settings)  # a wrong folder or name is another error than a missing download
+        folder = Path(settings.bem_checkpoint).expanduser()
+        bem = BemEquivalence(
+            str(folder) if folder.is_dir() else settings.bem_checkpoint,
+            revision=settings.bem_revision,
+            device=None if settings.bem_device == "auto" else settings.bem_device,
+        )
+        return CachedEquivalence(bem, equivalence_store())
 
-            settings = self._settings.models
-            if settings.equivalence == "bem":
-                equivalence_identity(self._settings)  # a wrong folder or name is told apart from a missing download
-                device = None if settings.bem_device == "auto" else settings.bem_device
-                local = Path(settings.bem_checkpoint).expanduser()
-                made: Equivalence = BemEquivalence(
-                    str(local) if local.is_dir() else settings.bem_checkpoint,
-                    revision=settings.bem_revision,
-                    device=device,
-                )
-            else:
-                made = EmbeddedEquivalence()
-            return CachedEquivalence(made, equivalence_store())
-
-        return self._once("equivalence", make)
-
-    @property
+    @_loaded_once
     def judge(self) -> Judge:
         """The judge of the readers' answers."""
+        from quit.models.judges import EquivalenceJudge, GptEvalJudge
 
         settings = self._settings.judge
         if settings.kind == "equivalence":
-            return self._equivalence_judge(settings.name)
+            return EquivalenceJudge(settings.name, self.equivalence, settings.threshold)
+        return GptEvalJudge(
+            settings.name,
+            self.generator(settings),
+            judge_prompt(settings),
+            max_tokens=settings.max_new_tokens,
+            attempts=settings.attempts,
+            constrained=settings.constrained,
+        )
 
-        def make() -> Judge:
-            from quit.models.judges import GptEvalJudge
-
-            return GptEvalJudge(
-                settings.name,
-                self.generator(settings),
-                judge_prompt(settings),
-                max_tokens=settings.max_new_tokens,
-                attempts=settings.attempts,
-                constrained=settings.constrained,
-            )
-
-        return self._once("judge", make)
-
-    @property
+    @_loaded_once
     def second_judge(self) -> Judge | None:
-        """The equivalence model, whose verdicts stand beside a language model's; None where it is the judge itself."""
-        return None if self._settings.judge.kind == "equivalence" else self._equivalence_judge("equivalence")
+        """The equivalence model, whose verdicts are stored beside a language model's; None where it is the judge."""
+        from quit.models.judges import EquivalenceJudge
 
-    def _equivalence_judge(self, name: str) -> Judge:
-        def make() -> Judge:
-            from quit.models.judges import EquivalenceJudge
+        settings = self._settings.judge
+        if settings.kind == "equivalence":
+            return None
+        return EquivalenceJudge("equivalence", self.equivalence, settings.threshold)
 
-            return EquivalenceJudge(name, self.equivalence, self._settings.judge.threshold)
-
-        return self._once(("equivalence judge", name), make)
-
-    @property
+    @_loaded_once
     def question_types(self) -> Any:
         """The question type classifier."""
+        from quit.models.question_type import QuestionTypeClassifier
 
-        def make() -> Any:
-            from quit.models.question_type import QuestionTypeClassifier
+        return QuestionTypeClassifier(self.encoder)
 
-            return QuestionTypeClassifier(self.encoder)
-
-        return self._once("question_types", make)
-
-    @property
+    @_loaded_once
     def convergence(self) -> ConvergenceModel:
         """The model that values hints whose source says nothing."""
+        settings = self._settings.convergence
+        if settings.method == "similarity":
+            from quit.stages.rank import SimilarityConvergence
 
-        def make() -> ConvergenceModel:
-            if self._settings.convergence.method == "similarity":
-                from quit.stages.rank import SimilarityConvergence
+            return SimilarityConvergence(self.encoder, settings)
+        if settings.method == "llm":
+            from quit.models.convergence_llm import REFERS_FIELDS, LLMHintScorer
+            from quit.stages.rank import Scored
 
-                return SimilarityConvergence(self.encoder, self._settings.convergence)
-            if self._settings.convergence.method == "llm":
-                from quit.models.convergence_llm import REFERS_FIELDS, LLMHintScorer
-                from quit.stages.rank import Scored
+            scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
+            return Scored(scorer, settings)
+        from quit.models.convergence import EmbeddedConvergence
 
-                scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
-                return Scored(scorer, self._settings.convergence)
-            from quit.models.convergence import EmbeddedConvergence
-
-            return EmbeddedConvergence(self.encoder)
-
-        return self._once("convergence", make)
+        return EmbeddedConvergence(self.encoder)
 
     def _convergence_generator(self) -> CachedGenerator:
         return self.generator(self._settings.language_models[self._settings.convergence.language_model or ""])
 
     def candidate_pool(self, questions: pa.Table) -> Any:
-        """Return the candidates of the collection (see :mod:`quit.stages.candidates`), given the whole table questions."""
+        """Return the candidates of the collection (see :mod:`quit.stages.candidates`).
+
+        ``questions``: the whole table.
+        """
 
         def make() -> Any:
             if self._settings.convergence.method == "llm":
@@ -183,8 +165,8 @@ class Models:
     def reader(self, name: str, collection: Mapping[str, pa.Table]) -> Reader:
         """Return a reader by name.
 
-        ``collection``: the whole tables questions, candidates, ranked_hints and descriptions; embedded readers draw their pool
-        from them.
+        ``collection``: the whole tables questions, candidates, ranked_hints and descriptions; embedded readers draw
+        their pool from them.
         """
         spec = next(reader for reader in self._settings.readers if reader.name == name)
 
@@ -208,14 +190,13 @@ class Models:
 
         return self._once(("generator", spec.name, spec.kind, spec.model), make)
 
-    @property
+    @_loaded_once
     def _cache(self) -> GenerationCache | None:
-        return self._once("generation cache", self._open_cache) if self._settings.run.generation_cache else None
-
-    def _open_cache(self) -> GenerationCache:
-        opened = GenerationCache()
-        self.on_cache(opened)
-        return opened
+        if not self._settings.run.generation_cache:
+            return None
+        cache = GenerationCache()
+        self.on_cache(cache)
+        return cache
 
     def _language_reader(self, spec: ReaderSettings) -> Reader:
         from quit.models.readers.llm import LLMReader
@@ -230,29 +211,22 @@ class Models:
             probe_temperature=settings.probe.temperature,
         )
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+    def _once(self, key: Any, load: Callable[[], Any]) -> Any:
         with self._lock:
-            if key not in self._made:
-                self._made[key] = make()
-            return self._made[key]
+            if key not in self._loaded:
+                self._loaded[key] = load()
+            return self._loaded[key]
 
 
 def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
-    """Return the pool of an embedded reader: every gold and candidate answer of every described question, with its type."""
+    """Return the pool of an embedded reader: all gold and candidate answers of the described questions, with types."""
     from quit.models.readers import AnswerPool
 
     types = {row["question_id"]: (row["coarse"], row["fine"]) for row in collection["descriptions"].to_pylist()}
-    entries = [
-        (answer, *types[row["question_id"]])
-        for row in collection["questions"].select(["question_id", "answers"]).to_pylist()
-        if row["question_id"] in types
-        for answer in row["answers"]
-    ]
-    entries += [
-        (row["candidate"], *types[row["question_id"]])
-        for row in collection["candidates"].to_pylist()
-        if row["question_id"] in types
-    ]
+    questions = collection["questions"].select(["question_id", "answers"]).to_pylist()
+    answers = [(row["question_id"], answer) for row in questions for answer in row["answers"]]
+    answers += [(row["question_id"], row["candidate"]) for row in collection["candidates"].to_pylist()]
+    entries = [(answer, *types[question_id]) for question_id, answer in answers if question_id in types]
     return AnswerPool.build(entries, collection["ranked_hints"].column("hint").to_pylist())
 
 
@@ -272,7 +246,10 @@ def encoder_identity(settings: Settings) -> str:
 
 
 def equivalence_identity(settings: Settings) -> str:
-    """Return what the equivalence model's probabilities depend on; raises ``InputError`` for a folder without a checkpoint."""
+    """Return what the equivalence model's probabilities depend on.
+
+    Raises :class:`quit.errors.InputError` for a folder without a checkpoint.
+    """
     if settings.models.equivalence == "bem":
         from quit.models.equivalence.bem import checkpoint_identity
 
@@ -322,7 +299,7 @@ def candidates_identity(settings: Settings) -> str:
 
 
 def difficulty_identity(settings: Settings) -> str:
-    """Return what difficulty depends on beside the encoder: its version, the version of BM25, the corpus if one is named.
+    """Return what difficulty depends on beside the encoder: its version, that of BM25, the corpus if one is named.
 
     Reads the corpus once, to hash it; raises :class:`quit.errors.InputError` when there is none.
     """

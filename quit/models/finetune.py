@@ -1,4 +1,4 @@
-"""MiniLM as plain torch modules: to fine-tune it, and to store what fine-tuning changed (:mod:`quit.models.packed` runs it).
+"""MiniLM as plain torch modules: to fine-tune it and to store what that changed (:mod:`quit.models.packed` runs it).
 
 A fine-tuned copy is kept as its difference from the published weights: a few bits a number, and nothing at all for the
 word embeddings, which stay as published. Two classifiers of this project are stored so.
@@ -40,7 +40,7 @@ class Layer(nn.Module):
         return self.after_attention(x, self.attention(self.qkv(x), bias), drop)
 
     def attention(self, qkv: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-        """Return what the heads bring together, shape (rows, length, WIDTH), from ``qkv`` of shape (rows, length, 3 * WIDTH)."""
+        """Return what the heads attend to, shape (rows, length, WIDTH); ``qkv``: shape (rows, length, 3 * WIDTH)."""
         rows, length, _ = qkv.shape
         q, k, v = qkv.view(rows, length, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
         y = functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
@@ -64,8 +64,8 @@ def _published() -> dict[str, torch.Tensor]:
 class Body(nn.Module):
     """MiniLM's embeddings (fixed) and some of its layers, as published until they are trained.
 
-    ``layers`` are the numbers of the layers kept, in order. ``matches`` is an additional embedding of four kinds, zero at
-    first; who has no use for it passes zeros.
+    ``layers`` are the numbers of the layers kept, in order. ``matches`` is an additional embedding of four kinds,
+    zero at first; who has no use for it passes zeros.
     """
 
     def __init__(self, layers: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""From a language model's settings to its generator and identity: what :mod:`quit.models.factory` makes readers and judges of."""
+"""From a language model's settings to its generator and identity, for :mod:`quit.models.factory`."""
 
 from __future__ import annotations
 

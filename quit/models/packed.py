@@ -1,8 +1,9 @@
-"""MiniLM layers over texts of any length, without padding: a text's result is the same bits whatever it is computed with.
+"""MiniLM layers over texts of any length, without padding: a text's result is the same bits in any company.
 
-The tokens of many texts lie end to end. Linear layers and norms run over chunks of exactly CHUNK tokens, wherever texts begin and
-end: a matrix product of one shape treats each of its rows alike. Attention runs within each text, texts of one length at a time,
-with a separate matrix for each text. So neither neighbours, nor the offset in a chunk, nor the number of threads reach a result.
+The tokens of many texts are laid end to end. Linear layers and norms run over chunks of exactly CHUNK tokens, wherever
+texts begin and end: a matrix product of one shape treats each of its rows alike. Attention runs within each text,
+texts of one length at a time, with a separate matrix for each text. So neither neighbours, nor the offset in a chunk,
+nor the number of threads reach a result.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
     from quit.models.finetune import Body, Layer
 
 CHUNK = 128
-"""Tokens of a matrix product on a CPU: few, so that a small call pads little, and enough for the product's full speed."""
+"""Tokens of a matrix product on a CPU: few, so that a small call pads little, but enough for full speed."""
 CHUNK_GPU = 8192
 """The same on a GPU."""
 PASS = 4096
 """Tokens that a thread computes at a time: what a pass holds in memory is about 12 kB a token."""
 
 Pieces = tuple[Sequence[int], ...]
-"""A text: its word pieces, then optionally the segment and the match of each (see :class:`quit.models.finetune.Body`)."""
+"""A text: its word pieces, then optionally each one's segment and match (see :class:`quit.models.finetune.Body`)."""
 
 
 def run(body: Body, texts: Sequence[Pieces], reduce: Callable[[np.ndarray], Any], doing: str = "") -> list[Any]:
@@ -120,11 +121,11 @@ def _attend(layer: Layer, x: torch.Tensor, size: int, groups: list[tuple[int, in
 def _same_lengths(lengths: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """Yield (first token, texts, tokens a text) of each run of texts of one length."""
     start = first = 0
-    for place, length in enumerate(lengths):
-        if place + 1 == len(lengths) or lengths[place + 1] != length:
-            count = place + 1 - first
+    for stop, length in enumerate(lengths, start=1):
+        if stop == len(lengths) or lengths[stop] != length:
+            count = stop - first
             yield start, count, length
-            start, first = start + count * length, place + 1
+            start, first = start + count * length, stop
 
 
 def _cores() -> int:

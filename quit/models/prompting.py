@@ -32,7 +32,7 @@ class PromptTemplate:
 
     @property
     def identity(self) -> str:
-        """Name and hash, as it stands in model identities."""
+        """Name and hash, as in model identities."""
         return f"{self.name}@{self.sha}"
 
     @property
@@ -46,7 +46,7 @@ class PromptTemplate:
         Raises ``KeyError`` for a missing field.
         """
         return [
-            {"role": role, "content": _PLACEHOLDER.sub(lambda found: fields[found[1]], text)}
+            {"role": role, "content": _PLACEHOLDER.sub(lambda match: fields[match[1]], text)}
             for role, text in self.turns
         ]
 
@@ -54,11 +54,12 @@ class PromptTemplate:
 def load_prompt(name: str, needed: frozenset[str] = frozenset()) -> PromptTemplate:
     """Return a prompt that comes with the program (``reader``) or the one in a file (``prompts/mine.txt``).
 
-    Raises :class:`SettingsError` where there is no such prompt, it has no turns, or its placeholders are not ``needed``.
+    Raises :class:`SettingsError` where there is no such prompt, it has no turns, or its placeholders are not
+    ``needed``.
     """
     path = Path(name) if name.endswith(".txt") else PROMPTS / f"{name}.txt"
     if not path.is_file():
-        known = sorted(each.stem for each in PROMPTS.glob("*.txt"))
+        known = sorted(prompt.stem for prompt in PROMPTS.glob("*.txt"))
         raise SettingsError(f"There is no prompt {name!r}.{did_you_mean(name, known)}")
     template = _parse(path.stem, path.read_text(encoding="utf-8"))
     if not template.turns or template.turns[-1][0] != "user":
@@ -66,7 +67,7 @@ def load_prompt(name: str, needed: frozenset[str] = frozenset()) -> PromptTempla
             f"The prompt {path} needs turns (### system, ### user, ### assistant) that end with the user's."
         )
     if needed and template.placeholders != needed:
-        wanted = ", ".join(f"{{{each}}}" for each in sorted(needed))
+        wanted = ", ".join(f"{{{name}}}" for name in sorted(needed))
         raise SettingsError(f"The prompt {path} must have exactly the placeholders {wanted}.")
     return template
 

@@ -1,8 +1,8 @@
-"""The protocols behind which every model stands.
+"""The protocols that all models implement.
 
 A profile names the implementations; the rest of the code never asks which one it has. ``identity`` is part of the
-fingerprint of whatever a model makes: it must change whenever the model's replies could change (weights, prompt, template,
-sampling), and must not change otherwise.
+fingerprint of whatever a model makes: it must change whenever the model's replies could change (weights, prompt,
+template, sampling), and must not change otherwise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ NO_ANSWER = "NO ANSWER"
 class Encoder(Protocol):
     """Texts to vectors.
 
-    Results for a text must not depend on which other texts share its batch: shards of any size have to give the same bytes.
+    Results for a text must not depend on which other texts share its batch: shards of any size have to give the same
+    bytes.
     """
 
     identity: str
@@ -62,8 +63,8 @@ class Equivalence(Protocol):
 class Prompt:
     """What a reader is asked: a question, and the hints of a passage in reading order (none for the parametric probe).
 
-    ``coarse`` and ``fine`` are the question's type, as the sources write it. ``choices``, where given, closes the set of
-    answers to these (multiple choice, used by ``quit evaluate reader``).
+    ``coarse`` and ``fine`` are the question's type, as the sources write it. ``choices``, where given, closes the set
+    of answers to these (multiple choice, used by ``quit evaluate reader``).
     """
 
     question_id: str
@@ -130,10 +131,10 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HintSet:
-    """The hints of one question, in order, and the answers that they have to tell apart.
+    """The hints of one question, in order, and the answers between which they have to decide.
 
-    ``gold``: the gold answer; ``distractors``: its rivals in the source's order, at most as many as count. ``coarse``: the
-    question's type, as the sources write it.
+    ``gold``: the gold answer; ``distractors``: its rivals in the source's order, at most as many as count.
+    ``coarse``: the question's type, as the sources write it.
     """
 
     question: str
@@ -168,7 +169,7 @@ class HintPair:
 
 @runtime_checkable
 class HintScorer(Protocol):
-    """Says whether a hint may refer to a candidate; :class:`quit.stages.rank.Scored` makes convergence of it."""
+    """Whether a hint may refer to a candidate; :class:`quit.stages.rank.Scored` makes convergence of it."""
 
     identity: str
 

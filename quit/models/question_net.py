@@ -1,4 +1,4 @@
-"""The neural half of the question type classifier. Apart from :mod:`.question_type`, so that importing that costs no torch."""
+"""The neural half of the question type classifier, apart from :mod:`.question_type`, whose import costs no torch."""
 
 from __future__ import annotations
 

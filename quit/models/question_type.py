@@ -1,9 +1,9 @@
 """Question types: the TREC taxonomy (Li and Roth 2002), coarse and fine, spelt as the hint sources spell it.
 
-TREC writes ``LOC:city``; TriviaHG and WikiHint write the coarse type ``LOC:LOCATION`` and the fine type ``city:City``. The
-classifier mixes two models: multinomial logistic regression over the MiniLM sentence vector and hashed word features, and a
-fine-tuned copy of MiniLM. ``training/question_type.py`` makes the weights, ``quit/models/weights/QUESTION_TYPE.md`` is their
-card.
+TREC writes ``LOC:city``; TriviaHG and WikiHint write the coarse type ``LOC:LOCATION`` and the fine type
+``city:City``. The classifier mixes two models: multinomial logistic regression over the MiniLM sentence vector and
+hashed word features, and a fine-tuned copy of MiniLM. ``training/question_type.py`` makes the weights,
+``quit/models/weights/QUESTION_TYPE.md`` is their card.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ FINE = {
     "NUM:volsize": "volsize:Size, area and volume",
     "NUM:weight": "weight:Weigh",
 }
-"""TREC label -> the sources' spelling of its fine type (``Weigh`` and ``person`` are theirs). All fifty are distinct."""
+"""TREC label -> the sources' spelling of its fine type (``Weigh`` and ``person`` are theirs). All are distinct."""
 
 WEIGHTS = Path(__file__).parent / "weights" / "question_type.npz"
 BUCKETS = 1 << 14
@@ -129,9 +129,9 @@ def buckets(question: str) -> list[int]:
     names.add(f"n {min(len(seq), 12) // 2}")
     # Places are counted from the question word, not from the beginning: quiz questions often end with it ("... is in
     # which country?").
-    asked = seq[next((place for place, token in enumerate(seq) if token in _QUESTION_WORDS), 0) :]
+    asked = seq[next((index for index, token in enumerate(seq) if token in _QUESTION_WORDS), 0) :]
     names |= {f"w{size} {' '.join(asked[:size])}" for size in (1, 2, 3)}
-    names |= {f"x{place} {token}" for place, token in enumerate(asked[1:5], 1)}
+    names |= {f"x{index} {token}" for index, token in enumerate(asked[1:5], 1)}
     heads = [token for token in asked[1:7] if token not in _LIGHT][:2]
     names |= {f"i {token}" for token in heads} | {f"h {asked[0]} {token}" for token in heads[:1]}
     return sorted({zlib.crc32(name.encode()) % BUCKETS for name in names})

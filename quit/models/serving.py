@@ -46,13 +46,12 @@ def servings(settings: Settings) -> list[Serving]:
     for spec in (*settings.readers, settings.judge):
         if spec.kind == "server":
             users.setdefault((spec.model or "", spec.server or ""), []).append(spec)
-    found = []
+    listed = []
     for (model, name), specs in users.items():
         server = settings.server(name)
-        found.append(
-            Serving(tuple(spec.name for spec in specs), model, server, _command(model, specs[0].revision, server))
-        )
-    return found
+        command = _command(model, specs[0].revision, server)
+        listed.append(Serving(tuple(spec.name for spec in specs), model, server, command))
+    return listed
 
 
 def _command(model: str, revision: str, server: ServerSettings) -> tuple[str, ...] | None:
@@ -86,7 +85,7 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:
         began = time.monotonic()
         try:
             with _OPENER.open(request, timeout=timeout) as response:
-                served = [str(each["id"]) for each in json.loads(response.read(_MOST))["data"]]
+                served = [str(model["id"]) for model in json.loads(response.read(_MOST))["data"]]
         except urllib.error.HTTPError as error:
             return False, f"{url} answers HTTP {error.code}"
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:

@@ -181,7 +181,7 @@ def _write(
     encoder: Encoder | None,
 ) -> dict[str, Any]:
     """Write the tables; return ``release.json``."""
-    tables = {}
+    tables: dict[str, dict[str, Any]] = {}
     names = (*TABLES, *(f"answers/{info.name}" for info in subject.readers))
     for table in names:
         advance("tables", 1, len(names))

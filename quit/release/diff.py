@@ -56,20 +56,21 @@ class Diff:
 def diff(before: str | Path, after: str | Path) -> Diff:
     """Compare two releases, after verifying both. Raises ``InputError`` as ``verify`` does."""
     old, new = verify(before), verify(after)
-    ends = [
+    first, second = [
         {"name": one.name, "content_id": one.content_id, "questions": one.facts["counts"]["questions"],
          "reviews": one.content["reviews"]["reviews"]}
         for one in (old, new)
     ]  # fmt: skip
     if old.content_id == new.content_id:
-        return Diff(*ends, same=True)
+        return Diff(first, second, same=True)
     with duckdb.connect(config={"memory_limit": f"{ReleaseSettings().memory_mb}MB"}) as connection:
         for side, release in (("old", old), ("new", new)):
             for name in ("splits", "questions", "ranked_hints", "labels", "valid_answers", "changes", "rejects"):
                 connection.execute(f"CREATE VIEW {side}_{name} AS SELECT * FROM {release.files.sql(name)}")
         connection.execute(_HINTS)
         return Diff(
-            *ends,
+            first,
+            second,
             same=False,
             added=_rows(connection, _ADDED),
             removed=_rows(connection, _REMOVED),
@@ -165,7 +166,7 @@ def _moved(row: dict[str, Any]) -> str:
 
 
 def _origins(old: Release, new: Release) -> list[dict[str, Any]]:
-    found = []
+    found: list[dict[str, Any]] = []
     for what, keyed in (
         ("setting", lambda one: dict(flatten(one["settings"]))),
         ("model", lambda one: {key: ", ".join(names) for key, names in one["models"].items()}),

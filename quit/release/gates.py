@@ -27,6 +27,9 @@ from quit.stages.split import SPLITS, near_identical
 Finding = tuple[str, Iterable[str]]
 
 
+State = Literal["passed", "failed", "waived"]
+
+
 @dataclass(frozen=True)
 class Subject:
     """What is checked: tables of a workspace or a release, its readers, and the settings it was made with."""
@@ -57,7 +60,7 @@ class GateResult:
 
     gate: str
     why: str
-    state: Literal["passed", "failed", "waived"]
+    state: State
     violations: int
     examples: tuple[str, ...] = ()
     waiver: str | None = None
@@ -87,7 +90,7 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
             found = gate.find(subject)
         except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:
             found = [f"could not be examined: {error}"]  # what a schema gate reports keeps others from looking
-        state = "passed" if not found else "waived" if gate.name in waivers else "failed"
+        state: State = "passed" if not found else "waived" if gate.name in waivers else "failed"
         examples = tuple(found[: subject.settings.release.examples])
         waiver = waivers[gate.name].strip() if state == "waived" else None
         results.append(GateResult(gate.name, gate.why, state, len(found), examples, waiver))

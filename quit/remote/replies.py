@@ -24,6 +24,7 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quit.cache import open_wal, select_keys
 from quit.errors import QuitError, WorkspaceError
 from quit.models.generation.cache import COLUMNS, GenerationCache
 from quit.remote.store import Store
@@ -42,7 +43,6 @@ _SCHEMA = pa.schema(
         ("created", pa.float64()),
     ]
 )
-_LOOKUP = 500
 _TABLES = """
 CREATE TABLE IF NOT EXISTS remote_segments (place TEXT, name TEXT, PRIMARY KEY (place, name)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS remote_replies (place TEXT, key BLOB, PRIMARY KEY (place, key)) WITHOUT ROWID;
@@ -102,15 +102,11 @@ class Replies:
 
     def _copy(self, keys: list[bytes]) -> int:
         with closing(self._open()) as database:
-            rows: list[tuple] = []
-            for start in range(0, len(keys), _LOOKUP):
-                some = keys[start : start + _LOOKUP]
-                marks = ",".join("?" * len(some))
-                rows += database.execute(
-                    f"SELECT {COLUMNS} FROM generations WHERE key IN ({marks}) AND key NOT IN "
-                    "(SELECT key FROM remote_replies WHERE place = ?)",
-                    (*some, self._place),
-                )
+            query = (
+                f"SELECT {COLUMNS} FROM generations WHERE key IN ({{keys}}) AND key NOT IN "
+                "(SELECT key FROM remote_replies WHERE place = ?)"
+            )
+            rows = list(select_keys(database, query, keys, self._place))
             if not rows:
                 return 0
             table = pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=_NAMES).cast(_SCHEMA)
@@ -146,6 +142,4 @@ class Replies:
             _LOG.warning("new replies are on this machine only for now: %s", error)
 
     def _open(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self._cache.path, timeout=60)
-        database.execute("PRAGMA journal_mode = WAL")
-        return database
+        return open_wal(self._cache.path, "FULL")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from pathlib import Path
 
 from quit.errors import InputError, SettingsError, did_you_mean
@@ -182,7 +183,7 @@ def read_sources(refs: Sequence[SourceRef], planned: Sequence[str] | None = None
     as much of their folders is put before it as tells them apart, so that equal ids in them are not taken for a
     repetition in one file.
     """
-    for ref, checksum in zip(refs, planned or [None] * len(refs), strict=True):
+    for ref, checksum in zip(refs, planned if planned is not None else repeat(None, len(refs)), strict=True):
         label = _label(ref, refs)
         marks = _marks(ref)
         if checksum is not None and source_checksum(ref) != checksum:

@@ -328,7 +328,7 @@ def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
                 _reject(item, source, "hint", fault[0], f"Hint {number} of the record {fault[1]}.", draft.record_id)
             )
             continue
-        scores = None if hint.scores is None else {}
+        scores: dict[str, int] = {}
         for candidate, score in (hint.scores or {}).items():
             if clean(candidate):
                 scores.setdefault(clean(candidate), score)

@@ -163,7 +163,8 @@ def _array(text: str, start: int, path: Path, expected: str, decoder: json.JSOND
 
 
 def _skip(text: str, at: int) -> int:
-    return _SPACE.match(text, at).end()
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
 
 
 def _decode(

@@ -125,8 +125,8 @@ def _items(path: Path) -> Iterator[Item]:
         instances = subset.get("instances") if isinstance(subset, dict) else None
         if not isinstance(instances, dict | list):
             raise InputError(f"{path}: subset {quote(name)} has no 'instances'. Expected {EXPECTED}.")
-        file = f"{path.name}#{name[:LONGEST_QUOTE]}" if len(named) > 1 else path.name
+        label = f"{path.name}#{name[:LONGEST_QUOTE]}" if len(named) > 1 else path.name
         pairs = instances.items() if isinstance(instances, dict) else ((None, instance) for instance in instances)
         for key, instance in pairs:
-            yield Item(instance, position, file, f"subset {quote(name)}, instance {position}", key=key)
+            yield Item(instance, position, label, f"subset {quote(name)}, instance {position}", key=key)
             position += 1

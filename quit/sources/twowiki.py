@@ -82,8 +82,8 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
     chosen = _assigned(
         [[_about(step, draft.documents[row].title, draft.documents[row].text) for row, _ in support] for step in steps]
     )
-    for hop, (step, place) in enumerate(zip(steps, chosen, strict=True), start=1):
-        found = () if place is None else (support[place],)
+    for hop, (step, position) in enumerate(zip(steps, chosen, strict=True), start=1):
+        found = () if position is None else (support[position],)
         draft.queries.append(RawQuery(step.question, (step.answer,) if step.answer else (), found, hop=hop, kind=kind))
 
 

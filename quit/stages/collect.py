@@ -93,7 +93,10 @@ def collect(
     pooled = _pool(gathered, duplicates)
     _name(pooled, gathered.records)
     owner = {arrival: question.question_id for question in pooled for arrival in question.arrivals}
-    rejects = [replace(reject, question_id=owner.get(arrival)) for arrival, reject in gathered.rejects]
+    rejects = [
+        replace(reject, question_id=None if arrival is None else owner.get(arrival))
+        for arrival, reject in gathered.rejects
+    ]
 
     made: dict[str, list[pa.Table]] = defaultdict(list)
     rows, held = _Rows(), 0

@@ -72,7 +72,7 @@ class RetrievalComplexity:
         """Return the complexity of each question, given its reference answers."""
         retrieved = self._index.search(questions, self._settings.top_k)
         self._encoder.encode([answer for some in answers for answer in some])  # all at once; then they are remembered
-        complexities = []
+        complexities: list[Complexity] = []
         for start in range(0, len(questions), TOGETHER):
             block = slice(start, start + TOGETHER)
             texts = [self._index.texts[int(row)] for rows in retrieved[block] for row in rows]

@@ -5,6 +5,8 @@ What gives an answer away is found by :mod:`quit.stages.leaks.find`.
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pyarrow as pa
 
 import schemas
@@ -66,19 +68,9 @@ def filter_leaks(
     for question, findings in zip(rows, find_leaks_of(items, equivalence, encoder, settings), strict=True):
         mine = by_question.get(question["question_id"], [])
         for hint, leaks in zip(mine, findings, strict=True):
-            for leak in leaks:
-                found.append(
-                    {
-                        "hint_id": hint["hint_id"],
-                        "question_id": question["question_id"],
-                        "span": leak.span,
-                        "answer": leak.answer,
-                        "probability": leak.probability,
-                        "method": leak.method,
-                        "producer": leak.producer,
-                        "overridden": leak.overridden,
-                    }
-                )
+            found += [
+                {"hint_id": hint["hint_id"], "question_id": question["question_id"], **asdict(leak)} for leak in leaks
+            ]
         standing = [[leak for leak in leaks if not leak.overridden] for leaks in findings]
         leaking = [(hint, leaks[0]) for hint, leaks in zip(mine, standing, strict=True) if leaks]
         kept = [hint for hint, leaks in zip(mine, standing, strict=True) if not leaks]

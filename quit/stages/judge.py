@@ -31,8 +31,8 @@ def judge_answers(questions: pa.Table, answers: pa.Table, judge: Judge) -> pa.Ta
     counts = answers.group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist()
     forms: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for row in counts:
-        key = (row["question_id"], normalize_answer(row["answer"]))
-        forms.setdefault(key, []).append((-row["count_all"], row["answer"]))
+        form = (row["question_id"], normalize_answer(row["answer"]))
+        forms.setdefault(form, []).append((-row["count_all"], row["answer"]))
     asked = {row["question_id"]: row for row in questions.to_pylist()}
     keys = sorted(forms)
     items = [
@@ -42,16 +42,16 @@ def judge_answers(questions: pa.Table, answers: pa.Table, judge: Judge) -> pa.Ta
         for identity, key in keys
     ]
     rows = []
-    for (identity, key), item, ruling in zip(keys, items, rule(items, judge), strict=True):
+    for (identity, answer_key), item, ruling in zip(keys, items, rule(items, judge), strict=True):
         rows.append(
             {
                 "question_id": identity,
-                "answer_key": key,
+                "answer_key": answer_key,
                 "answer": item.candidate,
                 "correct": ruling.verdict.correct,
                 "probability": ruling.verdict.probability,
                 "basis": ruling.basis,
-                "passages": -sum(count for count, _ in forms[identity, key]),
+                "passages": -sum(count for count, _ in forms[identity, answer_key]),
                 "judge": judge.name,
                 "producer": judge.identity,
                 "raw": ruling.verdict.raw,

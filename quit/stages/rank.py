@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import schemas
 from quit.models.protocols import ConvergenceModel, Encoder, HintPair, HintScorer, HintSet
@@ -85,48 +86,10 @@ def rank_hints(
     """
     usable = set(usable_hints.column("hint_id").to_pylist())
     by_question = _group(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
-    scores_of: dict[str, list[dict]] = {}
-    for score in scores.to_pylist():
-        scores_of.setdefault(score["hint_id"], []).append(score)
-    rejects = []
-    values: dict[str, tuple[float, str]] = {}  # hint id -> convergence and its producer
-    kept, unvalued = [], []
-    for row, question in enumerate(questions.to_pylist()):
-        question_hints = by_question.get(question["question_id"], [])
-        if not question_hints:
-            continue  # the leakage filter has rejected it and says so
-        if len(question_hints) < settings.hints:
-            detail = f"{len(question_hints)} usable hints, {settings.hints} are needed"
-            identity = {"question_id": question["question_id"], "source": question["source"]}
-            rejects.append(
-                {"stage": "rank", "kind": "question", "reason": "too_few_hints", "detail": detail, **identity}
-            )
-            continue
-        kept.append(question)
-        for hint in question_hints:
-            published = _from_source(hint, scores_of.get(hint["hint_id"], []), settings)
-            if published is not None:
-                values[hint["hint_id"]] = published
-        if any(hint["hint_id"] not in values for hint in question_hints):
-            unvalued.append(row)
-    open_questions = questions.take(pa.array(unvalued, pa.int64()))
-    rivals, drawn = _rivals(open_questions, candidates, pool)
-    items = [
-        HintSet(
-            question["question"],
-            tuple(
-                hint["hint"] for hint in by_question[question["question_id"]]
-            ),  # all: each is judged beside the others
-            question["answers"][0],
-            tuple(rivals[question["question_id"]][: settings.candidate_cap - 1]),
-            typed.coarse,
-        )
-        for question, typed in zip(open_questions.to_pylist(), types(open_questions), strict=True)
-    ]
-    computed_values = model.values(items) if items else []
-    for question_id, computed in zip(open_questions.column("question_id").to_pylist(), computed_values, strict=True):
-        for hint, value in zip(by_question[question_id], computed, strict=True):
-            values.setdefault(hint["hint_id"], (value, model.identity))
+    kept, rejects = _with_enough_hints(questions.to_pylist(), by_question, settings.hints)
+    kept_hints = [hint for question in kept for hint in by_question[question["question_id"]]]
+    values = _published(kept_hints, scores, settings)
+    drawn = _add_computed(values, questions, by_question, kept_hints, candidates, model, types, pool, settings)
     rows = []
     for question in kept:
         ranked = sorted(
@@ -151,6 +114,65 @@ def rank_hints(
         "drawn_candidates": schemas.table("drawn_candidates").from_rows(drawn),
         "rejects": schemas.table("rejects").from_rows(rejects),
     }
+
+
+def _with_enough_hints(
+    questions: Sequence[dict], by_question: Mapping[str, list[dict]], needed: int
+) -> tuple[list[dict], list[dict]]:
+    """Return the questions with enough usable hints, and the rejects. Those without any were rejected by the leakage filter."""
+    kept, rejects = [], []
+    for question in questions:
+        count = len(by_question.get(question["question_id"], []))
+        if count >= needed:
+            kept.append(question)
+        elif count:
+            identity = {"question_id": question["question_id"], "source": question["source"]}
+            detail = f"{count} usable hints, {needed} are needed"
+            rejects.append(
+                {"stage": "rank", "kind": "question", "reason": "too_few_hints", "detail": detail, **identity}
+            )
+    return kept, rejects
+
+
+def _published(hints: Sequence[dict], scores: pa.Table, settings: Convergence) -> dict[str, tuple[float, str]]:
+    """Return hint id -> (convergence, producer) of the hints whose source says it, or gives scores."""
+    scores_of: dict[str, list[dict]] = {}
+    for score in scores.to_pylist():
+        scores_of.setdefault(score["hint_id"], []).append(score)
+    known = ((hint["hint_id"], _from_source(hint, scores_of.get(hint["hint_id"], []), settings)) for hint in hints)
+    return {hint_id: value for hint_id, value in known if value is not None}
+
+
+def _add_computed(
+    values: dict[str, tuple[float, str]],
+    questions: pa.Table,
+    by_question: Mapping[str, list[dict]],
+    hints: Sequence[dict],
+    candidates: pa.Table,
+    model: ConvergenceModel,
+    types: Callable[[pa.Table], Sequence[Typed]],
+    pool: Callable[[], CandidateSource],
+    settings: Convergence,
+) -> list[dict]:
+    """Have the model value the hints without a value, each beside all hints of its question; return the candidates drawn for it."""
+    unvalued = {hint["question_id"] for hint in hints if hint["hint_id"] not in values}
+    asked = questions.filter(pc.is_in(questions.column("question_id"), pa.array(sorted(unvalued), pa.string())))
+    rivals, drawn = _rivals(asked, candidates, pool)
+    items = [
+        HintSet(
+            question["question"],
+            tuple(hint["hint"] for hint in by_question[question["question_id"]]),
+            question["answers"][0],
+            tuple(rivals[question["question_id"]][: settings.candidate_cap - 1]),
+            typed.coarse,
+        )
+        for question, typed in zip(asked.to_pylist(), types(asked), strict=True)
+    ]
+    computed_values = model.values(items) if items else []
+    for question_id, computed in zip(asked.column("question_id").to_pylist(), computed_values, strict=True):
+        for hint, value in zip(by_question[question_id], computed, strict=True):
+            values.setdefault(hint["hint_id"], (value, model.identity))
+    return drawn
 
 
 def _rivals(

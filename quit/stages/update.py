@@ -340,8 +340,8 @@ def _removals(
             )
             if leak.overridden:
                 continue  # a person has said that it is none
-            ruling = found.answers.get((question, normalize_answer(leak.answer)))
-            reviews = ruling["reviews"] if ruling else sorted(set(causes[question]))
+            accepted = found.answers.get((question, normalize_answer(leak.answer)))
+            reviews = accepted["reviews"] if accepted else sorted(set(causes[question]))
             detail = f"{hint}: {leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"
             removed.setdefault(question, _Removal("answer_leak", detail, reviews))
     return dict(sorted(removed.items())), findings

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quit.models.asking import ask_until_read
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
-from quit.models.judges.gpt_eval import parse_verdict
+from quit.models.generation import CachedGenerator, ChatRequest
+from quit.models.judges.gpt_eval import read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Judge, JudgeItem
 
@@ -58,9 +56,12 @@ class YesNo:
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
         """Return the verdict on each filled prompt, in order; None where no reply could be read."""
-        requests = [ChatRequest(self._prompt, filled, self._max_tokens, group=group) for filled in fields]
-        replies = ask_until_read(self._generator, requests, parse_verdict, self._attempts)
-        verdicts = [verdict for _, verdict in replies]
+
+        def request(row: int, attempt: int) -> ChatRequest:
+            return ChatRequest(self._prompt, fields[row], self._max_tokens, sample=attempt, group=group)
+
+        replies = read_verdicts(self._generator, request, len(fields), range(self._attempts))
+        verdicts = [verdict for verdict, _ in replies]
         self.unread += verdicts.count(None)
         return verdicts
 

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.settings.bandits import Reports
 from quit.systems.relevance import YesNo

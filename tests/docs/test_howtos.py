@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,14 @@ from tests.docs.pages import blocks
 
 pytestmark = pytest.mark.slow
 
-PAGES = ("README.md", "docs/howto/report.md", "docs/howto/release.md", "docs/howto/export.md", "docs/howto/terminal.md")
+PAGES = (
+    "README.md",
+    "docs/howto/report.md",
+    "docs/howto/release.md",
+    "docs/howto/export.md",
+    "docs/howto/terminal.md",
+    "docs/howto/library.md",
+)
 NOT_HERE = re.compile(r"quit (?:build|browse|review|models)\b|^(?:make|pip|python|export|hf) ")
 """Builds, servers that stay, installations: other tests run them."""
 
@@ -56,6 +65,10 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
                 done = call_quit(*command)
                 assert done.returncode == 0 and (done.stdout.strip() or "--quiet" in words), f"{line}\n{done.stderr}"
                 ran += 1
+        elif block.kind == "python" and page.endswith("library.md"):
+            with redirect_stdout(io.StringIO()):
+                exec(compile(block.text, f"{page}:{block.line}", "exec"), {})
+            ran += 1
         elif block.kind == "python" and page == "README.md":
             environment = {**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hf")}
             environment.pop("HF_DATASETS_CACHE", None)

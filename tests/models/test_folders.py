@@ -13,8 +13,7 @@ from quit.corpora.encoders import model_identity
 from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.folders import folder_checksum, former_identity
 from quit.models.generation.base import ModelOptions, cache_key
-from quit.models.generation.cache import GenerationCache
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation.cache import CachedGenerator, GenerationCache
 from quit.settings import Settings
 from tests.models.generation.test_cache import Counting, _request
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from quit.corpora.protocols import Ranking
 from quit.evaluate.normalize import words
+from quit.models.generation import CachedGenerator
 from quit.models.generation.base import ChatRequest, Completion, Done
-from quit.models.generation.cached import CachedGenerator
 
 
 class _Scripted:

@@ -1,4 +1,4 @@
-"""An encoder that remembers: a hint is encoded once for convergence, difficulty and all six readers, and for the next workspace."""
+"""An encoder that remembers: a hint is encoded once for all stages and readers, and for the next workspace."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PART = 4096
 class CachingEncoder:
     """Wraps an encoder with bounded memories (least recently used texts go first) and a store on disk.
 
-    Results are the wrapped encoder's, to the bit. ``texts``: sentence vectors in memory (1.5 kB each at 384 dimensions).
-    ``token_texts``: texts whose token vectors are in memory (about 20 kB each). ``store``: where both are kept on disk by content
-    and encoder (None: nowhere).
+    Results are the wrapped encoder's, to the bit. ``texts``: sentence vectors in memory (1.5 kB each at 384
+    dimensions). ``token_texts``: texts whose token vectors are in memory (about 20 kB each). ``store``: where both
+    are kept on disk by content and encoder (None: nowhere).
     """
 
     def __init__(

@@ -61,8 +61,9 @@ def word_pieces(longest: int | None = None) -> Any:
 class MiniLM:
     """Encoder over all-MiniLM-L6-v2: mean pooling, unit length, texts cut at 256 word pieces.
 
-    ``precision``: arithmetic of the network, ``fp32`` or ``bf16``; vectors are float32 either way. ``device``: where it runs, such as
-    ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it (:mod:`quit.models.packed`).
+    ``precision``: arithmetic of the network, ``fp32`` or ``bf16``; vectors are float32 either way. ``device``: where
+    it runs, such as ``cpu`` or ``cuda``. A text's vectors are the same bits whatever is encoded with it
+    (:mod:`quit.models.packed`).
     """
 
     identity = minilm_identity()

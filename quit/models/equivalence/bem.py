@@ -1,7 +1,8 @@
 """BEM, the published answer-equivalence classifier (Bulian et al. 2022), from a Hugging Face checkpoint.
 
 The converted checkpoint ``kortukov/answer-equivalence-bem`` reads ``[CLS] candidate [SEP]`` as segment 0 and
-``reference [SEP] question [SEP]`` as segment 1, written out as text, without further special tokens; class 1 is "equivalent".
+``reference [SEP] question [SEP]`` as segment 1, written out as text, without further special tokens; class 1 is
+"equivalent".
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class BemEquivalence:
     """Equivalence from a BERT sequence classifier.
 
     ``checkpoint`` is a name on the hub or a local folder, ``revision`` a commit of the former; ``device`` is ``cpu``,
-    ``cuda`` or None (a GPU where there is one). Pairs are read in batches of like length, each padded to its own longest.
-    Raises :class:`MissingDependency` when the checkpoint cannot be had.
+    ``cuda`` or None (a GPU where there is one). Pairs are read in batches of like length, each padded to its own
+    longest. Raises :class:`MissingDependency` when the checkpoint cannot be had.
     """
 
     def __init__(
@@ -53,15 +54,13 @@ class BemEquivalence:
                 f"{error} Download it on a connected machine (hf download {CHECKPOINT} --local-dir FOLDER) and set "
                 "models.bem_checkpoint=FOLDER, or set models.equivalence=embedded."
             ) from error
-        if self._labels() != 2:
-            raise InputError(f"The checkpoint {checkpoint!r} tells {self._labels()} classes apart; BEM has two.")
+        labels = int(self._model.config.num_labels)
+        if labels != 2:
+            raise InputError(f"The checkpoint {checkpoint!r} has {labels} classes; BEM has two.")
         self._torch = torch
         self._batch = batch
         # Of the cased form of a checkpoint only its own bytes speak: a folder may change under its name.
         self.identity = f"bem:{Path(checkpoint).name}@{_digest(self._model)}"
-
-    def _labels(self) -> int:
-        return int(self._model.config.num_labels)
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability of class 1 for each pair, shape (len(pairs),), float64 in [0, 1]."""
@@ -93,9 +92,10 @@ class BemEquivalence:
 
 
 def checkpoint_identity(checkpoint: str, revision: str) -> str:
-    """Return what a checkpoint's probabilities depend on, without loading it: a folder's content, or a hub name and revision.
+    """Return what a checkpoint's probabilities depend on, without loading it: its folder's content, or its revision.
 
-    Raises :class:`InputError` for a folder that holds no checkpoint, or a name that is neither a folder nor one of the hub's.
+    Raises :class:`InputError` for a folder that holds no checkpoint, or a name that is neither a folder nor one of
+    the hub's.
     """
     folder = Path(checkpoint).expanduser()
     if folder.is_dir():

@@ -35,9 +35,9 @@ class CachedEquivalence:
         fresh = [pair for pair, key in keys.items() if key not in known]
         for start in range(0, len(fresh), CHUNK):
             part = fresh[start : start + CHUNK]
-            made = dict(zip((keys[pair] for pair in part), self._equivalence.probability(part).tolist(), strict=True))
-            self._store.write({key: struct.pack("<d", probability) for key, probability in made.items()})
-            known.update(made)
+            learnt = dict(zip((keys[pair] for pair in part), self._equivalence.probability(part).tolist(), strict=True))
+            self._store.write({key: struct.pack("<d", probability) for key, probability in learnt.items()})
+            known.update(learnt)
         return np.array([known[keys[pair]] for pair in pairs], dtype=np.float64)
 
     def _key(self, pair: Pair) -> bytes:

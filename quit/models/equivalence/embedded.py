@@ -1,7 +1,7 @@
 """Answer equivalence that ships with the project: no download, small, fast on a CPU.
 
-Two kinds of evidence are joined: boosted trees over lexical features (:mod:`.features`), and a cross-encoder cut from MiniLM
-and fine-tuned (:mod:`.crossencoder`). ``training/equivalence.py`` makes the weights from human verdicts;
+Two kinds of evidence are joined: boosted trees over lexical features (:mod:`.features`), and a cross-encoder cut from
+MiniLM and fine-tuned (:mod:`.crossencoder`). ``training/equivalence.py`` makes the weights from human verdicts;
 ``quit/models/weights/EQUIVALENCE.md`` is their model card.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from quit.files import file_checksum
 from quit.models.equivalence.features import NAMES, clean, focus, lexical
-from quit.models.protocols import Encoder, Pair
+from quit.models.protocols import Pair
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
 VERSION = 3
@@ -74,7 +74,7 @@ class Joined:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""
         candidates = [clean(pair.candidate) for pair in pairs]
         x = np.array(
-            [lexical(pair.question, pair.reference, said) for pair, said in zip(pairs, candidates, strict=True)]
+            [lexical(pair.question, pair.reference, text) for pair, text in zip(pairs, candidates, strict=True)]
         )
         logits = self.trees(x)
         open_rows = [row for row in range(len(pairs)) if abs(logits[row]) < SURE and not x[row, _EMPTY]]
@@ -93,15 +93,11 @@ class Joined:
 class EmbeddedEquivalence:
     """Answer equivalence from the shipped weights, loaded when first needed.
 
-    The value of a pair does not depend on which other pairs are asked about, nor on their order. Pairs seen lately are
-    remembered (``memory`` of them at most). ``encoder`` is accepted because the other embedded models need one; this one
-    brings its own layers.
+    The value of a pair does not depend on which other pairs are asked about, nor on their order.
     """
 
-    def __init__(self, encoder: Encoder | None = None, weights: Path = WEIGHTS, memory: int = 200_000) -> None:
+    def __init__(self, weights: Path = WEIGHTS) -> None:
         self._weights = weights
-        self._memory = memory
-        self._seen: dict[Pair, float] = {}
         self._model: Joined | None = None
         self._lock = Lock()
         # The number is this code's: raise it when features change, for then the same weights answer differently.
@@ -109,19 +105,14 @@ class EmbeddedEquivalence:
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
+        distinct = list(dict.fromkeys(pairs))
         with self._lock:
-            fresh = [pair for pair in dict.fromkeys(pairs) if pair not in self._seen]
-            found = {pair: self._seen[pair] for pair in pairs if pair in self._seen}
-            if fresh and self._model is None:
+            if distinct and self._model is None:
                 from quit.models.finetune import load
 
                 self._model = Joined(load(self._weights))
-        for start in range(0, len(fresh), CHUNK):
-            part = fresh[start : start + CHUNK]
-            found.update(zip(part, self._model.probability(part).tolist(), strict=True))
-        with self._lock:
-            for pair in fresh:
-                self._seen[pair] = found[pair]
-            while len(self._seen) > self._memory:
-                del self._seen[next(iter(self._seen))]
-        return np.array([found[pair] for pair in pairs], dtype=np.float64)
+        values: dict[Pair, float] = {}
+        for start in range(0, len(distinct), CHUNK):
+            part = distinct[start : start + CHUNK]
+            values.update(zip(part, self._model.probability(part).tolist(), strict=True))
+        return np.array([values[pair] for pair in pairs], dtype=np.float64)

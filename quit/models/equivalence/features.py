@@ -1,8 +1,8 @@
 """The lexical half of the embedded equivalence: what two answers have in common, and where they contradict each other.
 
 Everything here is arithmetic on the three strings, without a model. The forms compared are finer than
-:func:`quit.evaluate.normalize.normalize_answer`'s (numbers as digits, plurals folded, some abbreviations spelt one way):
-they are evidence for a classifier, not a definition of equality.
+:func:`quit.evaluate.normalize.normalize_answer`'s (numbers as digits, plurals folded, some abbreviations spelt one
+way): they are evidence for a classifier, not a definition of equality.
 """
 
 from __future__ import annotations
@@ -55,10 +55,12 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 OPPOSITES = tuple(
     frozenset(group.split())
     for group in (
-        "north south east west northern southern eastern western", "left right", "upper lower", "old new", "male female",
-        "father mother", "son daughter", "brother sister", "king queen", "prince princess", "summer winter",
-        "positive negative", "direct indirect", "increase decrease", "before after", "million billion trillion thousand",
-        "1 2 3 4 5 6 7 8 9", "i ii iii iv v vi vii viii ix x", "ad bc bce ce", "am pm", "senior junior sr jr",
+        "north south east west northern southern eastern western", "left right", "upper lower", "old new",
+        "male female", "father mother", "son daughter", "brother sister", "king queen", "prince princess",
+        "summer winter",
+        "positive negative", "direct indirect", "increase decrease", "before after",
+        "million billion trillion thousand", "1 2 3 4 5 6 7 8 9", "i ii iii iv v vi vii viii ix x", "ad bc bce ce",
+        "am pm", "senior junior sr jr",
     )
 )  # fmt: skip
 """Words of a group exclude each other: two answers that differ in them differ."""
@@ -66,13 +68,13 @@ _APOLOGY = re.compile(
     r"\b(?:as an ai|sorry|i (?:do not|don't|could not|couldn't|cannot|can't)|no answer"
     r"|no (?:specific|definitive|information|single)|unknown|not (?:clear|specified|known|available|possible))"
 )
-_ASKED = (
-    frozenset("who whom whose".split()),
-    frozenset("when year date".split()),
-    frozenset("where country city state located".split()),
-    frozenset("many much long far old tall".split()),
-    frozenset(["why"]),
-)
+_ASKED = {
+    "who": frozenset("who whom whose".split()),
+    "when": frozenset("when year date".split()),
+    "where": frozenset("where country city state located".split()),
+    "how_many": frozenset("many much long far old tall".split()),
+    "why": frozenset(["why"]),
+}
 _FIRST_WORD, _LAST_WORD = 1996, 30_522
 _CAPITAL = re.compile(r"(?<!^)(?<![.!?] )\b[A-Z][a-z]+")
 
@@ -84,6 +86,8 @@ SENTENCE = 8
 """From this many words on, a candidate is taken for running text and cleaned of such marks."""
 HEAD, WINDOW = 10, 14
 """Of a longer candidate these many words are read: its beginning, and the stretch most like the reference."""
+_SHORT = 8
+"""Words of a short candidate at most."""
 
 NAMES = (
     "equal", "equal_as_sets", "equal_squeezed", "reference_inside", "candidate_inside", "inside_squeezed",
@@ -98,9 +102,9 @@ NAMES = (
     "opposed",
 )  # fmt: skip
 RISING = frozenset(
-    "equal equal_as_sets equal_squeezed reference_inside inside_squeezed inside_beginning recall recall_content recall_new "
-    "recall_fuzzy recall_worst trigram_recall trigram_window numbers_all number_near recall_rare recall_rare_new "
-    "rarest_shared".split()
+    "equal equal_as_sets equal_squeezed reference_inside inside_squeezed inside_beginning recall recall_content "
+    "recall_new recall_fuzzy recall_worst trigram_recall trigram_window numbers_all number_near recall_rare "
+    "recall_rare_new rarest_shared".split()
 )
 """Features that may only raise the probability, all else equal."""
 FALLING = frozenset(
@@ -186,10 +190,10 @@ def numbers(text: str) -> tuple[float, ...]:
 @lru_cache(maxsize=50_000)
 def months(text: str) -> frozenset[int]:
     """Return the months named in ``text``, 1 to 12. ``may`` counts only with a capital and a number at its side."""
-    found = {MONTHS[word] for word in re.findall(r"[a-z]+", text.casefold()) if word in MONTHS and word != "may"}
+    named = {MONTHS[word] for word in re.findall(r"[a-z]+", text.casefold()) if word in MONTHS and word != "may"}
     if re.search(r"\bMay,?\s+\d|\d(?:st|nd|rd|th)?\s+(?:of\s+)?May\b", text):
-        found.add(5)
-    return frozenset(found)
+        named.add(5)
+    return frozenset(named)
 
 
 @lru_cache(maxsize=100_000)
@@ -215,7 +219,8 @@ def alike(first: str, second: str) -> float:
     near = _jaccard(_trigrams(first), _trigrams(second))
     if near < 0.25:
         return 0.0
-    # An ending more or less is inflection (*chiasm*, *chiasma*) in a long word, another name (*Paul*, *Paula*) in a short one.
+    # An ending more or less is inflection in a long word (*chiasm*, *chiasma*), another name in a short one (*Paul*,
+    # *Paula*).
     inflected = min(len(first), len(second)) >= 6 and abs(len(first) - len(second)) <= 2
     return max(near, 0.85 if inflected and (first.startswith(second) or second.startswith(first)) else 0.0)
 
@@ -229,14 +234,14 @@ def _vocabulary() -> dict[str, int]:
 
 @lru_cache(maxsize=50_000)
 def rarity(word: str) -> float:
-    """Return how rare a lower-case word is, in [0, 1]: its place in MiniLM's vocabulary, which is ordered by frequency.
+    """Return how rare a lower-case word is, in [0, 1]: its rank in MiniLM's vocabulary, which is ordered by frequency.
 
     The commonest words are near 0, *university* is 0.13, words the vocabulary lacks are 1.
     """
-    place = _vocabulary().get(word)
-    if place is None or place < _FIRST_WORD:
+    rank = _vocabulary().get(word)
+    if rank is None or rank < _FIRST_WORD:
         return 0.5 if word.isdigit() else 1.0
-    return math.log1p((place - _FIRST_WORD) / 20) / math.log1p((_LAST_WORD - _FIRST_WORD) / 20)
+    return math.log1p((rank - _FIRST_WORD) / 20) / math.log1p((_LAST_WORD - _FIRST_WORD) / 20)
 
 
 def _share(weights: Sequence[tuple[str, float]]) -> float:
@@ -259,151 +264,151 @@ def likeness(reference: str, candidate: str) -> float:
 
 def lexical(question: str, reference: str, candidate: str) -> list[float]:
     """Return the features of one pair in the order of NAMES; ``candidate`` has been through :func:`clean`."""
-    pair = _Words(question, reference, candidate)
-    features = (*_shared_words(pair), *_shared_numbers(pair), *_manner(pair), *_sizes(pair))
-    return [float(value) for value in features]
+    gold, answer, asked = folded(reference), folded(candidate), set(folded(question))
+    values = {
+        **_inclusion(gold, answer),
+        **_words(gold, answer, asked),
+        **_letters(gold, answer),
+        **_quantities(reference, candidate),
+        **_wording(question, candidate),
+    }
+    names = [word for word in _CAPITAL.findall(candidate) if not set(folded(word)) & (asked | set(gold))]
+    values["other_names"] = min(len(names), 6) / 3
+    if numbers(reference) and numbers(reference) == numbers(candidate):
+        if _only_numbers(reference) and _only_numbers(candidate):
+            values |= {"equal": True, "equal_as_sets": True, "equal_squeezed": True}
+    return [float(values[name]) for name in NAMES]
 
 
-class _Words:
-    """The words of a pair: folded ones in order, as sets, texts and without spaces; and those that are no stop words."""
-
-    def __init__(self, question: str, reference: str, candidate: str) -> None:
-        self.question, self.reference, self.candidate = question, reference, candidate
-        self.gold, self.given, self.asked = folded(reference), folded(candidate), set(folded(question))
-        self.gold_set, self.given_set = set(self.gold), set(self.given)
-        self.gold_text, self.given_text = " ".join(self.gold), " ".join(self.given)
-        self.gold_tight, self.given_tight = "".join(self.gold), "".join(self.given)
-        self.gold_words = [word for word in self.gold if word not in STOP_WORDS] or list(self.gold)
-        self.given_words = list(dict.fromkeys([word for word in self.given if word not in STOP_WORDS] or self.given))
-        self.inside = bool(self.gold) and f" {self.gold_text} " in f" {self.given_text} "
-        self.short = len(self.given) <= 8
-        self.nearness = {
-            word: max((alike(word, other) for other in self.gold_words), default=0.0) for word in self.given_words
-        }
-
-
-def _shared_words(pair: _Words) -> tuple[float, ...]:
-    """Return the features equal to reference_is_initials."""
-    gold, given, gold_text, given_text = pair.gold, pair.given, pair.gold_text, pair.given_text
-    gold_set, given_set, gold_words = pair.gold_set, pair.given_set, pair.gold_words
-    gold_tight, given_tight = pair.gold_tight, pair.given_tight
-    figures = numbers(pair.reference)
-    same_number = bool(figures) and figures == numbers(pair.candidate) and _all_numbers(pair)
-    common = len(gold_set & given_set)
-    new = [(word, float(word in given_set)) for word in gold_words if word not in pair.asked]
-    matches = [(word, max((alike(word, other) for other in pair.given_words), default=0.0)) for word in gold_words]
-    last = bool(gold_words) and gold_words[-1] in given_set
-    gold_grams, given_grams = _trigrams(gold_text), _trigrams(given_text)
-    size = max(1, len(gold))
-    windows = (" ".join(given[start : start + size]) for start in range(max(1, len(given) - size + 1)))
-    initials = _initials(gold)
-    return (
-        gold == given or same_number,
-        gold_set == given_set or same_number,
-        (bool(gold_tight) and gold_tight == given_tight) or same_number,
-        pair.inside,
-        bool(given) and f" {given_text} " in f" {gold_text} ",
-        len(gold_tight) >= 4 and gold_tight in given_tight,
-        f" {given_text} ".index(f" {gold_text} ") / max(1, len(given_text)) if pair.inside else 1.0,
-        pair.inside and f" {gold_text} " in f" {' '.join(given[:20])} ",
-        2 * common / max(1, len(gold_set) + len(given_set)),
-        common / max(1, len(gold_set)),
-        common / max(1, len(given_set)),
-        _share([(word, float(word in given_set)) for word in gold_words]),
-        _share(new) if new else 0.5,
-        _share(matches),
-        min((value for _, value in matches), default=0.0),
-        _share(list(pair.nearness.items())[:40]),
-        last,
-        bool(gold_words) and gold_words[0] in given_set,
-        last and _other_first_name(gold_words, given),
-        _jaccard(gold_grams, given_grams),
-        len(gold_grams & given_grams) / max(1, len(gold_grams)),
-        max(_jaccard(_trigrams(window), gold_grams) for window in windows),
-        len(initials) > 1 and (initials == given_tight or initials in given_set),
-        1 < len(gold_tight) < 6 and pair.short and gold_tight == _initials(given),
-    )
+def _inclusion(gold: Sequence[str], answer: Sequence[str]) -> dict[str, float]:
+    """Return whether the reference and the candidate are equal, and which of them contains the other."""
+    gold_text, answer_text, gold_tight, answer_tight = " ".join(gold), " ".join(answer), "".join(gold), "".join(answer)
+    inside = bool(gold) and f" {gold_text} " in f" {answer_text} "
+    short = len(answer) <= _SHORT
+    return {
+        "equal": gold == answer,
+        "equal_as_sets": set(gold) == set(answer),
+        "equal_squeezed": bool(gold_tight) and gold_tight == answer_tight,
+        "reference_inside": inside,
+        "candidate_inside": bool(answer) and f" {answer_text} " in f" {gold_text} ",
+        "inside_squeezed": len(gold_tight) >= 4 and gold_tight in answer_tight,
+        "inside_position": f" {answer_text} ".index(f" {gold_text} ") / max(1, len(answer_text)) if inside else 1.0,
+        "inside_beginning": inside and f" {gold_text} " in f" {' '.join(answer[:20])} ",
+        "yes_no": gold_tight in ("yes", "no"),
+        "reference_length": min(len(gold), 15) ** 0.5,
+        "candidate_length": min(len(answer), 80) ** 0.5,
+        "short": short,
+        "short_inside": short and inside,
+        "empty": not answer or answer == ("no", "answer"),
+    }
 
 
-def _shared_numbers(pair: _Words) -> tuple[float, ...]:
-    """Return the features has_number to month_equal."""
-    given_numbers = numbers(pair.candidate)
-    gold, given = set(numbers(pair.reference)), set(given_numbers)
-    gold_years, given_years = _years(gold), _years(given)
-    gold_months, given_months = months(pair.reference), months(pair.candidate)
-    near = (1 - min(1.0, 5 * abs(a - b) / max(abs(a), abs(b), 1e-9)) for a in gold for b in given)
-    return (
-        bool(gold),
-        bool(gold) and gold <= given,
-        bool(gold & given),
-        bool(gold) and bool(given) and not gold & given,
-        bool(gold) and not given,
-        bool(gold_years) and bool(given_years) and not gold_years & given_years,
-        bool(gold and given) and given_numbers[0] in gold,
-        max(near, default=0.0),
-        bool(gold_months and given_months and not gold_months & given_months),
-        bool(gold_months & given_months),
-    )
+def _words(gold: Sequence[str], answer: Sequence[str], asked: set[str]) -> dict[str, float]:
+    """Return which words the reference, the candidate and the question share, equal or alike."""
+    gold_set, answer_set = set(gold), set(answer)
+    gold_words = [word for word in gold if word not in STOP_WORDS] or list(gold)
+    answer_words = list(dict.fromkeys([word for word in answer if word not in STOP_WORDS] or answer))
+    common = len(gold_set & answer_set)
+    new = [(word, float(word in answer_set)) for word in gold_words if word not in asked]
+    matches = [(word, max((alike(word, other) for other in answer_words), default=0.0)) for word in gold_words]
+    reverse = {word: max((alike(word, other) for other in gold_words), default=0.0) for word in answer_words}
+    extra = sum(1 for word, near_gold in reverse.items() if word not in asked and near_gold < 0.3)
+    last = bool(gold_words) and gold_words[-1] in answer_set
+    groups = [group for group in OPPOSITES if gold_set & group and answer_set & group]
+    return {
+        "f1": 2 * common / max(1, len(gold_set) + len(answer_set)),
+        "recall": common / max(1, len(gold_set)),
+        "precision": common / max(1, len(answer_set)),
+        "recall_content": _share([(word, float(word in answer_set)) for word in gold_words]),
+        "recall_new": _share(new) if new else 0.5,
+        "recall_fuzzy": _share(matches),
+        "recall_worst": min((value for _, value in matches), default=0.0),
+        "precision_fuzzy": _share(list(reverse.items())[:40]),
+        "last_word": last,
+        "first_word": bool(gold_words) and gold_words[0] in answer_set,
+        "other_first_name": last and _other_first_name(gold_words, answer),
+        "candidate_in_question": bool(answer_words) and all(word in asked for word in answer_words),
+        "question_share": sum(word in asked for word in answer_words) / max(1, len(answer_words)),
+        "reference_in_question": bool(gold_words) and all(word in asked for word in gold_words),
+        "extra_words": min(extra, 20) / 5,
+        "reference_content": min(len(gold_words), 10) / 5,
+        "opposed": any(not gold_set & answer_set & group for group in groups),
+        **_rare(gold_words, answer_words, asked),
+    }
 
 
-def _manner(pair: _Words) -> tuple[float, ...]:
-    """Return the features negation_early to yes_no: how the candidate speaks, and what was asked."""
-    raw = [word.strip(".,;:!?\"'()") for word in pair.candidate.casefold().split()]
-    asked_raw = set(pair.question.casefold().replace("?", " ").split())
-    extra = sum(1 for word, near_gold in pair.nearness.items() if word not in pair.asked and near_gold < 0.3)
-    given_words, gold_words = pair.given_words, pair.gold_words
-    return (
-        any(word in NEGATIONS for word in raw[:12]),
-        any(word in NEGATIONS for word in raw),
-        _APOLOGY.search(pair.candidate.casefold()) is not None,
-        bool(given_words) and all(word in pair.asked for word in given_words),
-        sum(word in pair.asked for word in given_words) / max(1, len(given_words)),
-        bool(gold_words) and all(word in pair.asked for word in gold_words),
-        min(extra, 20) / 5,
-        "or" in raw,
-        (pair.candidate.count(",") + raw.count("and")) / 5 if len(raw) < 20 else 0.0,
-        *(not asked_raw.isdisjoint(words) for words in _ASKED),
-        pair.gold_tight in ("yes", "no"),
-    )
-
-
-def _sizes(pair: _Words) -> tuple[float, ...]:
-    """Return the features reference_length to opposed."""
-    gold_set, given_set = pair.gold_set, pair.given_set
-    others = [word for word in _CAPITAL.findall(pair.candidate) if not set(folded(word)) & (pair.asked | gold_set)]
-    return (
-        min(len(pair.gold), 15) ** 0.5,
-        min(len(pair.given), 80) ** 0.5,
-        min(len(pair.gold_words), 10) / 5,
-        pair.short,
-        pair.short and pair.inside,
-        not pair.given or pair.given == ("no", "answer"),
-        min(len(others), 6) / 3,
-        *_rare(pair.gold_words, pair.given_words, pair.asked),
-        any(gold_set & group and given_set & group and not gold_set & given_set & group for group in OPPOSITES),
-    )
-
-
-def _rare(gold: Sequence[str], said: Sequence[str], asked: set[str]) -> tuple[float, ...]:
+def _rare(gold: Sequence[str], answer: Sequence[str], asked: set[str]) -> dict[str, float]:
     """Return recall (of all, and of what the question does not give away), precision and extremes, by rarity."""
-    shared, extra = set(gold) & set(said), [word for word in said if word not in gold and word not in asked]
+    shared, extra = set(gold) & set(answer), [word for word in answer if word not in gold and word not in asked]
     weight = sum(rarity(word) for word in gold)
     new = [word for word in gold if word not in asked]
     weight_new = sum(rarity(word) for word in new)
-    return (
-        sum(rarity(word) for word in gold if word in shared) / weight if weight else float(bool(shared)),
-        sum(rarity(word) for word in new if word in shared) / weight_new if weight_new else 0.5,
-        sum(rarity(word) for word in said if word in shared) / max(1e-3, sum(rarity(word) for word in said)),
-        max((rarity(word) for word in shared), default=0.0),
-        max((rarity(word) for word in gold if word not in shared), default=0.0),
-        max((rarity(word) for word in extra), default=0.0),
+    recalled = sum(rarity(word) for word in gold if word in shared)
+    recalled_new = sum(rarity(word) for word in new if word in shared)
+    precise = sum(rarity(word) for word in answer if word in shared)
+    return {
+        "recall_rare": recalled / weight if weight else float(bool(shared)),
+        "recall_rare_new": recalled_new / weight_new if weight_new else 0.5,
+        "precision_rare": precise / max(1e-3, sum(rarity(word) for word in answer)),
+        "rarest_shared": max((rarity(word) for word in shared), default=0.0),
+        "rarest_missing": max((rarity(word) for word in gold if word not in shared), default=0.0),
+        "rarest_extra": max((rarity(word) for word in extra), default=0.0),
+    }
+
+
+def _letters(gold: Sequence[str], answer: Sequence[str]) -> dict[str, float]:
+    """Return which letter trigrams the two share, and whether one is the other's initials."""
+    gold_grams, answer_grams = _trigrams(" ".join(gold)), _trigrams(" ".join(answer))
+    size = max(1, len(gold))
+    windows = (" ".join(answer[start : start + size]) for start in range(max(1, len(answer) - size + 1)))
+    gold_tight, gold_initials, answer_initials = "".join(gold), _initials(gold), _initials(answer)
+    return {
+        "trigram_jaccard": _jaccard(gold_grams, answer_grams),
+        "trigram_recall": len(gold_grams & answer_grams) / max(1, len(gold_grams)),
+        "trigram_window": max(_jaccard(_trigrams(window), gold_grams) for window in windows),
+        "candidate_is_initials": len(gold_initials) > 1 and gold_initials in (*answer, "".join(answer)),
+        "reference_is_initials": 1 < len(gold_tight) < 6 and len(answer) <= _SHORT and gold_tight == answer_initials,
+    }
+
+
+def _quantities(reference: str, candidate: str) -> dict[str, float]:
+    """Return which numbers, years and months the two share, and where they contradict each other."""
+    gold_numbers, answer_numbers = set(numbers(reference)), set(numbers(candidate))
+    gold_years, answer_years = _years(gold_numbers), _years(answer_numbers)
+    gold_months, answer_months = months(reference), months(candidate)
+    far = (5 * abs(a - b) / max(abs(a), abs(b), 1e-9) for a in gold_numbers for b in answer_numbers)
+    return {
+        "has_number": bool(gold_numbers),
+        "numbers_all": bool(gold_numbers) and gold_numbers <= answer_numbers,
+        "numbers_some": bool(gold_numbers & answer_numbers),
+        "numbers_clash": bool(gold_numbers and answer_numbers and not gold_numbers & answer_numbers),
+        "number_missing": bool(gold_numbers) and not answer_numbers,
+        "year_clash": bool(gold_years and answer_years and not gold_years & answer_years),
+        "first_number": bool(gold_numbers and answer_numbers) and numbers(candidate)[0] in gold_numbers,
+        "number_near": max((1 - min(1.0, value) for value in far), default=0.0),
+        "month_clash": bool(gold_months and answer_months and not gold_months & answer_months),
+        "month_equal": bool(gold_months & answer_months),
+    }
+
+
+def _wording(question: str, candidate: str) -> dict[str, float]:
+    """Return what is asked for, and whether the candidate negates, apologises or lists."""
+    raw = [word.strip(".,;:!?\"'()") for word in candidate.casefold().split()]
+    asked = set(question.casefold().replace("?", " ").split())
+    return {
+        "negation_early": any(word in NEGATIONS for word in raw[:12]),
+        "negation": any(word in NEGATIONS for word in raw),
+        "apology": _APOLOGY.search(candidate.casefold()) is not None,
+        "or": "or" in raw,
+        "list": (candidate.count(",") + raw.count("and")) / 5 if len(raw) < 20 else 0.0,
+        **{name: not asked.isdisjoint(words) for name, words in _ASKED.items()},
+    }
+
+
+def _only_numbers(text: str) -> bool:
+    return all(
+        word in VALUES or word in MAGNITUDES or word == "and" for word in re.findall(r"[^\W\d_]+", text.casefold())
     )
-
-
-def _all_numbers(pair: _Words) -> bool:
-    """Whether neither answer has any other words than those of numbers."""
-    written = re.findall(r"[^\W\d_]+", f"{pair.reference} {pair.candidate}".casefold())
-    return all(word in VALUES or word in MAGNITUDES or word == "and" for word in written)
 
 
 def _initials(words: Sequence[str]) -> str:
@@ -414,10 +419,10 @@ def _years(values: set[float]) -> set[float]:
     return {value for value in values if 1000 <= value <= 2100 and value == int(value)}
 
 
-def _other_first_name(gold_words: Sequence[str], said: Sequence[str]) -> bool:
+def _other_first_name(gold_words: Sequence[str], answer: Sequence[str]) -> bool:
     """Tell whether the reference's last word follows, in the candidate, a word that the reference does not know."""
     if len(gold_words) < 2:
         return False
-    at = max(index for index, word in enumerate(said) if word == gold_words[-1])
-    before = said[at - 1] if at else ""
+    at = max(index for index, word in enumerate(answer) if word == gold_words[-1])
+    before = answer[at - 1] if at else ""
     return bool(before) and before not in STOP_WORDS and all(alike(word, before) < 0.3 for word in gold_words)

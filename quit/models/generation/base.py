@@ -1,4 +1,4 @@
-"""What every way of running a language model has in common: a chat request, a completion, a generator."""
+"""What all ways to run a language model have in common: a chat request, a completion, a generator."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _MOST_TOKENS = 10**9  # of one reply: more is no count
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One thing to ask.
+    """One chat to send.
 
-    ``fields`` fill the template's placeholders (the text is made when it is sent: a shard has twenty thousand prompts of
-    five kilobytes). ``choices``: the reply has to be one of these, where the server can constrain it. ``sample`` numbers
-    repetitions, each of which is asked for. ``group``: requests of one group share a prefix and go to one replica, in order.
-    ``frequency_penalty``, ``presence_penalty``: as OpenAI defines them, -2 to 2. ``stop``: the reply ends before the first of these.
+    ``fields`` fill the template's placeholders (only when it is sent: a shard has twenty thousand prompts of five
+    kilobytes). ``choices``: the reply has to be one of these, where the server can constrain it. ``sample``
+    numbers repetitions, each of which is asked for. ``group``: requests of one group share a prefix and go to one
+    replica, in order. ``frequency_penalty``, ``presence_penalty``: as OpenAI defines them, -2 to 2. ``stop``: the
+    reply ends before the first of these.
     """
 
     template: PromptTemplate
@@ -41,10 +42,12 @@ class ChatRequest:
 
     @property
     def sampling(self) -> dict[str, Any]:
-        """What differs from plain sampling, in the servers' names: nothing for most requests, whose bodies and keys stay as they are."""
+        """What differs from plain sampling, in the servers' names. For most requests: nothing."""
         plain = {"top_p": 1.0, "frequency_penalty": 0.0, "presence_penalty": 0.0, "stop": ()}
-        given = {name: getattr(self, name) for name in plain}
-        return {name: list(one) if name == "stop" else one for name, one in given.items() if one != plain[name]}
+        values = {name: getattr(self, name) for name in plain}
+        return {
+            name: list(value) if name == "stop" else value for name, value in values.items() if value != plain[name]
+        }
 
     def messages(self) -> list[dict[str, str]]:
         """Return the chat."""
@@ -53,10 +56,11 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A finished reply. ``finish_reason``: ``stop`` or ``length``. Token counts are the server's, 0 where it gives none.
+    """A finished reply. ``finish_reason``: ``stop`` or ``length``.
 
-    ``cached_tokens``: prompt tokens that came from its prefix cache when this was asked; not kept by the generation cache.
-    Raises :class:`ValueError` for what no table could hold: a text with lone surrogates, a count that is none.
+    Token counts are the server's, 0 where it gives none.
+    ``cached_tokens``: prompt tokens that came from its prefix cache when this was asked; not kept by the generation
+    cache. Raises :class:`ValueError` for what no table could hold: a text with lone surrogates, a count that is none.
     """
 
     text: str
@@ -78,8 +82,8 @@ class Completion:
 Done = Callable[[int, Completion], Future[None] | None]
 """Called with a request's position and its completion as soon as it is there, from any thread.
 
-Where it returns a future, the reply is safe once that is done; a generator that waits for it before it goes on loses nothing more
-to a kill than its requests in flight.
+Where it returns a future, the reply is safe once that is done; a generator that waits for it before its next request
+loses no more than its requests in flight when it is killed.
 """
 
 
@@ -95,8 +99,9 @@ class Generator(Protocol):
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         """Answer all requests, in their order as far as possible; returns when each was handed to ``done``.
 
-        Raises :class:`quit.errors.ServerError` when the model cannot be reached and :class:`quit.errors.SettingsError` when
-        it refuses what it is asked; what was handed to ``done`` before stays good.
+        Raises :class:`quit.errors.ServerError` when the model cannot be reached and
+        :class:`quit.errors.SettingsError` when it refuses what it is asked; what was handed to ``done`` before stays
+        good.
         """
         ...
 
@@ -105,8 +110,8 @@ class Generator(Protocol):
 class ModelOptions:
     """What decides replies beside the request: ``template_options`` go to the chat template, ``extra`` to the server.
 
-    ``model`` is a name or a folder. A folder is known by what is in it (:mod:`quit.models.folders`), not by where it is: other weights
-    in the same place are another model, and a path of this machine belongs in no table.
+    ``model`` is a name or a folder. A folder is known by what is in it (:mod:`quit.models.folders`), not by where it
+    is: other weights in the same place are another model, and a path of this machine belongs in no table.
     """
 
     model: str
@@ -130,7 +135,8 @@ def canonical(value: Any) -> bytes:
 def cache_key(identity: str, request: ChatRequest) -> bytes:
     """Return the 32 bytes under which a reply is kept: a hash of all that could change it.
 
-    The prompt's text is in it through its messages. ``sample`` is part of it, so a repetition is never another one's copy.
+    The prompt's text is in it through its messages. ``sample`` is part of it, so a repetition is never another one's
+    copy.
     """
     asked = {
         "model": identity,
@@ -147,7 +153,7 @@ def cache_key(identity: str, request: ChatRequest) -> bytes:
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
     """Return a reply up to the first of its stop strings, which not every server leaves out (or heeds)."""
-    return text[: min((at for each in stop if (at := text.find(each)) >= 0), default=len(text))]
+    return text[: min((at for ending in stop if (at := text.find(ending)) >= 0), default=len(text))]
 
 
 def refuse_thinking(name: str, text: str, reasoning: str | None = None) -> None:

@@ -38,27 +38,25 @@ class VllmGenerator:
                     use_tqdm=False,
                     chat_template_kwargs=dict(self._options.template_options) or None,
                 )
-                for place, reply in enumerate(replies, start=start):
-                    made = reply.outputs[0]
-                    refuse_thinking(self.name, made.text)
-                    prompt = len(reply.prompt_token_ids or ())
-                    done(place, Completion(made.text, made.finish_reason or "stop", prompt, len(made.token_ids)))
+                for position, reply in enumerate(replies, start=start):
+                    output = reply.outputs[0]
+                    refuse_thinking(self.name, output.text)
+                    counts = len(reply.prompt_token_ids or ()), len(output.token_ids)
+                    done(position, Completion(output.text, output.finish_reason or "stop", *counts))
 
     def _sampling(self, request: ChatRequest) -> Any:
         from vllm import SamplingParams
 
-        constrained: dict[str, Any] = {}
+        options = request.sampling | {
+            "temperature": request.temperature,
+            "max_tokens": request.max_tokens,
+            "seed": request.sample,
+        }
         if request.choices:
             from vllm.sampling_params import StructuredOutputsParams
 
-            constrained["structured_outputs"] = StructuredOutputsParams(choice=list(request.choices))
-        return SamplingParams(
-            temperature=request.temperature,
-            max_tokens=request.max_tokens,
-            seed=request.sample,
-            **request.sampling,
-            **constrained,
-        )
+            options["structured_outputs"] = StructuredOutputsParams(choice=list(request.choices))
+        return SamplingParams(**options)
 
     def _load(self) -> Any:
         if self._engine is None:
@@ -66,18 +64,13 @@ class VllmGenerator:
                 from vllm import LLM
             except ImportError as error:
                 raise MissingDependency(
-                    f"{self.name}: vLLM is not installed ({error}). Run: pip install -e '.[vllm]' where there is a GPU, "
-                    'or serve the model and use kind = "server".'
+                    f"{self.name}: vLLM is not installed ({error}). "
+                    "Run: pip install -e '.[vllm]' where there is a GPU, or serve the model and use kind = \"server\"."
                 ) from error
-            where = {"revision": self._options.revision} if self._options.revision else {}
+            revision = {"revision": self._options.revision} if self._options.revision else {}
+            options = {"enable_prefix_caching": True, "generation_config": "vllm"} | revision
             try:
-                self._engine = LLM(
-                    self._options.model,
-                    enable_prefix_caching=True,
-                    generation_config="vllm",
-                    **where,
-                    **dict(self._options.extra),
-                )
+                self._engine = LLM(self._options.model, **options, **self._options.extra)
             except (OSError, ValueError, RuntimeError) as error:
                 raise InputError(
                     f"{self.name}: vLLM cannot load {self._options.model!r}: {str(error).splitlines()[-1]}"

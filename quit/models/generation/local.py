@@ -1,8 +1,8 @@
 """A model through transformers, in this process: for anyone with a hub or a folder of weights and no server.
 
-One prompt at a time, with the key-value cache of the one before cut back to their common beginning. In depth-first order that
-beginning is the few-shot prefix and all hints but the last, so only the last hint and the question are computed; and a reply
-cannot depend on what shares its batch.
+One prompt at a time, with the key-value cache of the one before cut back to their common beginning. In depth-first
+order that beginning is the few-shot prefix and all hints but the last, so only the last hint and the question are
+computed; and a reply cannot depend on what shares its batch.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class TransformersGenerator:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
         with self._lock:
             model, tokenizer = self._load()
-            for place, request in enumerate(requests):
-                kept = done(place, self._one(model, tokenizer, request))
-                if kept is not None:
-                    kept.result()
+            for position, request in enumerate(requests):
+                commit = done(position, self._complete(model, tokenizer, request))
+                if commit is not None:
+                    commit.result()
 
-    def _one(self, model: Any, tokenizer: Any, request: ChatRequest) -> Completion:
+    def _complete(self, model: Any, tokenizer: Any, request: ChatRequest) -> Completion:
         import torch
 
         ids = tokenizer.apply_chat_template(
@@ -52,8 +52,8 @@ class TransformersGenerator:
         longest = getattr(model.config, "max_position_embeddings", None)
         if longest and len(ids) + request.max_tokens > longest:
             raise InputError(
-                f"{self.name}: a prompt of question {request.group} has {len(ids)} tokens and the model allows {longest}, "
-                f"{request.max_tokens} of them for its reply. Shorten the prompt file, or use another model."
+                f"{self.name}: a prompt of question {request.group} has {len(ids)} tokens and the model allows "
+                f"{longest}, {request.max_tokens} of them for its reply. Shorten the prompt file, or use another model."
             )
         common = self._reuse(ids)
         self.computed_tokens += len(ids) - common
@@ -66,7 +66,7 @@ class TransformersGenerator:
         if request.stop:
             sampling |= {"stop_strings": list(request.stop), "tokenizer": tokenizer}
         with torch.inference_mode():
-            made = model.generate(
+            output = model.generate(
                 input_ids=torch.tensor([ids], device=model.device),
                 attention_mask=torch.ones((1, len(ids)), dtype=torch.long, device=model.device),
                 past_key_values=self._past,
@@ -74,7 +74,7 @@ class TransformersGenerator:
                 pad_token_id=tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id,
                 **sampling,
             )[0].tolist()
-        new = made[len(ids) :]
+        new = output[len(ids) :]
         _cut(self._past, len(ids))
         self._past_ids = ids
         whole = tokenizer.decode(new, skip_special_tokens=True)
@@ -88,7 +88,7 @@ class TransformersGenerator:
         from transformers import DynamicCache
 
         common = 0
-        # The last token is always computed: the model needs at least one to go on from.
+        # The last token is always computed: the model needs at least one to continue.
         for mine, theirs in zip(ids[:-1], self._past_ids, strict=False):
             if mine != theirs:
                 break
@@ -121,8 +121,8 @@ def _penalties(request: ChatRequest, prompt: int) -> Any:
     import torch
 
     def processor(ids: Any, scores: Any) -> Any:
-        said = torch.bincount(ids[0, prompt:], minlength=scores.shape[1])[: scores.shape[1]]
-        return scores - request.frequency_penalty * said - request.presence_penalty * (said > 0)
+        counts = torch.bincount(ids[0, prompt:], minlength=scores.shape[1])[: scores.shape[1]]
+        return scores - request.frequency_penalty * counts - request.presence_penalty * (counts > 0)
 
     return processor
 
@@ -136,5 +136,4 @@ def _cut(past: Any, tokens: int) -> None:
 
 def _ends(model: Any, tokenizer: Any) -> set[int]:
     ends = model.generation_config.eos_token_id
-    found = set(ends if isinstance(ends, list) else [ends])
-    return {each for each in (*found, tokenizer.eos_token_id) if each is not None}
+    return {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id} - {None}

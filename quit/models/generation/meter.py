@@ -14,9 +14,9 @@ from typing import Any
 class Count:
     """What one model was asked.
 
-    ``requests``: replies that were paid for; ``cached``: those from the generation cache; ``retries``: attempts that failed;
-    ``empty``: empty replies; ``cached_tokens``: prompt tokens a server took from its prefix cache; ``expected``: requests handed
-    in, asked for or not; ``seconds``: wall time in which something was in flight.
+    ``requests``: replies that were paid for; ``cached``: those from the generation cache; ``retries``: attempts that
+    failed; ``empty``: empty replies; ``cached_tokens``: prompt tokens a server took from its prefix cache;
+    ``expected``: requests handed in, asked for or not; ``seconds``: wall time in which something was in flight.
     """
 
     requests: int = 0
@@ -64,15 +64,15 @@ class Meter:
     def snapshot(self) -> dict[str, dict[str, Any]]:
         """Return model name -> counts, with the running time of what is busy."""
         with self._lock:
-            found = {name: asdict(count) for name, count in self._counts.items()}
+            counts = {name: asdict(count) for name, count in self._counts.items()}
             now = time.monotonic()
             for name, (users, since) in self._busy.items():
                 if users:
-                    found.setdefault(name, asdict(Count()))["seconds"] += now - since
-            return found
+                    counts.setdefault(name, asdict(Count()))["seconds"] += now - since
+            return counts
 
     def take(self) -> dict[str, dict[str, Any]]:
-        """Return what was counted since the last call (everything, the first time): what a worker reports, each count once."""
+        """Return what was counted since the last call, or from the start: what a worker reports, each count once."""
         now = self.snapshot()
         with self._lock:
             before, self._taken = self._taken, now
@@ -82,7 +82,7 @@ class Meter:
         }
 
     def merge(self, taken: Mapping[str, Mapping[str, Any]], processes: int) -> None:
-        """Add what a worker took. Of ``processes`` that work at a time, each stands for its share of the wall time."""
+        """Add what a worker took. Each of ``processes`` that work at a time adds its share of the wall time."""
         for name, count in taken.items():
             self.add(name, **{**count, "seconds": count["seconds"] / processes})
 

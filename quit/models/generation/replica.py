@@ -1,11 +1,18 @@
-"""One server: sends requests in order, tries again where that can help, and says clearly where it cannot."""
+"""One server: sends requests in order, no more and no faster than allowed, and tries again where that can help.
+
+All of it runs on one event loop, so there are no locks here.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import email.utils
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import random
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,7 +20,6 @@ import aiohttp
 
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
-from quit.models.generation.manners import Budget, Circuit, Limiter, Patience, retry_after
 from quit.models.generation.meter import Meter
 from quit.secrets import repeats_a_key, shown
 from quit.settings import ServerSettings
@@ -25,8 +31,135 @@ _MOST = 4 << 20  # bytes of a reply, after decompression; a thousand times what 
 _QUOTED = 1 << 16  # bytes of it that are looked at for a message
 
 
+class Limiter:
+    """At most ``limit`` requests in flight. It halves when the server is overloaded and grows back by one a round.
+
+    Additive increase, multiplicative decrease, as TCP does it. Waiters are served in order, which keeps the order of
+    requests.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.limit = float(most)
+        self.in_flight = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._halved = 0.0
+
+    async def acquire(self) -> None:
+        """Wait until one more may be in flight."""
+        admitted = asyncio.get_running_loop().create_future()
+        self._waiting.append(admitted)
+        self._admit()
+        try:
+            await admitted
+        except asyncio.CancelledError:
+            if admitted.done() and not admitted.cancelled():
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """One is no longer in flight."""
+        self.in_flight -= 1
+        self._admit()
+
+    def succeeded(self) -> None:
+        """A request went well: one more after a full round of them."""
+        self.limit = min(float(self.most), self.limit + 1 / self.limit)
+        self._admit()
+
+    def overloaded(self) -> None:
+        """The server asks for less. Halves once a second at most: one overload refuses many requests at once."""
+        now = time.monotonic()
+        if now - self._halved >= 1.0:
+            self._halved = now
+            self.limit = max(1.0, self.limit / 2)
+
+    def _admit(self) -> None:
+        while self._waiting and self.in_flight < int(self.limit):
+            admitted = self._waiting.popleft()
+            if not admitted.done():
+                self.in_flight += 1
+                admitted.set_result(None)
+
+
+class Budget:
+    """So many units a minute (requests, tokens), spent evenly; 0 is no limit."""
+
+    def __init__(self, per_minute: float) -> None:
+        self._per_second = per_minute / 60
+        self._room = self._per_second  # a burst of one second
+        self._at = time.monotonic()
+
+    async def spend(self, amount: float) -> None:
+        """Wait until ``amount`` may be spent. A request above the budget is not refused: the next ones wait longer."""
+        if not self._per_second:
+            return
+        now = time.monotonic()
+        self._room = min(self._per_second, self._room + (now - self._at) * self._per_second) - amount
+        self._at = now
+        if self._room < 0:
+            await asyncio.sleep(-self._room / self._per_second)
+
+    def correct(self, amount: float) -> None:
+        """Give back what was estimated too much, or take what was too little."""
+        self._room += amount
+
+
+@dataclass
+class Patience:
+    """Pauses between attempts: exponential with jitter over their upper half, never shorter than the server asks."""
+
+    base: float
+    cap: float
+
+    def pause(self, attempt: int, retry_after: float | None = None) -> float:
+        """Return the seconds to wait after the given failed attempt (1, 2, ...)."""
+        most = min(self.cap, self.base * 2 ** (attempt - 1))
+        return max(retry_after or 0.0, random.uniform(most / 2, most))  # not for results: jitter only
+
+
+def retry_after(value: str | None) -> float | None:
+    """Return the seconds in a ``Retry-After`` header, a number or an HTTP date; None without a readable one."""
+    if not value:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+@dataclass
+class Circuit:
+    """Whether a server is there at all. Opens after ``failures`` failed connections in a row; one success closes it."""
+
+    failures: int
+    failed: int = 0
+    last: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is no use to send more."""
+        return self.failed >= self.failures
+
+    def failure(self, message: str) -> None:
+        """The server could not be reached."""
+        self.failed += 1
+        self.last = message
+
+    def success(self) -> None:
+        """The server answered something."""
+        self.failed = 0
+
+
 class _Passing(QuitError):
-    """A fault that another attempt may overcome."""
+    """A fault that another attempt may overcome.
+
+    ``after``: seconds that the server asks to wait; ``absent``: there is no connection to it.
+    """
 
     def __init__(
         self, message: str, *, after: float | None = None, overloaded: bool = False, absent: bool = False
@@ -37,8 +170,22 @@ class _Passing(QuitError):
         self.absent = absent
 
 
+@dataclass(frozen=True)
+class Batch:
+    """The requests of one call, over all replicas and waits.
+
+    ``attempts``: position of a request -> its failed attempts so far; ``finished``: positions of those with a reply.
+    """
+
+    session: aiohttp.ClientSession
+    requests: Sequence[ChatRequest]
+    done: Done
+    attempts: Counter[int] = field(default_factory=Counter)
+    finished: set[int] = field(default_factory=set)
+
+
 class Replica:
-    """A base URL such as ``http://127.0.0.1:8000/v1`` and the manners kept towards it."""
+    """A base URL such as ``http://127.0.0.1:8000/v1``, and how it is treated."""
 
     def __init__(
         self, name: str, url: str, key: str | None, options: ModelOptions, server: ServerSettings, meter: Meter
@@ -47,7 +194,6 @@ class Replica:
         self.url = url.rstrip("/")
         self.circuit = Circuit(server.circuit_failures)
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-        self._key_variable = server.api_key_env
         self._options = options
         self._server = server
         self._meter = meter
@@ -56,44 +202,31 @@ class Replica:
         self._tokens = Budget(server.tokens_per_minute)
         self._patience = Patience(server.backoff_seconds, server.backoff_cap_seconds)
 
-    async def work(
-        self,
-        session: aiohttp.ClientSession,
-        requests: Sequence[ChatRequest],
-        places: Sequence[int],
-        done: Done,
-        attempts: Counter[int],
-    ) -> None:
-        """Answer ``requests[place]`` for each place, starting them in order; returns early when the circuit opens.
+    async def work(self, batch: Batch, positions: Sequence[int]) -> None:
+        """Answer the requests at ``positions``, starting them in order; returns early when the circuit opens.
 
-        ``attempts``: place -> failed attempts so far, which this adds to. Raises :class:`SettingsError` for what the
-        server refuses for good, :class:`ServerError` after too many attempts.
+        Raises :class:`SettingsError` for what the server refuses for good, :class:`ServerError` after too many
+        attempts.
         """
-        running: set[asyncio.Task[None]] = set()
+        tasks: set[asyncio.Task[None]] = set()
         try:
-            for place in places:
+            for position in positions:
                 await self._limiter.acquire()
-                faulty = [each for each in running if each.done() and each.exception()]
-                running = {each for each in running if not each.done()}
-                if faulty or self.circuit.is_open:
+                tasks = {task for task in tasks if not task.done() or task.exception()}
+                if self.circuit.is_open or any(task.done() for task in tasks):
                     self._limiter.release()
-                    for each in faulty:
-                        each.result()
                     break
-                running.add(asyncio.ensure_future(self._one(session, requests[place], place, done, attempts)))
-            while running:
-                finished, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                for each in finished:
-                    each.result()
-        except QuitError:
-            # What is in flight was paid for: let it come in before the fault is told.
-            if running:
-                await asyncio.wait(running, timeout=self._server.timeout_seconds)
-            raise
+                task = asyncio.ensure_future(self._answer(batch, position))
+                task.add_done_callback(lambda _: self._limiter.release())
+                tasks.add(task)
+            if tasks:
+                finished, in_flight = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+                if in_flight:  # After a fault. They were paid for: let them come in before it is raised.
+                    await asyncio.wait(in_flight, timeout=self._server.timeout_seconds)
+                for task in finished:
+                    task.result()
         finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await stop(tasks)
 
     async def is_back(self, session: aiohttp.ClientSession) -> bool:
         """Whether the server answers again; closes the circuit if so."""
@@ -108,22 +241,19 @@ class Replica:
         self.circuit.success()
         return True
 
-    async def _one(
-        self, session: aiohttp.ClientSession, request: ChatRequest, place: int, done: Done, attempts: Counter[int]
-    ) -> None:
-        try:
-            completion = await self._with_retries(session, request, place, attempts)
-            kept = None if completion is None else done(place, completion)
-            if kept is not None:
-                # Its place is free once it is on disk: what a kill costs is what is in flight. Shielded, for the writer sets the future.
-                await asyncio.shield(asyncio.wrap_future(kept))
-        finally:
-            self._limiter.release()
+    async def _answer(self, batch: Batch, position: int) -> None:
+        completion = await self._complete(batch, position)
+        if completion is None:
+            return
+        batch.finished.add(position)
+        commit = batch.done(position, completion)
+        if commit is not None:
+            # In flight until it is on disk: that is all a kill costs. Shielded, for the writer sets the future.
+            await asyncio.shield(asyncio.wrap_future(commit))
 
-    async def _with_retries(
-        self, session: aiohttp.ClientSession, request: ChatRequest, place: int, attempts: Counter[int]
-    ) -> Completion | None:
+    async def _complete(self, batch: Batch, position: int) -> Completion | None:
         """Return the completion, or None when the server is gone (the circuit is open)."""
+        request = batch.requests[position]
         body = self._body(request)
         estimate = len(body) / _BYTES_A_TOKEN + request.max_tokens
         empty = 0
@@ -131,7 +261,7 @@ class Replica:
             await self._requests.spend(1)
             await self._tokens.spend(estimate)
             try:
-                completion = await self._ask(session, body)
+                completion = await self._ask(batch.session, body)
             except _Passing as fault:
                 self._meter.add(self.name, retries=1)
                 if fault.absent:
@@ -139,33 +269,40 @@ class Replica:
                     if self.circuit.is_open:
                         return None
                     await asyncio.sleep(self._patience.pause(self.circuit.failed))
-                    continue
-                self.circuit.success()
-                if fault.overloaded:
-                    self._limiter.overloaded()
-                attempts[place] += 1
-                if attempts[place] >= self._server.attempts:
-                    raise ServerError(
-                        f"{self.url} ({self.name}) failed {attempts[place]} times on one request; the last time: "
-                        f"{fault}. What it answered before is kept; run the same command again when it is well."
-                    ) from fault
-                await asyncio.sleep(self._patience.pause(attempts[place], fault.after))
+                else:
+                    batch.attempts[position] += 1
+                    await asyncio.sleep(self._pause_after(fault, batch.attempts[position]))
                 continue
             self.circuit.success()
             self._limiter.succeeded()
             if completion.prompt_tokens:
                 self._tokens.correct(estimate - tokens_used(completion, body, request.max_tokens))
-            if not completion.text.strip() and empty < self._server.empty_retries:
-                empty += 1
-                self._meter.add(self.name, retries=1)
-                continue
-            return completion
+            if completion.text.strip() or empty >= self._server.empty_retries:
+                return completion
+            empty += 1
+            self._meter.add(self.name, retries=1)
+
+    def _pause_after(self, fault: _Passing, attempts: int) -> float:
+        """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
+        self.circuit.success()
+        if fault.overloaded:
+            self._limiter.overloaded()
+        if attempts >= self._server.attempts:
+            raise ServerError(
+                f"{self.url} ({self.name}) failed {attempts} times on one request; the last time: "
+                f"{fault}. What it answered before is kept; run the same command again when it is well."
+            ) from fault
+        return self._patience.pause(attempts, fault.after)
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
         url = f"{self.url}/chat/completions"
+        content = bytearray()
         try:
             async with session.post(url, data=body, headers=self._headers, allow_redirects=False) as response:
-                content = await _content(response)
+                async for chunk in response.content.iter_any():  # decompressed
+                    content += chunk
+                    if len(content) > _MOST:
+                        break
                 if response.status != 200:
                     raise self._fault(response.status, content, response.headers)
         except TimeoutError:
@@ -176,31 +313,33 @@ class Replica:
             raise _Passing(f"{what}: {shown(str(error) or type(error).__name__)}", absent=absent) from None
         if len(content) > _MOST:
             raise _Passing(f"a reply of more than {_MOST >> 20} MiB")
-        return self._completion(content)
+        return self._parse(content)
 
-    def _completion(self, content: bytes) -> Completion:
+    def _parse(self, content: bytes | bytearray) -> Completion:
+        """Return the completion in a reply's body; raises :class:`_Passing` where it is none, or is not finished."""
         try:
             reply = json.loads(content)
             choice = reply["choices"][0]
             message = choice["message"]
-            text = message.get("content") or ""
-            reason = str(choice.get("finish_reason") or "stop")
             usage = reply.get("usage") or {}
-            cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-            made = Completion(
-                text, reason, usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0, cached
+            completion = Completion(
+                message.get("content") or "",
+                str(choice.get("finish_reason") or "stop"),
+                usage.get("prompt_tokens") or 0,
+                usage.get("completion_tokens") or 0,
+                (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
             raise _Passing(f"a reply that is no chat completion ({error}): {_quoted(content)}") from None
-        if reason not in ("stop", "length"):
-            raise _Passing(f"a reply that was not finished ({shown(reason)})")
+        if completion.finish_reason not in ("stop", "length"):
+            raise _Passing(f"a reply that was not finished ({shown(completion.finish_reason)})")
         thinking = message.get("reasoning_content") or message.get("reasoning")
-        refuse_thinking(f"{self.name} ({self.url})", text, thinking)
-        if repeats_a_key(text):
+        refuse_thinking(f"{self.name} ({self.url})", completion.text, thinking)
+        if repeats_a_key(completion.text):
             raise _Passing("a reply that repeats the API key")
-        return made
+        return completion
 
-    def _fault(self, status: int, content: bytes, headers: Mapping[str, str]) -> QuitError:
+    def _fault(self, status: int, content: bytes | bytearray, headers: Mapping[str, str]) -> QuitError:
         message = f"HTTP {status}: {_quoted(content)}"
         if 300 <= status < 400:
             host = _host(headers.get("Location", ""))
@@ -214,7 +353,7 @@ class Replica:
                 wait = min(wait, self._server.retry_after_cap_seconds)
             return _Passing(message, after=wait, overloaded=status in _OVERLOADED)
         if status in (401, 403):
-            variable = self._key_variable or "api_key_env in the profile, and the variable it names"
+            variable = self._server.api_key_env or "api_key_env in the profile, and the variable it names"
             return SettingsError(f"{self.url} refuses the API key of {self.name} ({message}). Set {variable}.")
         if status == 404:
             return SettingsError(
@@ -244,17 +383,7 @@ class Replica:
         return json.dumps(payload | dict(self._options.extra), ensure_ascii=False).encode()
 
 
-async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """Return the body, decompressed; where it exceeds ``_MOST`` only its beginning, which exceeds that too."""
-    content = bytearray()
-    async for chunk in response.content.iter_any():
-        content += chunk
-        if len(content) > _MOST:
-            break
-    return bytes(content)
-
-
-def _quoted(content: bytes) -> str:
+def _quoted(content: bytes | bytearray) -> str:
     """Return what a body says, for a message: the error's text where it is one in JSON."""
     text = content[:_QUOTED].decode("utf-8", "replace")
     try:
@@ -274,8 +403,15 @@ def _host(location: str) -> str:
         return "an address that is none"
 
 
+async def stop(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def tokens_used(completion: Completion, body: bytes, max_tokens: int) -> int:
-    """Return the tokens that a request counts for in ``tokens_per_minute``: what the server says, as far as it can be true.
+    """Return the tokens that a request costs of ``tokens_per_minute``: the server's count, as far as it can be true.
 
     A token is a byte at least. A server that reports more would stop the requests after this one for days.
     """

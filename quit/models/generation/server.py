@@ -5,79 +5,64 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Coroutine, Sequence
-from concurrent.futures import Future
 from typing import Any
 
 import aiohttp
 
 from quit.errors import ServerError
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions
+from quit.models.generation.base import ChatRequest, Done, ModelOptions
 from quit.models.generation.meter import Meter
-from quit.models.generation.replica import Replica
+from quit.models.generation.replica import Batch, Replica, stop
 from quit.settings import ServerSettings
 
 
 class ServerGenerator:
     """A model on one or several equal servers.
 
-    A question's requests go to one replica, in order, so that its prefix cache serves them; a replica that is gone leaves its
-    questions to the others. This is the one layer that tries again: each request has ``attempts``, over all replicas
-    and waits, and nobody repeats what has used them up. Only a connection that cannot be made is not counted: the
-    server is absent, and is waited for, ``patience_seconds`` between two replies. Raises :class:`SettingsError` where
-    the API key is not set.
+    A question's requests go to one replica, in order, so that its prefix cache serves them; a replica that is gone
+    leaves its questions to the others. This is the one layer that tries again: each request has ``attempts``, over
+    all replicas and waits, and nobody repeats what has used them up. Only a connection that cannot be made is not
+    counted: the server is absent, and is waited for, ``patience_seconds`` between two replies. Raises
+    :class:`SettingsError` where the API key is not set.
     """
 
     def __init__(self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter | None = None) -> None:
         self.name = name
         self.identity = f"chat/{options.identity}"
-        self._meter = meter or Meter()
-        urls = server.urls()
-        key = server.key()
         self._server = server
-        self._replicas = [Replica(name, url, key, options, server, self._meter) for url in urls]
+        meter = meter or Meter()
+        urls, key = server.urls(), server.key()
+        self._replicas = [Replica(name, url, key, options, server, meter) for url in urls]
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         """See :class:`quit.models.generation.base.Generator`."""
         run(self._generate(requests, done))
 
     async def _generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        waited = 0.0
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=self._server.connect_seconds)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
-            left = list(range(len(requests)))
-            attempts: Counter[int] = Counter()
-            waited = 0.0
-            while left:
+            batch = Batch(session, requests, done)
+            while left := [position for position in range(len(requests)) if position not in batch.finished]:
                 present = [replica for replica in self._replicas if not replica.circuit.is_open]
                 if not present:
-                    present, waited = await self._wait_for_one(session, waited)
-                queues: dict[Replica, list[int]] = {replica: [] for replica in present}
-                for place in left:
-                    queues[_of_group(present, requests[place].group)].append(place)
-                finished: set[int] = set()
-
-                def one_done(place: int, completion: Completion, finished: set[int] = finished) -> Future[None] | None:
-                    finished.add(place)
-                    return done(place, completion)
-
-                tasks = [
-                    asyncio.ensure_future(replica.work(session, requests, places, one_done, attempts))
-                    for replica, places in queues.items()
-                    if places
-                ]
+                    present, waited = await self._wait_for_any(session, waited)
+                queues: dict[Replica, list[int]] = defaultdict(list)
+                for position in left:
+                    queues[_of_group(present, requests[position].group)].append(position)
+                work = (replica.work(batch, positions) for replica, positions in queues.items())
+                tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
                 try:
                     await asyncio.gather(*tasks)
                 finally:
-                    for task in tasks:
-                        task.cancel()
-                    await asyncio.gather(*tasks, return_exceptions=True)
-                left = [place for place in left if place not in finished]
-                if finished:
+                    await stop(tasks)
+                if len(batch.finished) > len(requests) - len(left):
                     waited = 0.0
 
-    async def _wait_for_one(self, session: aiohttp.ClientSession, waited: float) -> tuple[list[Replica], float]:
+    async def _wait_for_any(self, session: aiohttp.ClientSession, waited: float) -> tuple[list[Replica], float]:
         """Wait until a replica is back; returns those that are, and the seconds waited since the last reply.
 
         ``waited``: the seconds so far. Raises :class:`ServerError` when patience is over.
@@ -109,7 +94,7 @@ _MAKING = threading.Lock()
 def _loop() -> asyncio.AbstractEventLoop:
     """Return the event loop on which this process talks to servers, on a thread of its own.
 
-    There must be one only: shards share the replicas' manners, which know no locks.
+    There must be one only: shards share the replicas' limits, which know no locks.
     """
     with _MAKING:
         if not _LOOPS:

@@ -1,4 +1,4 @@
-"""The equivalence model as judge: what stands in for GPT-Eval where there is no LLM."""
+"""The equivalence model as judge: in place of GPT-Eval where there is no LLM."""
 
 from __future__ import annotations
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from quit.models.asking import ask_until_read
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import JudgeItem, Verdict
 
@@ -24,8 +22,8 @@ def gpt_eval_identity(generator: str, prompt: PromptTemplate, max_tokens: int, a
 class GptEvalJudge:
     """Asks a language model Yes or No at temperature 0.
 
-    A reply that is neither is asked for again, up to ``attempts`` times in all; then ``correct`` is None, which nothing later
-    takes for a no. Several gold answers stand in one prompt, separated by semicolons.
+    A reply that is neither is asked for again, up to ``attempts`` times in all; then ``correct`` is None, which
+    nothing later takes for a no. One prompt has all gold answers, separated by semicolons.
     """
 
     def __init__(
@@ -48,9 +46,11 @@ class GptEvalJudge:
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
         """Return one verdict an item, in order; ``raw`` is the last reply."""
-        requests = [self._request(item, sample * self._attempts) for item in items]
-        replies = ask_until_read(self._generator, requests, parse_verdict, self._attempts)
-        return [Verdict(correct, None, text) for text, correct in replies]
+        samples = range(sample * self._attempts, (sample + 1) * self._attempts)
+        replies = read_verdicts(
+            self._generator, lambda row, number: self._request(items[row], number), len(items), samples
+        )
+        return [Verdict(correct, None, text) for correct, text in replies]
 
     def _request(self, item: JudgeItem, sample: int) -> ChatRequest:
         fields = {
@@ -61,6 +61,23 @@ class GptEvalJudge:
         return ChatRequest(
             self._prompt, fields, self._max_tokens, sample=sample, choices=self._choices, group=item.question_id
         )
+
+
+def read_verdicts(
+    generator: CachedGenerator, request: Callable[[int, int], ChatRequest], rows: int, samples: Sequence[int]
+) -> list[tuple[bool | None, str]]:
+    """Return the verdict and the last reply of each row; None where no reply was a readable Yes or No.
+
+    ``request``: (row, sample) -> what to ask. Rows without a verdict are asked for again, once a sample.
+    """
+    replies: list[tuple[bool | None, str]] = [(None, "")] * rows
+    for sample in samples:
+        unread = [row for row, (verdict, _) in enumerate(replies) if verdict is None]
+        if not unread:
+            break
+        for row, reply in zip(unread, generator.complete([request(row, sample) for row in unread]), strict=True):
+            replies[row] = parse_verdict(reply.text), reply.text
+    return replies
 
 
 def parse_verdict(reply: str) -> bool | None:

@@ -1,7 +1,7 @@
 """Readers: models that answer a question from a passage.
 
 The embedded ones pick from a closed set of answers (:class:`AnswerPool`) with MiniLM; see ``docs/architecture.md``
-for what such a reader can and cannot stand for.
+for what such a reader can and cannot replace.
 """
 
 from quit.models.readers.embedded import EMBEDDED_READERS, EVALUATION_READERS, LABELERS, embedded_reader

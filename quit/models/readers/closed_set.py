@@ -66,28 +66,13 @@ class ClosedSetReader(ABC):
     thin_evidence = 0.03
     templates: tuple[str, ...] = ("{}",)
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        pool: AnswerPool,
-        *,
-        position_decay: float | None = None,
-        question_weight: float | None = None,
-        named_penalty: float | None = None,
-        no_answer_margin: float | None = None,
-        thin_evidence: float | None = None,
-    ) -> None:
+    def __init__(self, encoder: Encoder, pool: AnswerPool, **settings: float) -> None:
+        if unknown := settings.keys() - set(SETTINGS):
+            raise TypeError(f"{', '.join(sorted(unknown))} is none of the settings {', '.join(SETTINGS)}")
         self.name = self.method
         self.encoder = encoder
         self.pool = pool
-        given = {
-            "position_decay": position_decay,
-            "question_weight": question_weight,
-            "named_penalty": named_penalty,
-            "no_answer_margin": no_answer_margin,
-            "thin_evidence": thin_evidence,
-        }
-        self.settings = {key: float(getattr(self, key) if value is None else value) for key, value in given.items()}
+        self.settings = {key: float(settings.get(key, getattr(self, key))) for key in SETTINGS}
         for key, value in self.settings.items():
             setattr(self, key, value)
         self._pool_words = _AnswerWords(pool.answers)
@@ -165,8 +150,9 @@ class ClosedSetReader(ABC):
         question, *hints = _parts(key, passages)
         column = {hint: index + 1 for index, hint in enumerate(hints)}
         scores = self.score_parts((question, *hints), answers)
-        named = self._answer_words(answers)
-        penalties = [np.float32(self.named_penalty) * named.share_in(text) ** 2 for text in (question, *hints)]
+        names = _AnswerWords(answers.surfaces) if answers.rows is None else self._pool_words
+        shares = [names.share_in(text, answers.rows) for text in (question, *hints)]
+        penalties = [np.float32(self.named_penalty) * share**2 for share in shares]
         sums: dict[tuple[int, ...], np.ndarray] = {(): np.zeros(len(answers.surfaces), dtype=np.float32)}
         highest: dict[frozenset[int], np.ndarray] = {frozenset(): penalties[0]}
         for passage in passages:
@@ -205,11 +191,6 @@ class ClosedSetReader(ABC):
             return Reply(raw=f"{NO_ANSWER} (best guess: {picked}, margin {lead:.2f})", answer=NO_ANSWER)
         return Reply(raw=picked, answer=picked)
 
-    def _answer_words(self, answers: Answers) -> _AnswerWords:
-        if answers.rows is None:
-            return _AnswerWords(answers.surfaces)
-        return self._pool_words.of(answers.rows)
-
 
 def _lead(scores: np.ndarray, best: int) -> float:
     """Return how far the best score is ahead of the runner-up, in standard deviations of all scores."""
@@ -236,12 +217,8 @@ _POSSESSIVE = re.compile(r"['’]s$")
 
 def content_words(text: str) -> frozenset[str]:
     """Return the words that name something: case-folded, without stop words, possessive and plural endings."""
-    found = set()
-    for word in words(text):
-        word = _POSSESSIVE.sub("", word).casefold()
-        if word not in STOP_WORDS:
-            found.add(word[:-1] if len(word) > 3 and word.endswith("s") else word)
-    return frozenset(found)
+    stripped = {_POSSESSIVE.sub("", word).casefold() for word in words(text)} - STOP_WORDS
+    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in stripped)
 
 
 class _AnswerWords:
@@ -251,26 +228,22 @@ class _AnswerWords:
         self._count = len(surfaces)
         self._lengths = np.ones(self._count, dtype=np.float32)
         self._answers_with: dict[str, list[int]] = {}
-        self._rows: np.ndarray | None = None
         for row, surface in enumerate(surfaces):
             content = content_words(surface)
             self._lengths[row] = max(1, len(content))
             for word in content:
                 self._answers_with.setdefault(word, []).append(row)
 
-    def of(self, rows: np.ndarray) -> _AnswerWords:
-        """Return the same, seen by some rows only."""
-        view = object.__new__(_AnswerWords)
-        view.__dict__.update(self.__dict__ | {"_rows": rows})
-        return view
+    def share_in(self, text: str, rows: np.ndarray | None = None) -> np.ndarray:
+        """Return the share of each answer's content words that ``text`` names, shape (answers,), float32.
 
-    def share_in(self, text: str) -> np.ndarray:
-        """Return for each answer the share of its content words that ``text`` names, shape (answers,), float32."""
+        ``rows``: the answers wanted, in order (None: all).
+        """
         counts = np.zeros(self._count, dtype=np.float32)
         for word in content_words(text):
             counts[self._answers_with.get(word, [])] += 1
         share = counts / self._lengths
-        return share if self._rows is None else share[self._rows]
+        return share if rows is None else share[rows]
 
 
 def _parts(key: Key, passages: Sequence[tuple[str, ...]]) -> list[str]:

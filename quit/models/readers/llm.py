@@ -1,12 +1,11 @@
-"""Language models as readers: the few-shot prompt of the paper (figure 8), greedy, at most 32 new tokens, cleaned replies."""
+"""Language models as readers: the paper's few-shot prompt (figure 8), greedy, 32 new tokens, cleaned replies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from quit.models import cleaning
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Prompt, Reply
 
@@ -52,11 +51,12 @@ class LLMReader:
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply a prompt, in order; they are sent question by question, depth first."""
         order = depth_first(prompts)
-        completions = self._generator.complete([self.request(prompts[place], sample) for place in order])
-        replies: list[Reply | None] = [None] * len(prompts)
-        for place, completion in zip(order, completions, strict=True):
-            replies[place] = Reply(completion.text, cleaning.clean_answer(completion.text))
-        return replies  # type: ignore[return-value]  # every place is filled: order is a permutation
+        completions = self._generator.complete([self.request(prompts[row], sample) for row in order])
+        replies = {
+            row: Reply(completion.text, cleaning.clean_answer(completion.text))
+            for row, completion in zip(order, completions, strict=True)
+        }
+        return [replies[row] for row in range(len(prompts))]
 
     @property
     def generator_identity(self) -> str:
@@ -77,9 +77,9 @@ class LLMReader:
 def depth_first(prompts: Sequence[Prompt]) -> list[int]:
     """Return the positions of the prompts in the order a prefix cache rewards.
 
-    Questions in order of appearance; within one, the passages in preorder of the trie of their hints, so that each comes right
-    after the subtree of its elder sibling, and all but its last hint was just computed. ``passages`` already has this order; it
-    must not depend on that.
+    Questions in order of appearance; within one, the passages in preorder of the trie of their hints, so that each
+    comes right after the subtree of its elder sibling, and all but its last hint was just computed. ``passages``
+    already has this order; it must not depend on that.
     """
     questions: dict[str, int] = {}
     hints: dict[tuple[str, str], int] = {}

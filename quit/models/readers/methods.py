@@ -143,9 +143,9 @@ class LateReader(ClosedSetReader):
                 if not len(of_part):
                     continue
                 similar = of_answers @ of_part.T
-                found = np.add.reduceat(similar.max(axis=1), offsets) / lengths.astype(np.float32)
+                of_tokens = np.add.reduceat(similar.max(axis=1), offsets) / lengths.astype(np.float32)
                 covered = np.maximum.reduceat(similar, offsets, axis=0).mean(axis=1)
-                score[start : start + self.some] += found + covered
+                score[start : start + self.some] += of_tokens + covered
         return scores
 
     @classmethod
@@ -199,7 +199,7 @@ def names_in(text: str) -> list[str]:
 
     A capitalised word that opens the text is no name by itself.
     """
-    found = [(match.group(1) or match.group(2)).strip(" ,.") for match in _QUOTED.finditer(text)]
+    names = [(match.group(1) or match.group(2)).strip(" ,.") for match in _QUOTED.finditer(text)]
     tokens = _TOKEN.findall(text)
     run: list[str] = []
     for index, token in enumerate([*tokens, ""]):
@@ -209,6 +209,6 @@ def names_in(text: str) -> list[str]:
             run.append(token)
         else:
             if run and not (len(run) == 1 and index == 1):
-                found.append(" ".join(run).strip(".'’-"))
+                names.append(" ".join(run).strip(".'’-"))
             run = []
-    return list(dict.fromkeys(name for name in found if len(name) > 1))
+    return list(dict.fromkeys(name for name in names if len(name) > 1))

@@ -36,7 +36,7 @@ class AnswerPool:
     types: tuple[frozenset[tuple[str | None, str | None]], ...]
     background: tuple[str, ...] = ()
     fitting_minimum: int = FITTING_MINIMUM
-    _memory: dict[tuple[str, ...], np.ndarray] = field(default_factory=dict, repr=False, compare=False)
+    _memory: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False, compare=False)
     _lock: Any = field(default_factory=RLock, repr=False, compare=False)
 
     @classmethod
@@ -82,16 +82,12 @@ class AnswerPool:
         content = json.dumps([members, self.background, self.fitting_minimum], ensure_ascii=False)
         return f"pool@{_digest(content)[:16]}"
 
-    def fitting(self, coarse: str | None, fine: str | None) -> list[str]:
-        """Return the answers that fit a question's type, in the pool's order.
+    def rows(self, coarse: str | None, fine: str | None) -> np.ndarray:
+        """Return the rows of ``answers`` that fit a question's type, shape (members,), ascending, int64.
 
         The fine type where it has at least ``fitting_minimum`` members, else the coarse one where it has, else the
         pool.
         """
-        return [self.answers[row] for row in self.rows(coarse, fine)]
-
-    def rows(self, coarse: str | None, fine: str | None) -> np.ndarray:
-        """Return the rows of :meth:`fitting` in ``answers``, shape (members,), ascending, int64."""
         return self._once(("rows", coarse or "", fine or ""), lambda: self._rows(coarse, fine))
 
     def _rows(self, coarse: str | None, fine: str | None) -> np.ndarray:
@@ -134,16 +130,14 @@ class AnswerPool:
         member's begin, shape (members + 1,), int64. Of a member's tokens the first ``longest`` are kept, which bounds
         the memory.
         """
-        key = (encoder.identity, str(longest))
 
-        def encode() -> np.ndarray:
+        def encode() -> tuple[np.ndarray, np.ndarray]:
             tokens = answer_tokens(encoder, self.answers, longest)
-            self._memory["starts", *key] = np.cumsum([0, *(len(member) for member in tokens)])
-            return np.concatenate(tokens)
+            return np.concatenate(tokens), np.cumsum([0, *(len(member) for member in tokens)])
 
-        return self._once(("tokens", *key), encode), self._memory["starts", *key]
+        return self._once(("tokens", encoder.identity, str(longest)), encode)
 
-    def _once(self, key: tuple[str, ...], make: Callable[[], np.ndarray]) -> np.ndarray:
+    def _once(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
         with self._lock:
             if key not in self._memory:
                 self._memory[key] = make()

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quit.evaluate.normalize import normalize_question
-from quit.models.asking import ask_until_read
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.settings.bandits import Bandits
 
@@ -62,25 +60,29 @@ class LLMDecomposition:
     def _written(
         self, asks: Sequence[Ask], prompt: PromptTemplate, number: int, wanted: int, sample: int
     ) -> list[list[str]]:
-        requests = [
-            ChatRequest(
-                prompt,
-                {
-                    "request": ask.text,
-                    "context": "\n".join(ask.context) if number else "",
-                    "count": str(wanted),
-                    "date": self._settings.date,
-                },
-                self._settings.query_tokens * wanted,
-                sample=sample * self._settings.attempts,
-                group=ask.request_id,
-            )
-            for ask in asks
-        ]
-        replies = ask_until_read(
-            self._generator, requests, lambda text: parse_queries(text) or None, self._settings.attempts
-        )
-        return [queries or [] for _, queries in replies]
+        written: list[list[str]] = [[] for _ in asks]
+        for attempt in range(self._settings.attempts):
+            left = [position for position, queries in enumerate(written) if not queries]
+            if not left:
+                break
+            requests = [
+                ChatRequest(
+                    prompt,
+                    {
+                        "request": asks[position].text,
+                        "context": "\n".join(asks[position].context) if number else "",
+                        "count": str(wanted),
+                        "date": self._settings.date,
+                    },
+                    self._settings.query_tokens * wanted,
+                    sample=sample * self._settings.attempts + attempt,
+                    group=asks[position].request_id,
+                )
+                for position in left
+            ]
+            for position, reply in zip(left, self._generator.complete(requests), strict=True):
+                written[position] = parse_queries(reply.text)
+        return written
 
 
 def parse_queries(reply: str) -> list[str]:

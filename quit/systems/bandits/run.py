@@ -12,7 +12,7 @@ from typing import Any
 from quit.corpora.complexity import AnswerHead, ContainedOrNear
 from quit.corpora.protocols import FirstStage
 from quit.files import replacing, write_json, writing
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
 from quit.models.protocols import Encoder
 from quit.settings import Settings

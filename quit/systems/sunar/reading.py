@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quit.models.cleaning import clean_answer
-from quit.models.generation.base import ChatRequest
-from quit.models.generation.cached import CachedGenerator
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from quit.models.generation.claims import Claims
+from quit.models.generation.cache import Claims
 from tests.conftest import ROOT
 from tests.servers import rude
 from tests.servers.rude import RudeServer
@@ -85,6 +85,6 @@ def test_a_claim_is_one_processs_until_it_lets_go(tmp_path: Path) -> None:
     assert mine.take(keys[:2]) == set(keys[:2])
     assert other.take(keys) == {keys[2]}
     assert mine.take(keys) == set(keys[:2]), "what is mine stays mine"
-    mine.release(keys)
-    assert other.take(keys) == set(keys), "letting go of another one's claim does nothing"
+    mine.close()
+    assert other.take(keys) == set(keys), "letting go does not touch another one's claim"
     assert mine.take(keys) == set() == mine.take([])

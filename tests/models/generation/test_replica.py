@@ -1,4 +1,4 @@
-"""Manners towards a server, each on its own."""
+"""How a server is treated: limits, budgets, pauses, circuit, each on its own."""
 
 import asyncio
 import email.utils
@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quit.models.generation.base import Completion
-from quit.models.generation.manners import Budget, Circuit, Limiter, Patience, retry_after
-from quit.models.generation.replica import tokens_used
+from quit.models.generation.replica import Budget, Circuit, Limiter, Patience, retry_after, tokens_used
 
 
 async def _settle() -> None:

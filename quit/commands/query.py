@@ -1,0 +1,47 @@
+"""``quit query``: SQL over the current tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quit.commands.options import JsonOption, WorkspaceOption, print_json
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the command line."""
+    app.command()(query)
+
+
+def query(
+    sql: Annotated[str, typer.Argument(help="A query in DuckDB's SQL; the tables are views of their names.")],
+    workspace: WorkspaceOption = Path("workspace"),
+    as_json: JsonOption = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
+) -> None:
+    """Run SQL over the workspace's current tables.
+
+    Example: `quit query -w W "SELECT label, count(*) FROM labels GROUP BY label"`
+    """
+    import io
+
+    from pyarrow import csv as arrow_csv
+
+    from quit.errors import SettingsError
+    from quit.library import open_tables
+
+    if as_json and csv:
+        raise SettingsError("Name one of --json and --csv.")
+    rows = open_tables(workspace).sql(sql)
+    if as_json:
+        print_json(rows.to_pylist())
+    elif csv:
+        text = io.BytesIO()
+        arrow_csv.write_csv(rows, text)
+        typer.echo(text.getvalue().decode(), nl=False)
+    else:
+        from quit.console import print_rows
+
+        print_rows(rows)

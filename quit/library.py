@@ -1,0 +1,227 @@
+"""QUIT builder from Python: the tables of a workspace or a release, and each instrument of the pipeline on its own.
+
+Every function here takes ``profile``, a profile's name or the path of a TOML file, which names the models. They are loaded once a
+process. All of it is exported by the package: ``import quit; quit.open("workspace")``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+import schemas
+from quit.errors import InputError, did_you_mean
+from quit.evaluate.metrics import Measure, mean, run_values
+from quit.models.factory import Models
+from quit.models.judges import rule
+from quit.models.judges.base import Ruling
+from quit.models.protocols import HintSet, JudgeItem
+from quit.settings import load
+from quit.stages.judge import judge_answers
+from quit.stages.label import label_passages
+from quit.stages.leaks.find import Finding
+from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
+from quit.stages.passages import enumerate_passages, passage_texts, permutation_table
+from quit.workspace import Workspace
+
+if TYPE_CHECKING:
+    import datasets
+    import pandas as pd
+
+    from quit.release.tables import TableFiles
+
+
+class Tables:
+    """The tables of a workspace or a release, as they count now: after a review, labels and verdicts are those of the update.
+
+    Open them with ``quit.open(place)``. Columns: docs/reference/tables.md.
+    """
+
+    def __init__(self, place: Workspace | TableFiles, name: str) -> None:
+        self._place = place
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<tables of {self._name}: {', '.join(self.names)}>"
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the tables."""
+        if isinstance(self._place, Workspace):
+            return list(schemas.TABLES)
+        return list(dict.fromkeys(name.partition("/")[0] for name in self._place.parts))
+
+    def arrow(self, name: str) -> pa.Table:
+        """Return a table as Arrow (empty if no stage has made any rows). Raises ``InputError`` for an unknown name."""
+        if name not in self.names:
+            raise InputError(f"{self._name} has no table {name!r}.{did_you_mean(name, self.names)}")
+        if isinstance(self._place, Workspace):
+            return self._place.read(name)
+        parts = [part for part in self._place.parts if part.partition("/")[0] == name]
+        return pa.concat_tables(self._place.read(part) for part in parts)
+
+    def pandas(self, name: str) -> pd.DataFrame:
+        """Return a table as a pandas data frame."""
+        return self.arrow(name).to_pandas()
+
+    def dataset(self, name: str) -> datasets.Dataset:
+        """Return a table as a Hugging Face dataset, in memory."""
+        import datasets
+
+        return datasets.Dataset(self.arrow(name))
+
+    def duckdb(self) -> duckdb.DuckDBPyConnection:
+        """Return an in-memory DuckDB connection with a view a table. Only Parquet parts that a query needs are read."""
+        if isinstance(self._place, Workspace):
+            return self._place.connect()
+        connection = duckdb.connect()
+        for name in self.names:
+            connection.register(name, self.arrow(name))
+        return connection
+
+    def sql(self, query: str) -> pa.Table:
+        """Return the rows of a query over the tables. Raises ``InputError`` for one that DuckDB refuses."""
+        try:
+            result = self.duckdb().sql(query)
+            return pa.table({}) if result is None else result.to_arrow_table()
+        except duckdb.Error as error:
+            raise InputError(f"DuckDB refuses the query: {error}") from None
+
+
+def open_tables(place: str | Path) -> Tables:
+    """Open the tables of a workspace or a release: a folder, or the URL of a workspace.
+
+    Raises ``WorkspaceError`` or ``InputError`` for what is neither, or cannot be read.
+    """
+    from quit.release.release import is_release, open_release
+
+    if is_release(place):
+        return Tables(open_release(place).files, str(place))
+    return Tables(Workspace.open(place), str(place))
+
+
+@lru_cache(maxsize=4)
+def _models(profile: str) -> Models:
+    return Models(load(profile).settings)
+
+
+def find_leaks(
+    question: str, answers: Sequence[str], hints: Sequence[str], *, profile: str = "embedded"
+) -> list[list[Finding]]:
+    """Return what gives an answer away in each hint: span, answer, probability and method, most certain first (section 3.1.2).
+
+    ``answers``: all valid answers of the question.
+    """
+    models = _models(profile)
+    settings = load(profile).settings.leakage
+    return find_leaks_in_hints(question, answers, hints, models.equivalence, models.encoder, settings)
+
+
+def convergence(
+    question: str, answer: str, hints: Sequence[str], candidates: Sequence[str], *, profile: str = "embedded"
+) -> list[float]:
+    """Return how far each hint narrows the candidate answers, 0 to 1 (section 3.1.2).
+
+    ``candidates``: wrong answers that the hints have to rule out, best known first.
+    """
+    cap = load(profile).settings.convergence.candidate_cap
+    item = HintSet(question, tuple(hints), answer, tuple(candidates[: cap - 1]))
+    return _models(profile).convergence.values([item])[0]
+
+
+def passages(hints: Sequence[str]) -> dict[str, str]:
+    """Return permutation -> text of every ordered selection of up to nine hints, in the pipeline's order (section 3.2.1).
+
+    Five hints make 325 passages; ``"402"`` is the fifth hint, then the first, then the third.
+    """
+    table = permutation_table(len(hints))
+    texts = passage_texts([list(hints)], table)
+    return dict(zip(table.permutation.to_pylist(), texts.to_pylist(), strict=True))
+
+
+def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: str = "embedded") -> Ruling:
+    """Return the verdict on an answer and its basis: ``exact``, ``no_answer`` or ``model`` (GPT-Eval, section 3.2.2)."""
+    item = JudgeItem("question", question, tuple(gold_answers), answer)
+    return rule([item], _models(profile).judge)[0]
+
+
+def labels(
+    question: str,
+    gold_answers: Sequence[str],
+    answers: Mapping[str, Sequence[str]],
+    *,
+    hints: int = 5,
+    profile: str = "embedded",
+) -> pa.Table:
+    """Return the labels of a question's passages: permutation, label (2 fully, 1 partially relevant), labelers that are right.
+
+    ``answers``: labeler -> its answers, one a passage in the order of :func:`passages`. Raises ``InputError`` for another number.
+    """
+    rows = enumerate_passages(["question"], hints)
+    for name, given in answers.items():
+        if len(given) != len(rows):
+            raise InputError(f"{name} has {len(given)} answers; {hints} hints make {len(rows)} passages.")
+    keys = {"question_id": rows.column("question_id"), "permutation": rows.column("permutation")}
+    by_labeler = {name: pa.table({**keys, "answer": pa.array(given, pa.string())}) for name, given in answers.items()}
+    asked = schemas.table("questions").from_rows(
+        [
+            {
+                "question_id": "question",
+                "question": question,
+                "answers": list(gold_answers),
+                "source": "",
+                "content_key": "",
+            }
+        ]
+    )
+    every = pa.concat_tables(table.select(["question_id", "answer"]) for table in by_labeler.values())
+    verdicts = judge_answers(asked, every, _models(profile).judge)
+    return label_passages(asked, rows, by_labeler, verdicts)["labels"].drop_columns(["question_id"])
+
+
+def evaluate_run(
+    run: Mapping[str, Sequence[str] | Mapping[str, float]] | str | Path,
+    qrels: Mapping[str, Mapping[str, int]] | str | Path,
+    metrics: Iterable[str] = ("Hit@1", "MRR@100", "nDCG@10"),
+) -> dict[str, float]:
+    """Return metric -> mean over the questions of ``qrels``.
+
+    ``run``: question -> passage ids, best first (or id -> score), or a TREC run file; ``qrels``: question -> passage id -> label, or a
+    TREC qrels file. Metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k``, with a lowest label as in ``Hit(rel=2)@1``.
+
+    Raises ``InputError`` for a file that cannot be read, ``SettingsError`` for an unknown metric.
+    """
+    judged = _read_trec(Path(qrels), 4, int) if isinstance(qrels, str | Path) else qrels
+    scored = _read_trec(Path(run), 6, float) if isinstance(run, str | Path) else run
+    rankings = {
+        query: sorted(found, key=lambda document: -found[document]) if isinstance(found, Mapping) else list(found)
+        for query, found in scored.items()
+    }
+    return {text: mean(list(run_values(rankings, judged, Measure.parse(text)).values())) for text in metrics}
+
+
+def _read_trec(path: Path, columns: int, number: type) -> dict[str, dict[str, Any]]:
+    """Return query -> document -> value of a TREC file: a run has six columns (the fifth is the score), qrels four."""
+    values: dict[str, dict[str, Any]] = {}
+    try:
+        for line_number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            fields = line.split()
+            if not fields:
+                continue
+            try:
+                if len(fields) != columns:
+                    raise ValueError
+                values.setdefault(fields[0], {})[fields[2]] = number(fields[4 if columns == 6 else 3])
+            except ValueError:
+                raise InputError(
+                    f"{path}, line {line_number}: expected {columns} columns of TREC's format, such as "
+                    + ("`q1 Q0 d1 1 7.5 name`." if columns == 6 else "`q1 0 d1 2`.")
+                ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from None
+    return values

@@ -1,0 +1,105 @@
+"""The library: tables as they count now, and each instrument on its own, against hand-made cases and other tools."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import quit
+from flows.review import label_update
+from quit.errors import InputError, WorkspaceError
+from quit.models.protocols import NO_ANSWER
+from quit.review.items import review_items
+from quit.review.store import ReviewStore
+from quit.settings import Review
+from quit.workspace import Workspace
+from tests.conftest import call_quit
+from tests.review.test_verdicts import said
+
+QUESTION = "Which country is meant?"
+
+
+@pytest.mark.slow
+def test_a_reviewed_workspace_has_no_row_twice(built: Path, prefect_home: Path, tmp_path: Path) -> None:
+    workspace = Workspace.open(shutil.copytree(built, tmp_path / "W"))
+    item = review_items(workspace, Review(), 0.5)[0]
+    rejected = {answer.key: not answer.verdict for answer in item.answers}
+    ReviewStore(workspace).append(said("ada", 1, question=item.question_id, **rejected))
+    before = quit.open(workspace.path).arrow("labels")
+    assert label_update(str(workspace.path))["update"]["ran"]
+    tables = quit.open(workspace.path)
+    counted = tables.sql(
+        "SELECT count(*) AS labels, count(DISTINCT question_id || permutation) AS passages FROM labels"
+    )
+    assert len(set(counted.to_pylist()[0].values())) == 1
+    assert not tables.arrow("labels").equals(before)
+    assert len(tables.pandas("labels")) == tables.dataset("labels").num_rows == counted["labels"][0].as_py()
+    shell = call_quit("query", "-w", str(workspace.path), "--csv", "SELECT count(*) AS labels FROM labels")
+    assert shell.stdout.split() == ['"labels"', str(counted["labels"][0])]
+
+
+@pytest.mark.slow
+def test_a_release_has_the_tables_of_its_workspace(built: Path, prefect_home: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(built, tmp_path / "W")
+    assert call_quit("release", "create", "-w", str(folder), "--name", "v1").returncode == 0
+    release, workspace = quit.open(folder / "releases" / "v1"), quit.open(folder)
+    assert release.arrow("labels").equals(workspace.arrow("labels"))
+    query = "SELECT reader, count(*) AS answers FROM answers GROUP BY reader ORDER BY reader"
+    assert release.sql(query).to_pylist() == workspace.sql(query).to_pylist()
+
+
+def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError, match="is no workspace"):
+        quit.open(tmp_path)
+    tables = quit.open(Workspace.create(tmp_path / "W").path)
+    with pytest.raises(InputError, match="'label'.*Did you mean 'labels'"):
+        tables.arrow("label")
+    with pytest.raises(InputError, match="DuckDB refuses the query"):
+        tables.sql("SELECT nothing FROM labels")
+    with pytest.raises(AttributeError, match="no attribute 'opne'"):
+        quit.opne  # noqa: B018
+
+
+def test_instruments_on_their_own() -> None:
+    found = quit.find_leaks(QUESTION, ["Lesotho"], ["It pays in Lesotho maloti.", "It has mountains."])
+    assert [leak.span for leak in found[0]] == ["Lesotho"] and not found[1]
+    values = quit.convergence(
+        QUESTION, "Lesotho", ["It lies inside South Africa.", "It exists."], ["Andorra", "Bhutan"]
+    )
+    assert len(values) == 2 and all(0 <= value <= 1 for value in values)
+    texts = quit.passages(list("abcde"))
+    assert len(texts) == 325 and texts["402"] == "e a c"
+    assert quit.judge(QUESTION, ["Lesotho"], "LESOTHO.").basis == "exact"
+    assert quit.judge(QUESTION, ["Lesotho"], "Andorra").verdict.correct is False
+
+
+def test_labels_follow_from_answers() -> None:
+    """By hand: four passages of two hints; a passage is 2 where at least one labeler is right."""
+    answers = {"a": [NO_ANSWER, "Lesotho", NO_ANSWER, "Lesotho"], "b": ["Lesotho", "lesotho", NO_ANSWER, "Bhutan"]}
+    rows = quit.labels(QUESTION, ["Lesotho"], answers, hints=2).to_pylist()
+    assert [row["permutation"] for row in rows] == ["0", "01", "1", "10"]
+    assert [row["label"] for row in rows] == [2, 2, 1, 2]
+    assert [row["labelers"] for row in rows] == [["b"], ["a", "b"], [], ["a"]]
+    with pytest.raises(InputError, match="a has 3 answers; 2 hints make 4 passages"):
+        quit.labels(QUESTION, ["Lesotho"], {"a": ["x"] * 3}, hints=2)
+
+
+def test_runs_are_evaluated_as_trec_eval_does(tmp_path: Path) -> None:
+    import pytrec_eval
+
+    run = {"q1": {"d1": 3.0, "d2": 2.5, "d3": 1.0}, "q2": {"d9": 1.0, "d4": 0.5}}
+    qrels = {"q1": {"d2": 2, "d3": 1, "d8": 1}, "q2": {"d4": 1}}
+    (tmp_path / "run").write_text(
+        "".join(f"{q} Q0 {d} 0 {s} x\n" for q, found in run.items() for d, s in found.items())
+    )
+    (tmp_path / "qrels").write_text("".join(f"{q} 0 {d} {v}\n" for q, found in qrels.items() for d, v in found.items()))
+    ours = quit.evaluate_run(tmp_path / "run", tmp_path / "qrels", ["MRR@10", "Recall@10"])
+    assert ours == quit.evaluate_run(run, qrels, ["MRR@10", "Recall@10"])
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "recall.10"}).evaluate(run)
+    for name, other in (("MRR@10", "recip_rank"), ("Recall@10", "recall_10")):
+        assert ours[name] == pytest.approx(sum(values[other] for values in theirs.values()) / 2)
+    (tmp_path / "qrels").write_text("q1 d2 2\n")
+    with pytest.raises(InputError, match="qrels, line 1: expected 4 columns"):
+        quit.evaluate_run(run, tmp_path / "qrels")
