@@ -70,7 +70,7 @@ def build(
         out.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(out / ".lock", timeout=0):
-                if (found := BuiltCorpus.read_manifest(out)) and found.get("fingerprint") == fingerprint:
+                if (manifest := BuiltCorpus.read_manifest(out)) and manifest.get("fingerprint") == fingerprint:
                     shutil.rmtree(out / PARTIAL, ignore_errors=True)
                     remove_leftovers(out, "*")
                     return BuiltCorpus.open(out), False
@@ -155,8 +155,8 @@ class _Work:
         target = self.folder / "steps" / f"{len(self.steps):05d}"
         temporary = target.with_name(f".{target.name}")
         temporary.mkdir()
-        for name, found in rows.items():
-            pq.write_table(corpus_table(name).from_rows(found), temporary / f"{name}.parquet", compression="zstd")
+        for name, table_rows in rows.items():
+            pq.write_table(corpus_table(name).from_rows(table_rows), temporary / f"{name}.parquet", compression="zstd")
         step = {"source": source, "records": len(records), "last": last, "counts": dict(counts)}
         (temporary / "step.json").write_text(json.dumps(step), encoding="utf-8")
         for path in temporary.iterdir():
@@ -166,16 +166,18 @@ class _Work:
 
     def _add(self, record: CorpusRecord, rows: Rows, counts: Counter[str]) -> None:
         ids = [raw.doc_id for raw in record.documents]
-        for raw, one in zip(record.documents, ids, strict=True):
-            key = bytes.fromhex(one)
+        for raw, document_id in zip(record.documents, ids, strict=True):
+            key = bytes.fromhex(document_id)
             counts["paragraphs"] += 1
             if key not in self.documents:
                 self.documents.add(key)
                 counts["documents"] += 1
-                rows["documents"].append({"doc_id": one, "title": raw.title, "text": raw.text, "source": record.source})
+                rows["documents"].append(
+                    {"doc_id": document_id, "title": raw.title, "text": raw.text, "source": record.source}
+                )
             rows["origins"].append(
                 {
-                    "doc_id": one,
+                    "doc_id": document_id,
                     "source": record.source,
                     "file": record.file,
                     "record_id": record.record_id,
@@ -192,31 +194,39 @@ class _Work:
     def _add_queries(self, record: CorpusRecord, ids: list[str], rows: Rows, counts: Counter[str]) -> list[Reject]:
         parent = question_id(record.source, record.record_id) if record.source != "quit" else record.record_id
         wanted = record.queries if self.settings.sub_questions else record.queries[:1]
-        made = [_query_row(parent, query, record.source) for query in wanted]
-        known = [self.queries.get(_key(row["query_id"])) for row in made]
-        same = [_query_digest(row) for row in made]
+        query_rows = [_query_row(parent, query, record.source) for query in wanted]
+        known = [self.queries.get(_key(row["query_id"])) for row in query_rows]
+        same = [_query_digest(row) for row in query_rows]
         if known == same:
-            counts["repeated_queries"] += len(made)
+            counts["repeated_queries"] += len(query_rows)
             return []
         if any(known):
-            said = f"an earlier question has the id {parent!r} and says something else; that one is kept"
+            detail = f"an earlier question has the id {parent!r} and says something else; that one is kept"
             return [
                 Reject(
-                    STAGE, "record", "duplicate_id", said, record.source, record.file, record.position, record.record_id
+                    STAGE,
+                    "record",
+                    "duplicate_id",
+                    detail,
+                    record.source,
+                    record.file,
+                    record.position,
+                    record.record_id,
                 )
             ]
-        for row, query, digest in zip(made, wanted, same, strict=True):
+        for row, query, digest in zip(query_rows, wanted, same, strict=True):
             self.queries[_key(row["query_id"])] = digest
             rows["queries"].append(row)
             counts["questions" if query.hop is None else "sub_questions"] += 1
             best: dict[str, int] = {}
-            for place, relevance in query.relevant:
-                best[ids[place]] = max(relevance, best.get(ids[place], 0))
+            for position, relevance in query.relevant:
+                best[ids[position]] = max(relevance, best.get(ids[position], 0))
             if query.hop is not None and not best:
                 counts["sub_questions_without_support"] += 1
             counts["qrels"] += len(best)
             rows["qrels"] += [
-                {"query_id": row["query_id"], "doc_id": one, "relevance": relevance} for one, relevance in best.items()
+                {"query_id": row["query_id"], "doc_id": document_id, "relevance": relevance}
+                for document_id, relevance in best.items()
             ]
         return []
 
@@ -332,13 +342,13 @@ def _datasets(out: Path) -> dict[str, dict[str, int]]:
     """Return the query sets under names like ir_datasets': ``musique``, ``musique/sub-questions``, with their counts."""
     queries = pq.read_table(out / "queries.parquet", columns=["query_id", "parent_id", "source"])
     qrels = Counter(pq.read_table(out / "qrels.parquet", columns=["query_id"])["query_id"].to_pylist())
-    made: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for row in queries.to_pylist():
         name = row["source"] if row["parent_id"] is None else f"{row['source']}/sub-questions"
-        entry = made.setdefault(name, {"queries": 0, "qrels": 0})
+        entry = counts.setdefault(name, {"queries": 0, "qrels": 0})
         entry["queries"] += 1
         entry["qrels"] += qrels[row["query_id"]]
-    return made
+    return counts
 
 
 def _sync(path: Path) -> None:

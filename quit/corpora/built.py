@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -16,6 +15,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from quit.errors import InputError, WorkspaceError
+from quit.files import file_checksum
 from schemas.corpora import corpus_table
 
 MANIFEST = "manifest.json"
@@ -68,8 +68,8 @@ class BuiltCorpus:
     def read_manifest(path: Path) -> dict[str, Any] | None:
         """Return the manifest in a folder, or None where there is none of ours."""
         try:
-            found = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-            return found if found["made_by"] == MADE_BY else None
+            manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+            return manifest if manifest["made_by"] == MADE_BY else None
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -149,13 +149,13 @@ class BuiltCorpus:
 
     def relevant_rows(self) -> dict[str, dict[int, int]]:
         """Return query id -> {row: relevance}."""
-        made: dict[str, dict[int, int]] = {}
+        relevant: dict[str, dict[int, int]] = {}
         rows = self.rows_of(self.qrels["doc_id"].to_pylist()).tolist()
         for query, row, relevance in zip(
             self.qrels["query_id"].to_pylist(), rows, self.qrels["relevance"].to_pylist(), strict=True
         ):
-            made.setdefault(query, {})[row] = relevance
-        return made
+            relevant.setdefault(query, {})[row] = relevance
+        return relevant
 
     def groups(self) -> list[list[int]] | None:
         """Return the rows of each question of a QUIT release, ascending, or None where the corpus has no release.
@@ -165,15 +165,15 @@ class BuiltCorpus:
         rows = self.origins.filter(pc.equal(self.origins["source"], "quit"))
         if not len(rows):
             return None
-        made: dict[tuple[str, str], set[int]] = {}
+        members: dict[tuple[str, str], set[int]] = {}
         for file, record, row in zip(
             rows["file"].to_pylist(),
             rows["record_id"].to_pylist(),
             self.rows_of(rows["doc_id"].to_pylist()).tolist(),
             strict=True,
         ):
-            made.setdefault((file, record), set()).add(row)
-        return [sorted(group) for group in made.values()]
+            members.setdefault((file, record), set()).add(row)
+        return [sorted(group) for group in members.values()]
 
     def _read(self, name: str) -> pa.Table:
         return pq.read_table(self.path / f"{name}.parquet", schema=corpus_table(name).schema)
@@ -195,5 +195,4 @@ def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
 
 def file_entry(path: Path) -> dict[str, Any]:
     """Return {bytes, sha256} of a file."""
-    with path.open("rb") as file:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
+    return {"bytes": path.stat().st_size, "sha256": file_checksum(path)}

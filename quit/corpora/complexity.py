@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from quit.corpora.scorers import maxsim
 from quit.evaluate.normalize import normalize_answer
 from quit.models.protocols import Encoder
 
@@ -82,18 +83,14 @@ class LateInteraction:
             asked, *passages = [self._near[text] for text in wanted]
         else:
             asked, *passages = self._encoder.encode_tokens(wanted)
-        made = np.zeros((len(passages), len(asked)), dtype=np.float32)
-        for place, passage in enumerate(passages):
-            if len(passage) and len(asked):
-                made[place] = np.clip((asked @ passage.T).max(axis=1), 0.0, None)
-        return made
+        return np.clip(maxsim(asked, passages), 0.0, None)
 
 
 def contains_answer(texts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
     """Return whether each text contains an answer: normalised, on word boundaries. A blank answer is contained nowhere."""
     keys = [f" {key} " for answer in answers if (key := normalize_answer(answer))]
-    said = [f" {normalize_answer(text)} " for text in texts]
-    return np.array([any(key in text for key in keys) for text in said], dtype=bool)
+    normalised = [f" {normalize_answer(text)} " for text in texts]
+    return np.array([any(key in text for key in keys) for text in normalised], dtype=bool)
 
 
 def normalised_entropy(relevance: np.ndarray) -> np.ndarray:
@@ -105,14 +102,14 @@ def normalised_entropy(relevance: np.ndarray) -> np.ndarray:
     documents, tokens = relevance.shape
     if tokens <= 1:
         return np.ones(documents)
-    made = np.zeros(documents)
-    for place, row in enumerate(relevance):
+    entropies = np.zeros(documents)
+    for document, row in enumerate(relevance):
         total = row.sum()
         if total > 0:
             share = row / total
             share = share[share > 0]
-            made[place] = float(-(share * np.log(share)).sum() / np.log(tokens))
-    return made
+            entropies[document] = float(-(share * np.log(share)).sum() / np.log(tokens))
+    return entropies
 
 
 def completeness(relevance: np.ndarray) -> float:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, clean
 from quit.errors import InputError
+from quit.files import json_object
 from quit.records import Reject
 
 _IDS = ("id", "_id", "doc_id")
@@ -34,22 +35,22 @@ class Corpus:
         ids: dict[str, bytes] = {}
         texts: set[bytes] = set()
         for number, offset, where, row in _rows(self._files):
-            found = _document(row)
-            if isinstance(found, str):
-                self.rejects.append(self._reject("missing_field", found, number, where, row))
+            document = _document(row)
+            if isinstance(document, str):
+                self.rejects.append(self._reject("missing_field", document, number, where, row))
                 continue
-            identity, text = found[0], _whole(*found[1:])
+            identity, text = document[0], _whole(*document[1:])
             content = hashlib.blake2b(text.encode(), digest_size=12).digest()
             if ids.setdefault(identity, content) != content:
-                said = f"an earlier document has the id {identity!r} and another text; that one is kept"
-                self.rejects.append(self._reject("duplicate_id", said, number, where, row))
+                detail = f"an earlier document has the id {identity!r} and another text; that one is kept"
+                self.rejects.append(self._reject("duplicate_id", detail, number, where, row))
             elif content not in texts:
                 texts.add(content)
                 self._file.append(number)
                 self._offset.append(offset)
         if not self._file:
-            said = f" ({self.rejects[0].detail})" if self.rejects else ""
-            raise InputError(f"The corpus {path} holds no usable document{said}. A line is {{id, text, title?}}.")
+            detail = f" ({self.rejects[0].detail})" if self.rejects else ""
+            raise InputError(f"The corpus {path} holds no usable document{detail}. A line is {{id, text, title?}}.")
 
     def __len__(self) -> int:
         return len(self._file)
@@ -76,14 +77,14 @@ class Corpus:
 
     def _text(self, file: BinaryIO, row: int) -> str:
         file.seek(self._offset[row])
-        found = _document(json.loads(file.readline()))
-        assert not isinstance(found, str)
-        return _whole(*found[1:])
+        document = _document(json.loads(file.readline()))
+        assert not isinstance(document, str)
+        return _whole(*document[1:])
 
-    def _reject(self, reason: str, detail: str, number: int, place: int, row: dict[str, Any]) -> Reject:
+    def _reject(self, reason: str, detail: str, number: int, position: int, row: dict[str, Any]) -> Reject:
         identity = next((str(row[key]) for key in _IDS if row.get(key) is not None), None)
         file = self._files[number].name
-        return Reject("describe", "document", reason, detail, "corpus", file, place, identity)
+        return Reject("describe", "document", reason, detail, "corpus", file, position, identity)
 
 
 def corpus_files(path: Path) -> list[Path]:
@@ -123,26 +124,30 @@ def read(path: Path) -> Iterator[CorpusRecord]:
     ids: dict[str, bytes] = {}
     first = ""
     usable = False
-    for number, _, place, row in _rows(files):
-        found = _document(row)
-        fault = ("no_text" if "no text" in found else "missing_field", found) if isinstance(found, str) else None
-        if not isinstance(found, str):
-            content = hashlib.blake2b(json.dumps(found[1:]).encode(), digest_size=12).digest()
-            if ids.setdefault(found[0], content) != content:
+    for number, _, position, row in _rows(files):
+        document = _document(row)
+        fault = (
+            ("no_text" if "no text" in document else "missing_field", document) if isinstance(document, str) else None
+        )
+        if not isinstance(document, str):
+            content = hashlib.blake2b(json.dumps(document[1:]).encode(), digest_size=12).digest()
+            if ids.setdefault(document[0], content) != content:
                 fault = (
                     "duplicate_id",
-                    f"an earlier document has the id {found[0]!r} and another text; that one is kept",
+                    f"an earlier document has the id {document[0]!r} and another text; that one is kept",
                 )
         name = files[number].name
-        if fault or isinstance(found, str):
-            first = first or f" (line {place + 1} of {name}: {fault[1]})"
+        if fault or isinstance(document, str):
+            first = first or f" (line {position + 1} of {name}: {fault[1]})"
             own = next((str(row[key]) for key in _IDS if row.get(key) is not None), None)
-            reject = Reject(STAGE, "document", fault[0], f"line {place + 1}: {fault[1]}", "jsonl", name, place, own)
-            yield CorpusRecord("jsonl", name, place, own or "", rejects=(reject,))
+            reject = Reject(
+                STAGE, "document", fault[0], f"line {position + 1}: {fault[1]}", "jsonl", name, position, own
+            )
+            yield CorpusRecord("jsonl", name, position, own or "", rejects=(reject,))
             continue
         usable = True
-        identity, title, text = found
-        yield CorpusRecord("jsonl", name, place, identity, (RawDocument(title, text, ""),))
+        identity, title, text = document
+        yield CorpusRecord("jsonl", name, position, identity, (RawDocument(title, text, ""),))
     if not usable:
         raise InputError(f"The corpus {path} holds no usable document{first}. A line is {{id, text, title?}}.")
 
@@ -153,22 +158,13 @@ def _rows(files: Sequence[Path]) -> Iterator[tuple[int, int, int, dict[str, Any]
         try:
             with path.open("rb") as file:
                 offset = 0
-                for place, line in enumerate(file):
+                for position, line in enumerate(file):
                     if line.strip():
-                        yield number, offset, place, _object(line, path, place)
+                        where = f"The corpus {path}, line {position + 1}"
+                        yield number, offset, position, json_object(line, where)
                     offset += len(line)
         except OSError as error:
             raise InputError(f"Cannot read the corpus {path}: {error.strerror}.") from error
-
-
-def _object(line: bytes, path: Path, place: int) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"The corpus {path}, line {place + 1}: no JSON ({error}).") from error
-    if not isinstance(row, dict):
-        raise InputError(f"The corpus {path}, line {place + 1}: expected an object, found {str(row)[:60]!r}.")
-    return row
 
 
 def _document(row: dict[str, Any]) -> tuple[str, str, str] | str:

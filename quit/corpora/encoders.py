@@ -1,19 +1,23 @@
 """Encoders by name: MiniLM (embedded), and sentence-transformers' dense, sparse and late-interaction models.
 
 ``minilm``; ``NAME`` or a folder (one vector a text); ``sparse:NAME`` (SPLADE and its kin); ``late:NAME`` (ColBERT and its kin, one
-vector a token; ``late:minilm`` are MiniLM's token vectors).
+vector a token; ``late:minilm`` are MiniLM's token vectors). Nothing is loaded before an encoder is asked something that needs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from quit.errors import InputError, MissingDependency, SettingsError
+from quit.errors import InputError, SettingsError
+from quit.models.encoders.minilm import DIMENSION, MiniLM, minilm_identity
 from quit.models.folders import folder_checksum
+from quit.models.loading import load_sentence_model, located, usable_device
+from quit.models.protocols import Encoder
 from quit.settings import FirstStages
 
 EMBEDDED = "minilm"
@@ -61,206 +65,205 @@ class LateEncoder(Protocol):
     identity: str
     dimension: int
 
-    def tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
+    def documents(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Return shapes (tokens, dimension), float32."""
+        ...
+
+    def queries(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return shapes (tokens, dimension), float32."""
         ...
 
 
 def dense_encoder(name: str, settings: FirstStages) -> DenseEncoder:
-    """Return a dense encoder by name. Raises as :func:`load` does, ``SettingsError`` for a sparse or late one."""
+    """Return a dense encoder by name. Raises ``SettingsError`` for a sparse or late one."""
     if name.startswith(("sparse:", "late:")):
         raise SettingsError(f"{name!r} is no dense encoder: name {EMBEDDED}, or one of sentence-transformers'.")
-    return _MiniLM(settings) if name == EMBEDDED else _Dense(name, settings)
+    return EmbeddedEncoder(settings) if name == EMBEDDED else SentenceEncoder(name, settings)
 
 
 def sparse_encoder(name: str, settings: FirstStages) -> SparseEncoder:
-    """Return a sparse encoder, ``sparse:NAME``. Raises as :func:`load` does."""
-    return _Sparse(name.removeprefix("sparse:"), settings)
+    """Return a sparse encoder, ``sparse:NAME``."""
+    return SpladeEncoder(name.removeprefix("sparse:"), settings)
 
 
 def late_encoder(name: str, settings: FirstStages) -> LateEncoder:
-    """Return a late-interaction encoder, ``late:NAME``. Raises as :func:`load` does."""
+    """Return a late-interaction encoder, ``late:NAME``."""
     bare = name.removeprefix("late:")
-    return _LateMiniLM(settings) if bare == EMBEDDED else _Late(bare, settings)
+    if bare == EMBEDDED:
+        encoder = MiniLM(settings.precision, device_of(settings))
+        return TokenVectors(encoder, name, f"late:{encoder.identity}")
+    return ColbertEncoder(bare, settings)
 
 
 def device_of(settings: FirstStages) -> str:
     """Return the device to run on, and set the number of threads. Raises ``SettingsError`` for one that is not there."""
-    import torch
-
     if settings.threads:
+        import torch
+
         torch.set_num_threads(settings.threads)
-    name = settings.device
-    if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        torch.zeros(1, device=name)
-    except (RuntimeError, AssertionError) as error:
-        said = str(error).splitlines()[0][:120]
-        raise SettingsError(
-            f"first_stages.device is {name!r}, which is not usable here ({said}). Use cpu or auto."
-        ) from None
-    return name
-
-
-def load(kind: str, name: str, settings: FirstStages) -> Any:
-    """Return a model of sentence-transformers: ``kind`` names its class.
-
-    Raises :class:`MissingDependency` without the package, :class:`InputError` for a name that is neither a folder with a
-    model nor one that can be fetched from the hub.
-    """
-    try:
-        import sentence_transformers
-    except ImportError:
-        raise MissingDependency(
-            "This encoder needs sentence-transformers. Run: pip install -c constraints.txt -e ."
-        ) from None
-    import torch
-
-    made = getattr(sentence_transformers, kind, None)
-    if made is None:
-        raise MissingDependency(
-            f"{kind} needs a newer sentence-transformers. Run: pip install -U sentence-transformers"
-        )
-    path = Path(name).expanduser()
-    try:
-        model = made(
-            str(path) if path.is_dir() else name,
-            device=device_of(settings),
-            **({"local_files_only": True} if path.is_dir() else {}),
-        )
-    except (OSError, ValueError, KeyError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise InputError(
-            f"The encoder {name!r} cannot be loaded as {kind}: {said}. Name a folder or a model of the hub."
-        ) from None
-    if settings.precision == "bf16":
-        model.to(torch.bfloat16)
-    return model
+    return usable_device(settings.device, "first_stages.device")
 
 
 def model_identity(name: str, model: Any, settings: FirstStages) -> str:
-    """Return what a model's vectors depend on: a folder's content, or its name and commit on the hub; and its arithmetic."""
+    """Return what a model's vectors depend on: a folder's content, or its name and commit on the hub; and its arithmetic.
+
+    ``model``: called for the loaded model where the name is the hub's.
+    """
     path = Path(name).expanduser()
     if path.is_dir():
         return f"{path.name}@{folder_checksum(path)}/{settings.precision}"
-    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    config = getattr(getattr(model()[0], "auto_model", None), "config", None)
     return f"{name}@{(getattr(config, '_commit_hash', None) or 'main')[:12]}/{settings.precision}"
 
 
-class _MiniLM:
-    name = EMBEDDED
+class EmbeddedEncoder:
+    """MiniLM, loaded when it is first asked. Implements :class:`DenseEncoder`."""
+
+    name, dimension = EMBEDDED, DIMENSION
 
     def __init__(self, settings: FirstStages) -> None:
-        from quit.models.encoders.minilm import MiniLM
+        self._settings = settings
+        self.identity = minilm_identity(settings.precision)
 
-        self._model = MiniLM(settings.precision, device_of(settings))
-        self.identity, self.dimension = self._model.identity, self._model.dimension
+    @cached_property
+    def _model(self) -> MiniLM:
+        return MiniLM(self._settings.precision, device_of(self._settings))
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
+        """See :class:`DenseEncoder`."""
         return self._model.encode(texts)
 
     queries = documents
 
 
-class _LateMiniLM:
-    name = f"late:{EMBEDDED}"
+class TokenVectors:
+    """The token vectors of an encoder of the pipeline, queries and documents alike. Implements :class:`LateEncoder`."""
 
-    def __init__(self, settings: FirstStages) -> None:
-        from quit.models.encoders.minilm import MiniLM
-
-        self._model = MiniLM(settings.precision, device_of(settings))
-        self.identity, self.dimension = f"late:{self._model.identity}", self._model.dimension
-
-    def tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
-        return self._model.encode_tokens(texts)
+    def __init__(self, encoder: Encoder, name: str = "late", identity: str = "") -> None:
+        self.name, self.identity, self.dimension = name, identity or encoder.identity, encoder.dimension
+        self.documents = self.queries = encoder.encode_tokens
 
 
-class _Dense:
-    def __init__(self, name: str, settings: FirstStages) -> None:
-        self.name = name
-        self._model = load("SentenceTransformer", name, settings)
-        self._batch = settings.batch
-        # A model trained for dot products ranks by length too; all others are compared by cosine.
-        self._unit = str(getattr(self._model, "similarity_fn_name", "cosine")) != "dot"
-        self.identity = model_identity(name, self._model, settings)
-        self.dimension = int(self.documents(["dimension"]).shape[1])
+class _SentenceModel:
+    """An encoder of sentence-transformers, loaded when it is first asked, which raises :class:`InputError` where it cannot be.
 
-    def documents(self, texts: Sequence[str]) -> np.ndarray:
-        return self._encode(self._model.encode_document, texts)
+    ``kind``: its class there. ``identity``: what it is known by, where that is not :func:`model_identity`. ``prompt``: what a query
+    begins with, where the model itself does not say. ``unit``: whether token vectors are brought to unit length once more.
+    """
 
-    def queries(self, texts: Sequence[str]) -> np.ndarray:
-        return self._encode(self._model.encode_query, texts)
+    kind, prefix = "", ""
 
-    def _encode(self, encode: Any, texts: Sequence[str]) -> np.ndarray:
+    def __init__(
+        self, name: str, settings: FirstStages, identity: str = "", prompt: str | None = None, unit: bool = False
+    ) -> None:
+        self.name = f"{self.prefix}{name}"
+        self._source, self._settings, self._identity = name, settings, identity
+        self._prompt = {"prompt": prompt} if prompt else {}
+        self._unit = unit
+
+    @cached_property
+    def model(self) -> Any:
+        """The model of sentence-transformers."""
+        device = device_of(self._settings)
+        model = load_sentence_model(self.kind, self._source, device=device, what="The encoder")
+        if self._settings.precision == "bf16":
+            import torch
+
+            model.to(torch.bfloat16)
+        return model
+
+    @cached_property
+    def identity(self) -> str:
+        """What its vectors depend on."""
+        return self._identity or self.prefix + model_identity(self._source, lambda: self.model, self._settings)
+
+    def documents(self, texts: Sequence[str]) -> Any:
+        """See the protocol that the subclass implements."""
+        return self._encode("encode_document", texts)
+
+    def queries(self, texts: Sequence[str]) -> Any:
+        """See the protocol that the subclass implements."""
+        return self._encode("encode_query", texts, **self._prompt)
+
+    def _encode(self, method: str, texts: Sequence[str], **options: Any) -> Any:
+        raise NotImplementedError
+
+    def _run(self, method: str, texts: Sequence[str], **options: Any) -> Any:
+        return getattr(self.model, method)(
+            list(texts), batch_size=self._settings.batch, show_progress_bar=False, **options
+        )
+
+
+class SentenceEncoder(_SentenceModel):
+    """One vector a text, of unit length but for a model trained for dot products, which ranks by length too."""
+
+    kind = "SentenceTransformer"
+
+    @cached_property
+    def dimension(self) -> int:
+        """Numbers a vector."""
+        return int(self.documents(["dimension"]).shape[1])
+
+    def _encode(self, method: str, texts: Sequence[str], **options: Any) -> np.ndarray:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        made = encode(
-            list(texts),
-            batch_size=self._batch,
-            normalize_embeddings=self._unit,
-            convert_to_tensor=True,
-            show_progress_bar=False,
-        )
-        return made.float().cpu().numpy()
+        unit = str(getattr(self.model, "similarity_fn_name", "cosine")) != "dot"
+        vectors = self._run(method, texts, normalize_embeddings=unit, convert_to_tensor=True, **options)
+        return vectors.float().cpu().numpy()
 
 
-class _Sparse:
-    def __init__(self, name: str, settings: FirstStages) -> None:
-        self.name = f"sparse:{name}"
-        self._model = load("SparseEncoder", name, settings)
-        self._batch = settings.batch
-        self.identity = f"sparse:{model_identity(name, self._model, settings)}"
-        # A model may say the width of its hidden states instead: what it returns is what counts.
-        probe = self._model.encode_document(["dimension"], convert_to_sparse_tensor=False, show_progress_bar=False)
-        self.dimension = int(probe.shape[1])
+class SpladeEncoder(_SentenceModel):
+    """A weight a vocabulary entry, most of them 0 (SPLADE and its kin)."""
 
-    def documents(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        return self._encode(self._model.encode_document, texts)
+    kind, prefix = "SparseEncoder", "sparse:"
 
-    def queries(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        return self._encode(self._model.encode_query, texts)
+    @cached_property
+    def dimension(self) -> int:
+        """Entries of the vocabulary, by what the model returns: it may name the width of its hidden states instead."""
+        return int(self._run("encode_document", ["dimension"], convert_to_sparse_tensor=False).shape[1])
 
-    def _encode(self, encode: Any, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        made = []
-        for start in range(0, len(texts), self._batch):
-            some = list(texts[start : start + self._batch])
-            dense = encode(
-                some,
-                batch_size=self._batch,
-                convert_to_sparse_tensor=False,
-                convert_to_tensor=True,
-                show_progress_bar=False,
-            )
+    def _encode(self, method: str, texts: Sequence[str], **options: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        pairs = []
+        for start in range(0, len(texts), self._settings.batch):
+            batch = texts[start : start + self._settings.batch]
+            dense = self._run(method, batch, convert_to_sparse_tensor=False, convert_to_tensor=True, **options)
             for row in dense.float().cpu().numpy():
                 entries = np.flatnonzero(row).astype(np.int32)  # NaN counts as non-zero: it is found, not lost
-                made.append((entries, row[entries]))
-        return made
+                pairs.append((entries, row[entries]))
+        return pairs
 
 
-class _Late:
-    """sentence-transformers' multi-vector models; where the installed release has none, PyLate's ColBERT."""
+class ColbertEncoder(_SentenceModel):
+    """One unit vector a token, by a multi-vector model of sentence-transformers (ColBERT and its kin)."""
 
-    def __init__(self, name: str, settings: FirstStages) -> None:
-        self.name = f"late:{name}"
-        self._batch = settings.batch
-        try:
-            self._model = load("MultiVectorEncoder", name, settings)
-            self._encode = self._model.encode_document
-        except MissingDependency:
-            try:
-                from pylate import models
-            except ImportError:
-                raise MissingDependency(
-                    "Late interaction needs sentence-transformers 6, or PyLate in an environment of its own: pip install pylate"
-                ) from None
-            self._model = models.ColBERT(name, device=device_of(settings))
-            self._encode = lambda texts, **rest: self._model.encode(texts, is_query=False, **rest)
-        self.identity = f"late:{model_identity(name, self._model, settings)}"
-        self.dimension = int(self.tokens(["dimension"])[0].shape[1])
+    kind, prefix = "MultiVectorEncoder", "late:"
 
-    def tokens(self, texts: Sequence[str]) -> list[np.ndarray]:
+    @cached_property
+    def model(self) -> Any:
+        """The model. Raises :class:`InputError` for a folder with another kind of model."""
+        if not is_multi_vector(located(self._source)):
+            raise InputError(
+                f"{self._source!r} is no multi-vector model: its projection would be noise. "
+                "Make one of it with: quit benchmark finetune --kind multi-vector"
+            )
+        return super().model
+
+    @cached_property
+    def dimension(self) -> int:
+        """Numbers a vector."""
+        return int(self.documents(["dimension"])[0].shape[1])
+
+    def _encode(self, method: str, texts: Sequence[str], **options: Any) -> list[np.ndarray]:
         if not texts:
             return []
-        made = self._encode(list(texts), batch_size=self._batch, show_progress_bar=False)
-        return [np.asarray(one.float().cpu() if hasattr(one, "cpu") else one, dtype=np.float32) for one in made]
+        tokens = self._run(method, texts, normalize_embeddings=self._unit, **options)
+        return [
+            np.asarray(vectors.float().cpu() if hasattr(vectors, "cpu") else vectors, dtype=np.float32)
+            for vectors in tokens
+        ]
+
+
+def is_multi_vector(path: str) -> bool:
+    """Whether a model has one vector a token. A hub name is taken at its word; a folder is looked into."""
+    modules = Path(path) / "modules.json"
+    return not modules.is_file() or "multi_vector" in modules.read_text(encoding="utf-8")

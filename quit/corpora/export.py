@@ -99,15 +99,15 @@ def _documents(corpus: BuiltCorpus) -> Iterator[tuple[str, str, str]]:
 
 def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:
     """Return query set -> its queries and qrels, in the corpus's order. The slash of its name is a dash in file names."""
-    made: dict[str, tuple[list[Row], list[Row]]] = {name: ([], []) for name in corpus.manifest["datasets"]}
+    sets: dict[str, tuple[list[Row], list[Row]]] = {name: ([], []) for name in corpus.manifest["datasets"]}
     of: dict[str, str] = {}
     for row in corpus.queries.to_pylist():
         name = row["source"] if row["parent_id"] is None else f"{row['source']}/sub-questions"
         of[row["query_id"]] = name
-        made[name][0].append(row)
+        sets[name][0].append(row)
     for row in corpus.qrels.to_pylist():
-        made[of[row["query_id"]]][1].append(row)
-    return {name.replace("/", "-"): found for name, found in made.items()}
+        sets[of[row["query_id"]]][1].append(row)
+    return {name.replace("/", "-"): tables for name, tables in sets.items()}
 
 
 @contextmanager
@@ -120,8 +120,8 @@ def _lines(path: Path) -> Iterator[TextIO]:
 def _beir(corpus: BuiltCorpus, folder: Path) -> Row:
     """``corpus.jsonl``, ``queries.jsonl``, ``qrels/<set>.tsv``."""
     with _lines(folder / "corpus.jsonl") as file:
-        for one, title, text in _documents(corpus):
-            file.write(json_text({"_id": one, "title": title, "text": text}) + "\n")
+        for document_id, title, text in _documents(corpus):
+            file.write(json_text({"_id": document_id, "title": title, "text": text}) + "\n")
     with _lines(folder / "queries.jsonl") as file:
         for queries, _ in _sets(corpus).values():
             for row in queries:
@@ -151,16 +151,16 @@ def _topics(corpus: BuiltCorpus, folder: Path) -> Row:
 def _trec(corpus: BuiltCorpus, folder: Path) -> Row:
     """``collection.tsv`` (id, title and text), ``topics.<set>.tsv``, ``qrels.<set>.txt``."""
     with _lines(folder / "collection.tsv") as file:
-        for one, title, text in _documents(corpus):
-            file.write(f"{one}\t{one_line(f'{title} {text}' if title else text)}\n")
+        for document_id, title, text in _documents(corpus):
+            file.write(f"{document_id}\t{one_line(f'{title} {text}' if title else text)}\n")
     return _topics(corpus, folder)
 
 
 def _pyserini(corpus: BuiltCorpus, folder: Path) -> Row:
     """``corpus/docs.jsonl`` of {id, contents}: the title, a line end, the text; topics and qrels as TREC's."""
     with _lines(folder / "corpus" / "docs.jsonl") as file:
-        for one, title, text in _documents(corpus):
-            file.write(json_text({"id": one, "contents": f"{title}\n{text}" if title else text}) + "\n")
+        for document_id, title, text in _documents(corpus):
+            file.write(json_text({"id": document_id, "contents": f"{title}\n{text}" if title else text}) + "\n")
     return _topics(corpus, folder)
 
 

@@ -56,14 +56,14 @@ class SparseStage:
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` documents a query, those with a score above 0. Raises ``InputError`` for NaN."""
-        made = []
+        rankings = []
         for query, (entries, weights) in zip(queries, self._encoder.queries(queries), strict=True):
             check_finite(weights[None, :], self._encoder.name, lambda _, query=query: query)
             scores = self._postings.scores(entries, weights)
             rows = best(scores, depth)
             rows = rows[scores[rows] > 0]
-            made.append(Ranking(rows.astype(np.int64), scores[rows]))
-        return made
+            rankings.append(Ranking(rows.astype(np.int64), scores[rows]))
+        return rankings
 
 
 class DenseStage:
@@ -82,7 +82,7 @@ class DenseStage:
         asked = self._encoder.queries(queries)
         check_finite(asked, self._encoder.name, lambda row: queries[row])
         rows, scores = self._search(asked, depth)
-        return [Ranking(*one) for one in zip(rows, scores, strict=True)]
+        return [Ranking(*pair) for pair in zip(rows, scores, strict=True)]
 
 
 class FusedStage:
@@ -94,8 +94,11 @@ class FusedStage:
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` documents a query; each stage gives its best ``depth``."""
-        found = [stage.search(queries, depth) for stage in self._stages]
-        return [Ranking(*fused([one.rows for one in row], self._constant, depth)) for row in zip(*found, strict=True)]
+        rankings = [stage.search(queries, depth) for stage in self._stages]
+        return [
+            Ranking(*fused([ranking.rows for ranking in row], self._constant, depth))
+            for row in zip(*rankings, strict=True)
+        ]
 
 
 def build_first_stage(

@@ -111,9 +111,9 @@ class NeighbourhoodGraph:
     def _first(self, row: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         if not 0 <= k <= self.k:
             raise SettingsError(f"The graph {self.path} stores {self.k} neighbours a document, not {k}.")
-        found = np.asarray(self.edges[row, :k], dtype=np.int64)
-        real = found != row
-        return found[real], np.asarray(self.weights[row, :k], dtype=np.float32)[real]
+        neighbours = np.asarray(self.edges[row, :k], dtype=np.int64)
+        real = neighbours != row
+        return neighbours[real], np.asarray(self.weights[row, :k], dtype=np.float32)[real]
 
 
 def build_graph(
@@ -143,15 +143,15 @@ def build_graph(
         out.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(out / ".lock", timeout=0):
-                made = make_neighbours(corpus, encoder, k, out, settings, stages)
-                plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **made.facts}
+                neighbours = make_neighbours(corpus, encoder, k, out, settings, stages)
+                plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **neighbours.facts}
                 known = _read(out / FACTS)
                 remove_leftovers(out, "*")
                 if known and known["plan"] == plan and _read(out / META):
                     return NeighbourhoodGraph.open(out, corpus), False
-                made.prepare(say)
-                _search(made, corpus, k, out, settings, plan, say)
-                _finish(made, corpus, k, out, settings, plan)
+                neighbours.prepare(say)
+                _search(neighbours, corpus, k, out, settings, plan, say)
+                _finish(neighbours, corpus, k, out, settings, plan)
         except Timeout:
             raise WorkspaceError(f"Another build is at work in {out}. Wait for it, or choose another --out.") from None
     return NeighbourhoodGraph.open(out, corpus), True
@@ -169,7 +169,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _search(
-    made: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any], say: Progress
+    neighbours: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any], say: Progress
 ) -> None:
     """Write edges and weights to ``partial``, row after row; go on where an earlier run of the same plan stopped."""
     partial = out / PARTIAL
@@ -191,9 +191,9 @@ def _search(
             file.seek(done * k * size)
         for start in range(done, len(corpus), settings.checkpoint):
             stop = min(start + settings.checkpoint, len(corpus))
-            found, similarity = made.rows(start, stop)
+            rows, similarity = neighbours.rows(start, stop)
             own = np.arange(start, stop, dtype=np.int64)[:, None]
-            edges.write(np.where(found < 0, own, found).astype("<u4").tobytes())
+            edges.write(np.where(rows < 0, own, rows).astype("<u4").tobytes())
             weights.write(np.clip(similarity, -HIGHEST_HALF, HIGHEST_HALF).astype("<f2").tobytes())
             for file in (edges, weights):
                 file.flush()
@@ -202,17 +202,19 @@ def _search(
             say(f"neighbours: documents {estimate.at(stop)}")
 
 
-def _finish(made: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any]) -> None:
+def _finish(
+    neighbours: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any]
+) -> None:
     partial = out / PARTIAL
     shape = (len(corpus), k)
     edges = np.memmap(partial / EDGES_FILE, dtype="<u4", mode="r", shape=shape)
     weights = np.memmap(partial / WEIGHTS_FILE, dtype="<f2", mode="r", shape=shape)
     # The sample is drawn by a keyed hash of the ids: the same documents whatever their order.
     ids = corpus.all_ids()
-    size = min(made.most_sampled or settings.recall_sample, settings.recall_sample, len(corpus))
-    sample = np.sort(np.argsort([draw(one, settings.seed) for one in ids], kind="stable")[:size])
+    size = min(neighbours.most_sampled or settings.recall_sample, settings.recall_sample, len(corpus))
+    sample = np.sort(np.argsort([draw(identity, settings.seed) for identity in ids], kind="stable")[:size])
     given = np.array(edges[sample], dtype=np.int64)
-    recall = made.recall(sample, np.where(given == sample[:, None], -1, given))
+    recall = neighbours.recall(sample, np.where(given == sample[:, None], -1, given))
     (out / META).unlink(missing_ok=True)
     lookup = partial / IDS_FILE
     lookup.unlink(missing_ok=True)
@@ -225,7 +227,7 @@ def _finish(made: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: 
         "documents": len(corpus),
         "k": k,
         "edges": int((edges != np.arange(len(corpus), dtype=np.uint32)[:, None]).sum()),
-        "recall": {"at": k, "value": recall, "sample": size, "against": made.truth},
+        "recall": {"at": k, "value": recall, "sample": size, "against": neighbours.truth},
         "statistics": statistics(edges, weights),
         "plan": plan,
     }
@@ -296,5 +298,5 @@ def _write_parquet(target: Path, ids: list[str], edges: np.ndarray, weights: np.
                 pa.array(rank),
                 pa.array(weight),
             ]
-            made = pa.table(columns, schema=schema)
-            writer.write_table(made, row_group_size=len(made) or 1)
+            table = pa.table(columns, schema=schema)
+            writer.write_table(table, row_group_size=len(table) or 1)

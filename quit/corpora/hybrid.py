@@ -13,14 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
-from quit.corpora.lexical import Bm25, best, fused
-from quit.files import replacing
+from quit.corpora.lexical import Bm25, fused
+from quit.corpora.search import nearest
+from quit.corpora.vectors import stored_array
 from quit.models.protocols import Encoder
 
 CHUNK = 8192
 """Documents encoded, stored and searched at a time: bounds memory."""
-BLOCK = 64
-"""Questions a matrix product takes, padded: a product of one fixed shape treats each question alike."""
 
 
 class Texts(Protocol):
@@ -77,32 +76,14 @@ class HybridIndex:
 
     def dense(self, questions: Sequence[str]) -> list[np.ndarray]:
         """Return for each question the rows of the nearest texts, best first."""
-        asked = self._encoder.encode(questions)
-        rows: list[np.ndarray] = []
-        for first in range(0, len(asked), BLOCK):
-            block = np.zeros((BLOCK, asked.shape[1]), dtype=np.float32)
-            real = len(asked[first : first + BLOCK])
-            block[:real] = asked[first : first + BLOCK]
-            top = [(np.zeros(0, np.float32), np.zeros(0, np.int64))] * real
-            start = 0
-            for chunk in self._chunks:
-                scores = block @ np.asarray(chunk).T
-                for place in range(real):
-                    found = best(scores[place], self._depth)
-                    joined = np.concatenate([top[place][0], scores[place][found]])
-                    owners = np.concatenate([top[place][1], found + start])
-                    kept = best(joined, self._depth)
-                    top[place] = joined[kept], owners[kept]
-                start += len(chunk)
-            rows += [found for _, found in top]
-        return rows
+        return [rows for rows, _ in nearest(self._encoder.encode(questions), lambda: self._chunks, self._depth)]
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the unit vectors of some texts, shape (len(rows), dimension), float32."""
-        made = np.zeros((len(rows), self._encoder.dimension), dtype=np.float32)
-        for place, row in enumerate(rows):
-            made[place] = self._chunks[row // CHUNK][row % CHUNK]
-        return made
+        vectors = np.zeros((len(rows), self._encoder.dimension), dtype=np.float32)
+        for position, row in enumerate(rows):
+            vectors[position] = self._chunks[row // CHUNK][row % CHUNK]
+        return vectors
 
     def _encoded(self, part: list[str], cache: Path | None) -> np.ndarray:
         if cache is None:
@@ -110,11 +91,7 @@ class HybridIndex:
         digest = hashlib.sha256(self._encoder.identity.encode())
         for text in part:
             digest.update(hashlib.sha256(text.encode()).digest())
-        target = cache / f"{digest.hexdigest()[:32]}.npy"
-        if not target.is_file():
-            with replacing(target) as temporary, temporary.open("wb") as file:
-                np.save(file, self._encoder.encode(part))
-        return np.load(target, mmap_mode="r")
+        return stored_array(cache / f"{digest.hexdigest()[:32]}.npy", lambda: self._encoder.encode(part))
 
 
 def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:

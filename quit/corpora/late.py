@@ -7,21 +7,14 @@ document; scoring every pair is out of reach past some ten thousand documents, s
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import LateEncoder, device_of
-from quit.corpora.search import ExactSearch, Exclusions
-from quit.corpora.vectors import check_finite
-from quit.estimate import Estimate
-from quit.files import replacing, write_json
-from quit.settings import FirstStages, Graph
+from quit.corpora.search import ExactSearch, Wanted
+from quit.corpora.vectors import check_finite, in_steps, write_array
 
 SAMPLE = 20
 """Documents whose neighbours are compared with MaxSim over the whole corpus: each costs as much as a search of its own."""
@@ -33,73 +26,79 @@ class LateNeighbours:
     truth = "MaxSim with every document"
     most_sampled = SAMPLE
 
-    def __init__(
-        self,
-        corpus: BuiltCorpus,
-        encoder: LateEncoder,
-        k: int,
-        out: Path,
-        settings: Graph,
-        stages: FirstStages,
-        excluded: Exclusions | None,
-        given: dict[str, Any],
-    ) -> None:
-        self._corpus, self._encoder, self._k, self._settings, self._stages = corpus, encoder, k, settings, stages
-        self._folder = out / "tokens"
-        self._excluded = excluded
+    def __init__(self, wanted: Wanted, encoder: LateEncoder) -> None:
+        self._wanted, self._encoder = wanted, encoder
         self.facts = {
-            **given,
+            **wanted.facts,
             "identity": encoder.identity,
             "method": "maxsim",
-            "late_candidates": settings.late_candidates,
+            "late_candidates": wanted.settings.late_candidates,
         }
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Encode the token vectors that are missing, and their means."""
-        self._steps = _encode(self._corpus, self._encoder, self._folder, self._stages.block, say)
-        lengths = [np.load(self._folder / f"{start:010d}.lengths.npy") for start in self._steps]
-        self._files = [np.load(self._folder / f"{start:010d}.tokens.npy", mmap_mode="r") for start in self._steps]
-        self._bounds = [np.concatenate([[0], np.cumsum(one)]) for one in lengths]
-        means = np.stack([self._tokens(row).mean(axis=0) for row in range(len(self._corpus))]).astype(np.float32)
+        wanted, settings = self._wanted, self._wanted.settings
+        paths = in_steps(
+            wanted.corpus,
+            wanted.out / "tokens",
+            self._encoder.identity,
+            wanted.stages.block,
+            ".lengths.npy",
+            self._encode,
+            lambda line: say(f"token vectors: {line}"),
+        )
+        self._files = [np.load(path.with_suffix(".tokens.npy"), mmap_mode="r") for path in paths]
+        self._bounds = [np.concatenate([[0], np.cumsum(np.load(path.with_suffix(".lengths.npy")))]) for path in paths]
+        count = len(wanted.corpus)
+        means = np.stack([self._tokens(row).mean(axis=0) for row in range(count)]).astype(np.float32)
         means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
         self._search = ExactSearch(
             means,
-            min(self._k * self._settings.late_candidates, len(self._corpus) - 1),
+            min(wanted.k * settings.late_candidates, count - 1),
             precision="fp32",
-            score_mb=self._settings.score_mb,
-            device=device_of(self._stages),
-            excluded=self._excluded,
+            score_mb=settings.score_mb,
+            device=device_of(wanted.stages),
+            excluded=wanted.excluded,
         )
 
+    def _encode(self, start: int, stop: int, path: Path) -> None:
+        corpus, encoder = self._wanted.corpus, self._encoder
+        empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
+        texts = [tokens if len(tokens) else empty for tokens in encoder.documents(corpus.text_range(start, stop))]
+        for row, tokens in enumerate(texts, start=start):
+            check_finite(tokens[None], encoder.name, lambda _, row=row: corpus.ids([row])[0])
+        write_array(path.with_suffix(".tokens.npy"), np.concatenate(texts).astype(np.float16))
+        write_array(path.with_suffix(".lengths.npy"), np.array([len(tokens) for tokens in texts], dtype=np.int64))
+
     def _tokens(self, row: int) -> np.ndarray:
-        step, place = divmod(row, self._stages.block)
-        low, high = self._bounds[step][place], self._bounds[step][place + 1]
+        step, offset = divmod(row, self._wanted.stages.block)
+        low, high = self._bounds[step][offset], self._bounds[step][offset + 1]
         return np.asarray(self._files[step][low:high], dtype=np.float32)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
-        made = np.full((stop - start, self._k), -1, dtype=np.int64)
-        weights = np.zeros((stop - start, self._k), dtype=np.float32)
+        neighbours = np.full((stop - start, self._wanted.k), -1, dtype=np.int64)
+        weights = np.zeros((stop - start, self._wanted.k), dtype=np.float32)
         candidates, _ = self._search.rows(start, stop)
-        for place, some in enumerate(candidates):
+        for offset, some in enumerate(candidates):
             some = np.sort(some[some >= 0])
-            scores = self._maxsim(start + place, some)
-            order = np.argsort(-scores, kind="stable")[: self._k]
-            made[place, : len(order)], weights[place, : len(order)] = some[order], scores[order]
-        return made, weights
+            scores = self._maxsim(start + offset, some)
+            order = np.argsort(-scores, kind="stable")[: self._wanted.k]
+            neighbours[offset, : len(order)], weights[offset, : len(order)] = some[order], scores[order]
+        return neighbours, weights
 
     def _maxsim(self, row: int, others: np.ndarray) -> np.ndarray:
         import torch
 
         if not len(others):
             return np.zeros(0, dtype=np.float32)
-        device = device_of(self._stages)
+        device = device_of(self._wanted.stages)
         asked = torch.from_numpy(self._tokens(row)).to(device)
         parts = []
-        step = max(1, (self._settings.score_mb << 20) // (4 * max(1, len(asked)) * 512))
+        step = max(1, (self._wanted.settings.score_mb << 20) // (4 * max(1, len(asked)) * 512))
         for low in range(0, len(others), step):
-            tokens = [self._tokens(int(one)) for one in others[low : low + step]]
-            owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), [len(one) for one in tokens])).to(device)
+            tokens = [self._tokens(int(other)) for other in others[low : low + step]]
+            owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), [len(vectors) for vectors in tokens])).to(device)
             similar = asked @ torch.from_numpy(np.concatenate(tokens)).to(device).T
             top = torch.full((len(asked), len(tokens)), -1.0, device=device)
             top.scatter_reduce_(1, owner.expand(len(asked), -1), similar, reduce="amax")
@@ -110,37 +109,13 @@ class LateNeighbours:
         """Return the share of the true neighbours (MaxSim with every document) among those given."""
         hits = []
         for row, given in zip(rows.tolist(), neighbours, strict=True):
-            banned = {row, *(self._excluded.of(row).tolist() if self._excluded else ())}
-            others = np.array([one for one in range(len(self._corpus)) if one not in banned], dtype=np.int64)
+            banned = {row, *(self._wanted.excluded.of(row).tolist() if self._wanted.excluded else ())}
+            others = np.array(
+                [other for other in range(len(self._wanted.corpus)) if other not in banned], dtype=np.int64
+            )
             scores = self._maxsim(row, others)
-            count = min(self._k, len(others))
+            count = min(self._wanted.k, len(others))
             if count:
                 least = np.partition(scores, len(scores) - count)[len(scores) - count] - 1e-6
                 hits.append(float(np.isin(others[scores >= least], given).sum()) / count)
         return min(1.0, float(np.mean(hits))) if hits else 1.0
-
-
-def _encode(
-    corpus: BuiltCorpus, encoder: LateEncoder, folder: Path, block: int, say: Callable[[str], None]
-) -> list[int]:
-    plan = {"corpus": corpus.identity, "identity": encoder.identity, "block": block}
-    known = folder / "plan.json"
-    if not known.is_file() or json.loads(known.read_text()) != plan:
-        shutil.rmtree(folder, ignore_errors=True)
-        write_json(known, plan)
-    starts, estimate = list(range(0, len(corpus), block)), Estimate(len(corpus))
-    for start in starts:
-        stop = min(start + block, len(corpus))
-        lengths = folder / f"{start:010d}.lengths.npy"
-        if not lengths.is_file():
-            made = encoder.tokens(corpus.text_range(start, stop))
-            empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
-            made = [one if len(one) else empty for one in made]
-            for row, one in enumerate(made):
-                check_finite(one[None], encoder.name, lambda _, row=start + row: corpus.ids([row])[0])
-            with replacing(folder / f"{start:010d}.tokens.npy") as temporary, temporary.open("wb") as file:
-                np.save(file, np.concatenate(made).astype(np.float16))
-            with replacing(lengths) as temporary, temporary.open("wb") as file:  # last: what has it is whole
-                np.save(file, np.array([len(one) for one in made], dtype=np.int64))
-        say(f"token vectors: documents {estimate.at(stop)}")
-    return starts

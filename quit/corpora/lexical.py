@@ -57,9 +57,9 @@ class Bm25:
         scores = self.scores(query)
         if scores is None:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-        found = best(scores, depth)
-        found = found[scores[found] > 0]
-        return found, scores[found]
+        rows = best(scores, depth)
+        rows = rows[scores[rows] > 0]
+        return rows, scores[rows]
 
 
 class _Ids:

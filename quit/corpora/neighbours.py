@@ -13,7 +13,7 @@ from quit.corpora.encoders import dense_encoder, device_of, late_encoder
 from quit.corpora.first_stage import build_first_stage
 from quit.corpora.late import LateNeighbours
 from quit.corpora.protocols import FirstStage
-from quit.corpora.search import ExactSearch, Exclusions
+from quit.corpora.search import ExactSearch, Exclusions, Wanted
 from quit.corpora.vectors import encode_corpus
 from quit.errors import MissingDependency, SettingsError
 from quit.settings import FirstStages, Graph
@@ -57,12 +57,12 @@ def make_neighbours(
                 f"graph.cross_question_only is on, but the corpus {corpus.path} has no documents of a QUIT release."
             )
         excluded = Exclusions(groups, len(corpus))
-    given = {"encoder": encoder, "cross_question_only": settings.cross_question_only}
+    wanted = Wanted(corpus, encoder, k, out, settings, stages, excluded)
     if encoder == "bm25" or encoder.startswith("sparse:"):
-        return _FromStage(corpus, encoder, k, out, stages, excluded, given)
+        return _FromStage(wanted)
     if encoder.startswith("late:"):
-        return LateNeighbours(corpus, late_encoder(encoder, stages), k, out, settings, stages, excluded, given)
-    return _FromVectors(corpus, encoder, k, out, settings, stages, excluded, given)
+        return LateNeighbours(wanted, late_encoder(encoder, stages))
+    return _FromVectors(wanted)
 
 
 class _FromVectors:
@@ -71,42 +71,32 @@ class _FromVectors:
     most_sampled = None
     truth = "exact search in fp32"
 
-    def __init__(
-        self,
-        corpus: BuiltCorpus,
-        name: str,
-        k: int,
-        out: Path,
-        settings: Graph,
-        stages: FirstStages,
-        excluded: Exclusions | None,
-        given: dict[str, Any],
-    ) -> None:
-        self._corpus, self._k, self._out, self._settings, self._stages = corpus, k, out, settings, stages
-        self._excluded = excluded
-        self._encoder = dense_encoder(name, stages)
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted, settings = wanted, wanted.settings
+        self._encoder = dense_encoder(wanted.encoder, wanted.stages)
         self._method = settings.method
         if self._method == "auto":
-            self._method = "exact" if len(corpus) <= settings.exact_up_to else "faiss"
+            self._method = "exact" if len(wanted.corpus) <= settings.exact_up_to else "faiss"
         numbers = ("precision", "rescored") if self._method == "exact" else ("hnsw_links", "hnsw_build", "hnsw_search")
         chosen = {name: getattr(settings, name) for name in numbers}
         if chosen.get("precision") == "fp32":
             del chosen["rescored"]
-        self.facts = {**given, "identity": self._encoder.identity, "method": self._method, **chosen}
+        self.facts = {**wanted.facts, "identity": self._encoder.identity, "method": self._method, **chosen}
         if self._method == "faiss":
             _faiss()  # a missing package is told before hours of encoding
 
     def prepare(self, say: Say) -> None:
-        vectors = encode_corpus(self._corpus, self._encoder, self._out / "vectors", self._stages.block, say)
-        settings = self._settings
+        wanted, settings = self._wanted, self._wanted.settings
+        vectors = encode_corpus(wanted.corpus, self._encoder, wanted.out / "vectors", wanted.stages.block, say)
+        device = device_of(wanted.stages)
         self._exact = ExactSearch(
             vectors.matrix,
-            self._k,
+            wanted.k,
             precision=settings.precision if self._method == "exact" else "fp32",
             rescored=settings.rescored,
-            score_mb=settings.score_mb if device_of(self._stages) == "cpu" else settings.score_mb_gpu,
-            device=device_of(self._stages),
-            excluded=self._excluded,
+            score_mb=settings.score_mb if device == "cpu" else settings.score_mb_gpu,
+            device=device,
+            excluded=wanted.excluded,
         )
         self._matrix = vectors.matrix
         if self._method == "faiss":
@@ -116,9 +106,9 @@ class _FromVectors:
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         if self._method == "exact":
             return self._exact.rows(start, stop)
-        extra = self._excluded.most if self._excluded else 1
-        weights, found = self._index.search(np.array(self._matrix[start:stop]), min(self._k + extra, len(self._matrix)))
-        return kept(found.astype(np.int64), weights, start, self._k, self._excluded)
+        depth = min(self._wanted.depth, len(self._matrix))
+        weights, neighbours = self._index.search(np.array(self._matrix[start:stop]), depth)
+        return kept(neighbours.astype(np.int64), weights, start, self._wanted)
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
         return self._exact.recall(rows, neighbours)
@@ -150,54 +140,44 @@ class _FromStage:
     most_sampled = 0
     truth = "nothing: the search is exact"
 
-    def __init__(
-        self,
-        corpus: BuiltCorpus,
-        name: str,
-        k: int,
-        out: Path,
-        stages: FirstStages,
-        excluded: Exclusions | None,
-        given: dict[str, Any],
-    ) -> None:
-        self._corpus, self._name, self._k, self._folder, self._stages = corpus, name, k, out / "index", stages
-        self._excluded = excluded
-        numbers = {"k1": stages.bm25_k1, "b": stages.bm25_b} if name == "bm25" else {"precision": stages.precision}
-        self.facts = {**given, "method": "first stage", **numbers}
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted, stages = wanted, wanted.stages
+        bm25 = {"k1": stages.bm25_k1, "b": stages.bm25_b}
+        numbers = bm25 if wanted.encoder == "bm25" else {"precision": stages.precision}
+        self.facts = {**wanted.facts, "method": "first stage", **numbers}
         self._stage: FirstStage | None = None
 
     def prepare(self, say: Say) -> None:
-        self._stage = build_first_stage(self._corpus, self._name, self._folder, self._stages, say)
+        wanted = self._wanted
+        self._stage = build_first_stage(wanted.corpus, wanted.encoder, wanted.out / "index", wanted.stages, say)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         assert self._stage is not None
-        depth = self._k + (self._excluded.most if self._excluded else 1)
-        found = np.full((stop - start, depth), -1, dtype=np.int64)
-        weights = np.zeros((stop - start, depth), dtype=np.float32)
-        for low in range(start, stop, self._stages.batch):
-            texts = self._corpus.text_range(low, min(low + self._stages.batch, stop))
-            for place, ranking in enumerate(self._stage.search(texts, depth), start=low - start):
-                found[place, : len(ranking)], weights[place, : len(ranking)] = ranking.rows, ranking.scores
-        return kept(found, weights, start, self._k, self._excluded)
+        wanted = self._wanted
+        neighbours = np.full((stop - start, wanted.depth), -1, dtype=np.int64)
+        weights = np.zeros((stop - start, wanted.depth), dtype=np.float32)
+        for low in range(start, stop, wanted.stages.batch):
+            texts = wanted.corpus.text_range(low, min(low + wanted.stages.batch, stop))
+            for offset, ranking in enumerate(self._stage.search(texts, wanted.depth), start=low - start):
+                neighbours[offset, : len(ranking)], weights[offset, : len(ranking)] = ranking.rows, ranking.scores
+        return kept(neighbours, weights, start, wanted)
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
         return 1.0
 
 
-def kept(
-    found: np.ndarray, weights: np.ndarray, start: int, k: int, excluded: Exclusions | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first ``k`` neighbours of rows from ``start`` that are not the document itself nor excluded.
+def kept(neighbours: np.ndarray, weights: np.ndarray, start: int, wanted: Wanted) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first k neighbours of rows from ``start`` that are not the document itself nor excluded.
 
-    ``found``: int64, shape (m, at least k), -1 where there is none; ``weights``: float32, the same shape.
+    ``neighbours``: int64, shape (m, at least k), -1 where there is none; ``weights``: float32, the same shape.
     """
-    bad = (found < 0) | (found == np.arange(start, start + len(found))[:, None])
-    if excluded is not None:
-        for place in range(len(found)):
-            bad[place] |= np.isin(found[place], excluded.of(start + place))
-    order = np.argsort(bad, axis=1, kind="stable")[:, :k]
+    bad = (neighbours < 0) | (neighbours == np.arange(start, start + len(neighbours))[:, None])
+    if wanted.excluded is not None:
+        for row in range(len(neighbours)):
+            bad[row] |= np.isin(neighbours[row], wanted.excluded.of(start + row))
+    order = np.argsort(bad, axis=1, kind="stable")[:, : wanted.k]
     bad = np.take_along_axis(bad, order, axis=1)
-    made = np.where(bad, -1, np.take_along_axis(found, order, axis=1))
+    first = np.where(bad, -1, np.take_along_axis(neighbours, order, axis=1))
     values = np.where(bad, np.float32(0), np.take_along_axis(weights, order, axis=1))
-    short = k - made.shape[1]
-    return np.pad(made, ((0, 0), (0, max(short, 0))), constant_values=-1), np.pad(values, ((0, 0), (0, max(short, 0))))
+    short = wanted.k - first.shape[1]
+    return np.pad(first, ((0, 0), (0, max(short, 0))), constant_values=-1), np.pad(values, ((0, 0), (0, max(short, 0))))

@@ -11,8 +11,7 @@ import numpy as np
 
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import SparseEncoder
-from quit.corpora.vectors import check_finite
-from quit.estimate import Estimate
+from quit.corpora.vectors import check_finite, in_steps, write_array
 from quit.files import replacing, write_json
 
 
@@ -25,16 +24,16 @@ class Postings:
     @classmethod
     def load(cls, folder: Path) -> Postings:
         """Open the postings of a folder, memory-mapped."""
-        made = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")]
-        return cls(*made, json.loads((folder / "postings.json").read_text())["documents"])
+        arrays = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")]
+        return cls(*arrays, json.loads((folder / "postings.json").read_text())["documents"])
 
     def scores(self, entries: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the dot product of a query with every document, float32."""
-        made = np.zeros(self._documents, dtype=np.float32)
+        scores = np.zeros(self._documents, dtype=np.float32)
         for entry, weight in zip(entries.tolist(), weights.tolist(), strict=True):
             low, high = self._bounds[entry], self._bounds[entry + 1]
-            made[self._rows[low:high]] += np.float32(weight) * self._weights[low:high]
-        return made
+            scores[self._rows[low:high]] += np.float32(weight) * self._weights[low:high]
+        return scores
 
 
 def build_postings(
@@ -44,45 +43,36 @@ def build_postings(
 
     Raises :class:`quit.errors.InputError` that names the document for NaN or infinity.
     """
-    steps = folder / "partial" / f"{corpus.identity[:16]}-{block}"
-    for path in folder.glob("partial/*"):
-        if path != steps:
-            shutil.rmtree(path)
-    steps.mkdir(parents=True, exist_ok=True)
-    plan = steps / "encoder.json"
-    if not plan.is_file() or json.loads(plan.read_text()) != encoder.identity:
-        for path in steps.glob("*.npz"):
-            path.unlink()
-        write_json(plan, encoder.identity)
-    files, estimate = [], Estimate(len(corpus))
-    for start in range(0, len(corpus), block):
-        file = steps / f"{start:010d}.npz"
-        files.append((start, file))
-        if not file.is_file():
-            made = encoder.documents(corpus.text_range(start, min(start + block, len(corpus))))
-            for row, (_, weights) in enumerate(made):
-                check_finite(weights[None, :], encoder.name, lambda _, row=row + start: corpus.ids([row])[0])
-            with replacing(file) as temporary, temporary.open("wb") as opened:
-                np.savez(
-                    opened,
-                    lengths=np.array([len(entries) for entries, _ in made], dtype=np.int32),
-                    entries=np.concatenate([entries for entries, _ in made]),
-                    weights=np.concatenate([weights for _, weights in made]),
-                )
-        say(f"sparse vectors: documents {estimate.at(min(start + block, len(corpus)))}")
-    _turn(files, folder, encoder.dimension, len(corpus))
-    shutil.rmtree(folder / "partial")
+
+    def make(start: int, stop: int, path: Path) -> None:
+        rows = encoder.documents(corpus.text_range(start, stop))
+        for row, (_, weights) in enumerate(rows, start=start):
+            check_finite(weights[None, :], encoder.name, lambda _, row=row: corpus.ids([row])[0])
+        with replacing(path.with_suffix(".npz")) as temporary, temporary.open("wb") as file:
+            np.savez(
+                file,
+                lengths=np.array([len(entries) for entries, _ in rows], dtype=np.int32),
+                entries=np.concatenate([entries for entries, _ in rows]),
+                weights=np.concatenate([weights for _, weights in rows]),
+            )
+
+    partial = folder / "partial"
+    paths = in_steps(
+        corpus, partial, encoder.identity, block, ".npz", make, lambda line: say(f"sparse vectors: {line}")
+    )
+    _turn([path.with_suffix(".npz") for path in paths], folder, encoder.dimension, len(corpus))
+    shutil.rmtree(partial)
 
 
-def _turn(files: list[tuple[int, Path]], folder: Path, dimension: int, documents: int) -> None:
+def _turn(files: list[Path], folder: Path, dimension: int, documents: int) -> None:
     counts = np.zeros(dimension, dtype=np.int64)
-    for _, file in files:
+    for file in files:
         counts += np.bincount(np.load(file)["entries"], minlength=dimension)
     bounds = np.concatenate([[0], np.cumsum(counts)])
     rows = np.empty(bounds[-1], dtype=np.int32)
     weights = np.empty(bounds[-1], dtype=np.float32)
-    free = bounds[:-1].copy()
-    for start, file in files:
+    free, start = bounds[:-1].copy(), 0
+    for file in files:
         with np.load(file) as step:
             owners = np.repeat(np.arange(len(step["lengths"]), dtype=np.int32) + start, step["lengths"])
             order = np.argsort(step["entries"], kind="stable")
@@ -91,7 +81,7 @@ def _turn(files: list[tuple[int, Path]], folder: Path, dimension: int, documents
             places = free[entries] + within
             rows[places], weights[places] = owners[order], step["weights"][order]
             free += np.bincount(entries, minlength=dimension)
+            start += len(step["lengths"])
     for name, array in (("bounds", bounds), ("rows", rows), ("weights", weights)):
-        with replacing(folder / f"{name}.npy") as temporary, temporary.open("wb") as opened:
-            np.save(opened, array)
+        write_array(folder / f"{name}.npy", array)
     write_json(folder / "postings.json", {"documents": documents})

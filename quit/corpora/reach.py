@@ -65,9 +65,9 @@ def _measure(
                 deep = stage.search([text], max(map(len, pools.values())))[0].rows
                 pools |= {f"@same{way}": deep[: len(pools[f"@{depth}{way}"])] for way in ("+1", "+2")}
             for key, pool in pools.items():
-                found = float(np.isin(gold, pool).mean())
-                shares.setdefault(f"recall{key}", []).append(found)
-                shares.setdefault(f"all{key}", []).append(float(found == 1.0))
+                share = float(np.isin(gold, pool).mean())
+                shares.setdefault(f"recall{key}", []).append(share)
+                shares.setdefault(f"all{key}", []).append(float(share == 1.0))
                 shares.setdefault(f"pool{key}", []).append(float(len(pool)))
     return {"queries": len(asked), **{key: round(float(np.mean(values)), 4) for key, values in sorted(shares.items())}}
 
@@ -78,9 +78,9 @@ def hops(graph: NeighbourhoodGraph, rows: np.ndarray, width: int, name: str) -> 
     ``rows``: int64. ``width``: neighbours a document that count (fewer where the graph stores fewer).
     """
     width = min(width, graph.k)
-    one = np.unique(np.concatenate([rows, _neighbours(graph, rows, width)]))
-    two = np.unique(np.concatenate([one, _neighbours(graph, one, width)]))
-    return {f"{name}+1": one, f"{name}+2": two}
+    first = np.unique(np.concatenate([rows, _neighbours(graph, rows, width)]))
+    second = np.unique(np.concatenate([first, _neighbours(graph, first, width)]))
+    return {f"{name}+1": first, f"{name}+2": second}
 
 
 def _neighbours(graph: NeighbourhoodGraph, rows: np.ndarray, width: int) -> np.ndarray:

@@ -35,38 +35,38 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
     for row in files.read("valid_answers", ["question_id", "answer"]).to_pylist():
         valid.setdefault(row["question_id"], []).append(row["answer"])
     labels = _Labels(release)
-    for position, (one, split) in enumerate(zip(splits["question_id"], splits["split"], strict=True)):
-        texts = [clean(hint) for hint in hints[one]]
-        label = labels.of(one, len(texts))
+    for position, (question_id, split) in enumerate(zip(splits["question_id"], splits["split"], strict=True)):
+        texts = [clean(hint) for hint in hints[question_id]]
+        label = labels.of(question_id, len(texts))
         documents = list(_documents(texts, label, granularity))
         relevant = tuple((row, relevance) for row, (_, relevance) in enumerate(documents))
-        gold = questions[one]["answers"]
+        gold = questions[question_id]["answers"]
         known = {normalize_answer(answer) for answer in gold}
-        answers = (*gold, *(answer for answer in valid.get(one, ()) if normalize_answer(answer) not in known))
-        query = RawQuery(clean(questions[one]["question"]), tuple(answers), relevant, kind=split)
-        yield CorpusRecord("quit", release.name, position, one, tuple(raw for raw, _ in documents), (query,))
+        answers = (*gold, *(answer for answer in valid.get(question_id, ()) if normalize_answer(answer) not in known))
+        query = RawQuery(clean(questions[question_id]["question"]), tuple(answers), relevant, kind=split)
+        yield CorpusRecord("quit", release.name, position, question_id, tuple(raw for raw, _ in documents), (query,))
 
 
 def _documents(texts: list[str], label: dict[str, int], granularity: Granularity) -> Iterator[tuple[RawDocument, int]]:
     if granularity == "permutation":
-        for place, relevance in label.items():
-            yield RawDocument("", " ".join(texts[int(digit)] for digit in place), place), relevance
+        for permutation, relevance in label.items():
+            yield RawDocument("", " ".join(texts[int(digit)] for digit in permutation), permutation), relevance
         return
     best: dict[str, int] = {}
-    for place, relevance in label.items():
-        best[subset_of(place)] = max(relevance, best.get(subset_of(place), 0))
+    for permutation, relevance in label.items():
+        best[subset_of(permutation)] = max(relevance, best.get(subset_of(permutation), 0))
     sizes = range(1, (1 if granularity == "hint" else len(texts)) + 1)
-    for chosen in (one for size in sizes for one in combinations(range(len(texts)), size)):
-        place = "".join(map(str, chosen))
-        yield RawDocument("", " ".join(texts[index] for index in chosen), place), best[place]
+    for chosen in (indexes for size in sizes for indexes in combinations(range(len(texts)), size)):
+        subset = "".join(map(str, chosen))
+        yield RawDocument("", " ".join(texts[index] for index in chosen), subset), best[subset]
 
 
 def _selected_hints(release: Release) -> dict[str, list[str]]:
     rows = release.files.read("ranked_hints", ["question_id", "rank", "hint", "selected"]).to_pylist()
-    made: dict[str, list[str]] = {}
+    hints: dict[str, list[str]] = {}
     for row in sorted((row for row in rows if row["selected"]), key=lambda row: row["rank"]):
-        made.setdefault(row["question_id"], []).append(row["hint"])
-    return made
+        hints.setdefault(row["question_id"], []).append(row["hint"])
+    return hints
 
 
 class _Labels:
@@ -83,20 +83,20 @@ class _Labels:
         self._permutation = columns[1].indices.to_numpy()
         self._names = columns[1].dictionary.to_pylist()
         starts = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1, [len(codes)]])
-        found = columns[0].dictionary.to_pylist()
-        self._rows = {found[codes[low]]: (low, high) for low, high in pairwise(starts.tolist())}
+        question_ids = columns[0].dictionary.to_pylist()
+        self._rows = {question_ids[codes[low]]: (low, high) for low, high in pairwise(starts.tolist())}
         self._path = release.path
 
     def of(self, question: str, hints: int) -> dict[str, int]:
         """Return permutation -> label, depth first."""
         low, high = self._rows.get(question, (0, 0))
-        made = {
+        labels = {
             self._names[code]: int(label)
             for code, label in zip(self._permutation[low:high].tolist(), self._label[low:high], strict=True)
         }
-        if len(made) != len(permutation_table(hints)):
+        if len(labels) != len(permutation_table(hints)):
             raise InputError(
-                f"The release {self._path} has {len(made)} labels for the question {question!r}, expected "
+                f"The release {self._path} has {len(labels)} labels for the question {question!r}, expected "
                 f"{len(permutation_table(hints))}."
             )
-        return made
+        return labels

@@ -93,10 +93,12 @@ def _plot_graph(numbers: dict[str, Any], graph: NeighbourhoodGraph, target: Path
         xlabel="in-degree: lists that a document is in", ylabel="documents", title="How often documents are neighbours"
     )
     left.legend(frameon=False)
-    found = numbers["similarity_by_rank"]
-    shades = pyplot.get_cmap("viridis")(np.linspace(0, 0.9, max(1, len(found["documents"]))))
-    for shade, (rank, counts) in zip(shades, found["documents"].items(), strict=False):
-        right.stairs(counts, found["bins"], color=shade, label=f"neighbour {rank} (median {found['median'][rank]:.2f})")
+    similarity = numbers["similarity_by_rank"]
+    shades = pyplot.get_cmap("viridis")(np.linspace(0, 0.9, max(1, len(similarity["documents"]))))
+    for shade, (rank, counts) in zip(shades, similarity["documents"].items(), strict=False):
+        right.stairs(
+            counts, similarity["bins"], color=shade, label=f"neighbour {rank} (median {similarity['median'][rank]:.2f})"
+        )
     right.set(
         xlabel="similarity", ylabel="documents", title=f"How near neighbours are: {numbers['graph']['plan']['encoder']}"
     )
@@ -109,14 +111,14 @@ def _plot_reach(rows: list[dict[str, Any]], depth: int, target: Path) -> Path:
 
     figure, axes = pyplot.subplots(figsize=(max(6.0, 1.5 * len(rows)), 4.4), layout="constrained")
     width = 0.27
-    for place, (key, label, colour) in enumerate(_STEPS):
+    for hop, (key, label, colour) in enumerate(_STEPS):
         values = [row[f"recall{key.format(d=depth)}"] for row in rows]
-        at = np.arange(len(rows)) + (place - 1) * width
+        at = np.arange(len(rows)) + (hop - 1) * width
         axes.bar(at, values, width, color=colour, label=label)
         for x, value, row in zip(at, values, rows, strict=True):
             pool = row[f"pool{key.format(d=depth)}"]
-            if place:  # the control: the same number of documents, all from the first stage
-                same = row[f"recall@same+{place}"]
+            if hop:  # the control: the same number of documents, all from the first stage
+                same = row[f"recall@same+{hop}"]
                 axes.hlines(same, x - width / 2, x + width / 2, color="black", linewidth=1.5)
             axes.annotate(f"{value:.2f}\n{pool:,.0f}", (x, value + 0.015), ha="center", va="bottom", fontsize=7)
     axes.set_xticks(np.arange(len(rows)), [f"{row['dataset']}\n{row['stage']}" for row in rows], fontsize=8)

@@ -6,10 +6,16 @@ again in fp32, so that weights are exact and only a document that falls out of a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from quit.corpora.built import BuiltCorpus
+from quit.corpora.lexical import best
+from quit.settings import FirstStages, Graph
 
 LANES = 16
 """Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
@@ -18,6 +24,35 @@ QUERY_ROWS = 32
 """Queries of one product, padded: a product of one fixed shape treats each query alike."""
 CORPUS_ROWS = 65_536
 """Documents of one product of a query search."""
+
+
+BLOCK = 64
+"""Queries of one product of :func:`nearest`, padded for the same reason."""
+
+
+def nearest(
+    queries: np.ndarray, chunks: Callable[[], Iterable[np.ndarray]], depth: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield for each query the rows (int64) and dot products (float32) of its ``depth`` best vectors, best first, ties by the lower row.
+
+    ``queries``: float32, shape (n, d). ``chunks``: called for each block of queries, gives all vectors in pieces of shape (m, d), of
+    which one is in memory at a time.
+    """
+    for start in range(0, len(queries), BLOCK):
+        part = queries[start : start + BLOCK]
+        block = np.zeros((BLOCK, queries.shape[1]), dtype=np.float32)
+        block[: len(part)] = part
+        top = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))] * len(part)
+        first = 0
+        for chunk in chunks():
+            for query, products in enumerate((block @ np.asarray(chunk).T)[: len(part)]):
+                columns = best(products, depth)
+                rows = np.concatenate([top[query][0], columns + first])
+                scores = np.concatenate([top[query][1], products[columns]])
+                kept = best(scores, depth)
+                top[query] = rows[kept], scores[kept]
+            first += len(chunk)
+        yield from top
 
 
 class TopK:
@@ -47,8 +82,8 @@ class TopK:
             top = torch.empty((QUERY_ROWS, 0), device=self._device)
             owners = torch.empty((QUERY_ROWS, 0), dtype=torch.int64, device=self._device)
             for low in range(0, len(self._matrix), CORPUS_ROWS):
-                found = block @ self._piece(low).T
-                values, places = torch.topk(found, min(depth, found.shape[1]), dim=1)
+                products = block @ self._piece(low).T
+                values, places = torch.topk(products, min(depth, products.shape[1]), dim=1)
                 top, owners = torch.cat([top, values], 1), torch.cat([owners, places + low], 1)
                 top, owners = _ordered(torch, top, owners, depth)
             rows += list(owners[:real].cpu().numpy())
@@ -77,15 +112,42 @@ class Exclusions:
 
     def of(self, row: int) -> np.ndarray:
         """Return the rows in a group with ``row``, itself among them; empty for a row without a group."""
-        found = [self._groups[number] for number in self._of[row]]
+        groups = [self._groups[number] for number in self._of[row]]
         return (
-            found[0] if len(found) == 1 else np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+            groups[0]
+            if len(groups) == 1
+            else np.unique(np.concatenate(groups))
+            if groups
+            else np.zeros(0, dtype=np.int64)
         )
 
     def pairs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (row - start, excluded row) of all rows from ``start`` up to ``stop``."""
         lists = [self.of(row) for row in range(start, stop)]
-        return np.repeat(np.arange(len(lists)), [len(one) for one in lists]), np.concatenate(lists)
+        return np.repeat(np.arange(len(lists)), [len(rows) for rows in lists]), np.concatenate(lists)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Neighbours that are asked for: the ``k`` nearest of each document of ``corpus`` by ``encoder``; work is kept in ``out``."""
+
+    corpus: BuiltCorpus
+    encoder: str
+    k: int
+    out: Path
+    settings: Graph
+    stages: FirstStages
+    excluded: Exclusions | None = None
+
+    @property
+    def depth(self) -> int:
+        """How many documents to ask a search for, so that k are left when the document itself and the excluded are gone."""
+        return self.k + (self.excluded.most if self.excluded else 1)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What every way to neighbours depends on."""
+        return {"encoder": self.encoder, "cross_question_only": self.settings.cross_question_only}
 
 
 class ExactSearch:
@@ -125,7 +187,7 @@ class ExactSearch:
         A row with fewer than k others ends with -1 and weight 0.
         """
         parts = [self._block(low, min(low + self.step, stop)) for low in range(start, stop, self.step)]
-        return np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts])
+        return np.concatenate([block for block, _ in parts]), np.concatenate([block for _, block in parts])
 
     def _block(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         torch = self._torch
@@ -133,36 +195,36 @@ class ExactSearch:
             scores = self._scores[: stop - start]
             torch.mm(self._fast[start:stop], self._fast.T, out=scores)
             self._forbid(scores, start, stop)
-            values, found = _top(torch, scores, self._want)
+            values, columns = _top(torch, scores, self._want)
             if self._fast is not self._exact:
-                values = self._rescored(start, stop, found, values)
-            values, found = _ordered(torch, values, found, min(self._k, self._want))
-            values, found = values.float().cpu().numpy(), found.cpu().numpy()
+                values = self._rescored(start, stop, columns, values)
+            values, columns = _ordered(torch, values, columns, min(self._k, self._want))
+            values, columns = values.float().cpu().numpy(), columns.cpu().numpy()
         missing = np.isneginf(values)
-        found[missing], values[missing] = -1, 0.0
-        short = self._k - found.shape[1]
-        return np.pad(found, ((0, 0), (0, short)), constant_values=-1), np.pad(values, ((0, 0), (0, short)))
+        columns[missing], values[missing] = -1, 0.0
+        short = self._k - columns.shape[1]
+        return np.pad(columns, ((0, 0), (0, short)), constant_values=-1), np.pad(values, ((0, 0), (0, short)))
 
     def _forbid(self, scores: Any, start: int, stop: int) -> None:
         own = self._torch.arange(stop - start, device=self._device)
         scores[own, own + start] = -float("inf")
         if self._excluded is not None:
             rows, others = self._excluded.pairs(start, stop)
-            index = [self._torch.from_numpy(one).to(self._device) for one in (rows, others)]
+            index = [self._torch.from_numpy(positions).to(self._device) for positions in (rows, others)]
             scores[index[0], index[1]] = -float("inf")
 
-    def _rescored(self, start: int, stop: int, found: Any, values: Any) -> Any:
+    def _rescored(self, start: int, stop: int, columns: Any, values: Any) -> Any:
         torch = self._torch
-        made = torch.empty(found.shape, dtype=torch.float32, device=self._device)
-        step = max(1, self._bytes // (found.shape[1] * self._exact.shape[1] * 4))
+        exact = torch.empty(columns.shape, dtype=torch.float32, device=self._device)
+        step = max(1, self._bytes // (columns.shape[1] * self._exact.shape[1] * 4))
         for low in range(0, stop - start, step):
-            some = found[low : low + step]
+            some = columns[low : low + step]
             # index_select of flat rows, then one product a document: several times faster than fancy indexing.
             others = self._exact.index_select(0, some.reshape(-1)).view(*some.shape, -1)
             asked = self._exact[start + low : start + low + len(some)].unsqueeze(2)
-            made[low : low + step] = torch.bmm(others, asked).squeeze(2)
-        made[torch.isneginf(values)] = -float("inf")
-        return made
+            exact[low : low + step] = torch.bmm(others, asked).squeeze(2)
+        exact[torch.isneginf(values)] = -float("inf")
+        return exact
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
         """Return the mean share of true k nearest (fp32) among the given neighbours of some rows; equal scores count alike.

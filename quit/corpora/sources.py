@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from quit.corpora import corpus, release
 from quit.corpora.records import CorpusRecord
 from quit.errors import InputError, SettingsError, did_you_mean
+from quit.files import file_checksum
 from quit.release.release import open_release
 from quit.settings import Corpora
 from quit.sources import musique, twowiki
@@ -51,8 +51,7 @@ class CorpusRef:
             return open_release(self.path).content_id
         if self.kind == "jsonl":
             return corpus.corpus_checksum(self.path)
-        with self.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+        return file_checksum(self.path)[:32]
 
 
 CORPUS_SOURCES: dict[str, CorpusSource] = {

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import DenseEncoder
 from quit.errors import InputError
 from quit.estimate import Estimate
-from quit.files import remove_leftovers, take_back, write_json, writing
+from quit.files import remove_leftovers, replacing, take_back, write_json, writing
 
 DATA, IDS, MANIFEST, PROGRESS = "vectors.f32", "doc_ids.s20", "manifest.json", "progress.json"
 Progress = Callable[[str], None]
@@ -84,7 +84,7 @@ def _encode(
         "block": block,
     }
     done, earlier = _resume(partial, facts, folder)
-    olds = [one for one in (known, earlier) if one and one.identity == encoder.identity]
+    olds = [old for old in (known, earlier) if old and old.identity == encoder.identity]
     if done:
         say(f"vectors: going on after {done:,} documents")
     ids = np.array(corpus.all_ids(), dtype="S20")
@@ -95,9 +95,9 @@ def _encode(
         file.seek(done * encoder.dimension * 4)
         for start in range(done, len(corpus), block):
             stop = min(start + block, len(corpus))
-            made, fresh = _block(corpus, encoder, ids, start, stop, olds)
+            vectors, fresh = _block(corpus, encoder, ids, start, stop, olds)
             encoded += fresh
-            file.write(made.tobytes())
+            file.write(vectors.tobytes())
             file.flush()
             os.fsync(file.fileno())
             write_json(partial / PROGRESS, {**facts, "rows": stop, "encoded": encoded})
@@ -148,20 +148,20 @@ def _opened(folder: Path, facts: dict[str, Any], rows: int) -> Vectors:
 def _block(
     corpus: BuiltCorpus, encoder: DenseEncoder, ids: np.ndarray, start: int, stop: int, olds: list[Vectors]
 ) -> tuple[np.ndarray, int]:
-    made = np.zeros((stop - start, encoder.dimension), dtype="<f4")
+    vectors = np.zeros((stop - start, encoder.dimension), dtype="<f4")
     missing = np.ones(stop - start, dtype=bool)
     for old in olds:
         order = np.argsort(old.ids, kind="stable")
         places = np.minimum(np.searchsorted(old.ids, ids[start:stop], sorter=order), len(order) - 1)
         rows = order[places]
-        found = missing & (old.ids[rows] == ids[start:stop])
-        made[found] = old.matrix[rows[found]]
-        missing &= ~found
+        taken = missing & (old.ids[rows] == ids[start:stop])
+        vectors[taken] = old.matrix[rows[taken]]
+        missing &= ~taken
     wanted = np.flatnonzero(missing)
     if len(wanted):
-        made[wanted] = encoder.documents(corpus.texts((wanted + start).tolist()))
-        check_finite(made[wanted], encoder.name, lambda row: corpus.ids([int(wanted[row]) + start])[0])
-    return made, len(wanted)
+        vectors[wanted] = encoder.documents(corpus.texts((wanted + start).tolist()))
+        check_finite(vectors[wanted], encoder.name, lambda row: corpus.ids([int(wanted[row]) + start])[0])
+    return vectors, len(wanted)
 
 
 def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) -> None:
@@ -174,7 +174,43 @@ def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) 
         )
 
 
-def blocks(matrix: np.ndarray, step: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (first row, rows) of a memory-mapped matrix, ``step`` rows at a time, as arrays of their own."""
-    for start in range(0, len(matrix), step):
-        yield start, np.array(matrix[start : start + step])
+def in_steps(
+    corpus: BuiltCorpus,
+    folder: Path,
+    identity: str,
+    block: int,
+    last: str,
+    make: Callable[[int, int, Path], None],
+    say: Progress,
+) -> list[Path]:
+    """Encode a corpus in steps of ``block`` documents, each on disk before the next; return where each step's files are.
+
+    ``make(start, stop, path)`` writes a step's files, named ``path`` and an ending, ``last`` of all ``path`` + ``last``: a killed run goes
+    on after its last whole step. A folder of another corpus, encoder or block is begun again.
+    """
+    plan = {"corpus": corpus.identity, "identity": identity, "block": block}
+    known = folder / "plan.json"
+    if not known.is_file() or json.loads(known.read_text()) != plan:
+        shutil.rmtree(folder, ignore_errors=True)
+        write_json(known, plan)
+    paths, estimate = [], Estimate(len(corpus))
+    for start in range(0, len(corpus), block):
+        stop = min(start + block, len(corpus))
+        paths.append(folder / f"{start:010d}")
+        if not paths[-1].with_suffix(last).is_file():
+            make(start, stop, paths[-1])
+        say(f"documents {estimate.at(stop)}")
+    return paths
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Write an array as ``.npy``. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
+    with writing(path), replacing(path) as temporary, temporary.open("wb") as file:
+        np.save(file, array)
+
+
+def stored_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return the array of a file, memory-mapped; where there is no such file, what ``make`` returns is written first."""
+    if not path.is_file():
+        write_array(path, make())
+    return np.load(path, mmap_mode="r")

@@ -5,7 +5,6 @@ Figures are plain numbers under the names that ``quit evaluate ... --json`` prin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
+from quit.files import json_lines
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
 from quit.records import RawQuestion
@@ -35,7 +35,7 @@ def equivalence(path: Path, models: Models) -> Figures:
     """
     labels, sizes, pairs = [], [], []
     exact, contained = [], []
-    for number, row in _json_lines(path, ("question", "answers", "candidate", "label")):
+    for number, row in _rows(path, ("question", "answers", "candidate", "label")):
         answers = [row["answers"]] if isinstance(row["answers"], str) else row["answers"]
         if (
             not answers
@@ -70,7 +70,7 @@ def leakage(path: Path, models: Models, settings: Settings) -> Figures:
     judged = settings.leakage.model_copy(update={"contained": False})
     cases: list[LeakItem] = []
     wanted, kinds, lines = [], [], []
-    for number, row in _json_lines(path, ("hint", "leaks")):
+    for number, row in _rows(path, ("hint", "leaks")):
         answers = row.get("answers") or [row.get("answer")]
         if not all(isinstance(answer, str) and answer for answer in answers):
             raise InputError(f"{path}, line {number}: expected answer (a text) or answers (texts).")
@@ -289,22 +289,10 @@ def _questions(source: SourceRef) -> Iterator[RawQuestion]:
     return (record.question for record in read_source(source) if record.question is not None)
 
 
-def _json_lines(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"Cannot read {path}: {error}.") from error
+def _rows(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     empty = True
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in json_lines(path):
         empty = False
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: no JSON ({error}).") from error
-        if not isinstance(row, dict):
-            raise InputError(f"{path}, line {number}: expected an object.")
         for key in needed:
             if key not in row:
                 raise InputError(f"{path}, line {number}: {key!r} is missing.{did_you_mean(key, list(row))}")

@@ -7,13 +7,13 @@ the weights, ``quit/models/weights/CONVERGENCE.md`` is their card.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 
 import numpy as np
 
+from quit.files import file_checksum
 from quit.models.convergence_features import features, meanings, texts_of
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.protocols import Encoder, HintSet
@@ -69,8 +69,7 @@ class EmbeddedConvergence:
         self._path = weights
         self._model: KernelRidge | None = None
         self._lock = Lock()
-        digest = hashlib.sha256(weights.read_bytes()).hexdigest()[:12]
-        self.identity = f"learned/{VERSION}@{digest}+{encoder.identity}"
+        self.identity = f"learned/{VERSION}@{file_checksum(weights)[:12]}+{encoder.identity}"
 
     def values(self, items: Sequence[HintSet]) -> list[list[float]]:
         """Return the expected convergence of each hint of each question, 0 to 1."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from quit.cache import equivalence_store, vector_store
 from quit.errors import SettingsError, did_you_mean
+from quit.files import file_checksum
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.language import (
     generator_identity,
@@ -129,7 +130,7 @@ class Models:
         return EmbeddedConvergence(self.encoder)
 
     def _convergence_generator(self) -> CachedGenerator:
-        return self.generator(self._settings.language_model(self._settings.convergence.language_model or ""))
+        return self.generator(self._settings.language_models[self._settings.convergence.language_model or ""])
 
     def candidate_pool(self, questions: pa.Table) -> Any:
         """Return the candidates of the collection (see :mod:`quit.stages.candidates`).
@@ -234,8 +235,7 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
 @cache
 def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    return file_checksum(path)[:12]
 
 
 def encoder_identity(settings: Settings) -> str:
@@ -283,7 +283,7 @@ def convergence_identity(settings: Settings) -> str:
     if settings.convergence.method == "llm":
         from quit.models.convergence_llm import VERSION as ASKED
 
-        asked = generator_identity(settings.language_model(settings.convergence.language_model or ""))
+        asked = generator_identity(settings.language_models[settings.convergence.language_model or ""])
         prompts = "+".join(load_prompt(name).identity for name in ("refers", "candidates"))
         return f"llm/{VERSION}.{ASKED}/{asked}|{prompts}"
     from quit.models.convergence import VERSION as LEARNED

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from quit.cache import ContentStore, cache_folder, content_key
 from quit.files import file_mark, is_settled
+from quit.models.loading import located
 
 _ENDS = 1 << 20  # bytes
 _FORMER: dict[str, Path] = {}
@@ -43,6 +44,13 @@ def folder_checksum(folder: Path) -> str:
     checksum = digest.hexdigest()[:12]
     _FORMER[checksum] = folder
     return checksum
+
+
+def model_identity(name: str, revision: str = "") -> str:
+    """Return what a model is known by: ``FOLDER#CHECKSUM`` of a folder, else its name on the hub; then ``@REVISION``."""
+    folder = Path(located(name))
+    known = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
+    return known + (f"@{revision}" if revision else "")
 
 
 @dataclass(frozen=True)

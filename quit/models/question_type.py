@@ -144,15 +144,10 @@ def coarse_of(labels: Sequence[str] | np.ndarray) -> np.ndarray:
 
 def pieces(questions: Sequence[str]) -> list[list[int]]:
     """Return the word piece ids of each question, with [CLS] and [SEP], at most 64."""
-    from tokenizers import Tokenizer
+    from quit.models.encoders.minilm import word_pieces
 
-    from quit.models.encoders.minilm import model_folder
-
-    tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(LONGEST)
     plain = [question.replace("``", '"').replace("''", '"') for question in questions]
-    return [encoding.ids for encoding in tokenizer.encode_batch(plain)]
+    return [encoding.ids for encoding in word_pieces(LONGEST).encode_batch(plain)]
 
 
 def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], encoder: Encoder) -> np.ndarray:

@@ -72,9 +72,8 @@ class Settings(Section):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}s: every {what} needs a name of its own, got {', '.join(names)}")
         if self.convergence.method == "llm":
-            asked = {one.name for one in (*self.readers, self.judge) if one.kind not in ("embedded", "equivalence")}
-            if self.convergence.language_model not in asked:
-                names = ", ".join(sorted(asked)) or "none in this profile"
+            if self.convergence.language_model not in self.language_models:
+                names = ", ".join(sorted(self.language_models)) or "none in this profile"
                 raise ValueError(
                     f"convergence.language_model must name a reader or judge that is a language model: {names}"
                 )
@@ -90,9 +89,10 @@ class Settings(Section):
                 )
         return self
 
-    def language_model(self, name: str) -> ReaderSettings | Judge:
-        """Return the reader or judge of that name."""
-        return next(one for one in (*self.readers, self.judge) if one.name == name)
+    @property
+    def language_models(self) -> dict[str, ReaderSettings | Judge]:
+        """The readers and the judge that are language models, by name."""
+        return {used.name: used for used in (*self.readers, self.judge) if used.kind not in ("embedded", "equivalence")}
 
     def server(self, name: str) -> ServerSettings:
         """Return a server by name."""

@@ -52,16 +52,16 @@ def questions(collection: Collection) -> list[Question]:
         if row["parent_id"] is not None:
             steps.setdefault(row["parent_id"], []).append(row)
 
-    def made(row: dict, own: Sequence[dict]) -> Question:
-        parts = tuple(made(step, ()) for step in sorted(own, key=lambda step: step["hop"] or 0))
+    def question_of(row: dict, own: Sequence[dict]) -> Question:
+        parts = tuple(question_of(step, ()) for step in sorted(own, key=lambda step: step["hop"] or 0))
         return Question(row["query_id"], row["text"], tuple(row["answers"]), row["kind"], row["source"], parts)
 
-    return [made(row, steps.get(row["query_id"], ())) for row in rows if row["parent_id"] is None]
+    return [question_of(row, steps.get(row["query_id"], ())) for row in rows if row["parent_id"] is None]
 
 
 def chosen(collection: Collection, source: str | None = None, limit: int | None = None) -> list[Question]:
     """Return the whole questions of a collection, of one source and the first ``limit``. Raises :class:`InputError` for none."""
-    found = [one for one in questions(collection) if source is None or one.source == source][:limit]
-    if not found:
+    selected = [question for question in questions(collection) if source is None or question.source == source][:limit]
+    if not selected:
         raise InputError(f"The corpus holds no question{f' of the source {source!r}' if source else ''}.")
-    return found
+    return selected

@@ -59,8 +59,8 @@ def open_collection(
     stages = [open_first_stage(index, opened, settings.first_stages) for index in indexes]
     if not stages:
         k1, b = settings.first_stages.bm25_k1, settings.first_stages.bm25_b
-        made = Bm25.of(opened.iter_texts(), k1=k1, b=b)
-        stages = [Bm25Stage(made, f"bm25/k1={k1}/b={b}@{opened.identity[:12]}")]
+        index_in_memory = Bm25.of(opened.iter_texts(), k1=k1, b=b)
+        stages = [Bm25Stage(index_in_memory, f"bm25/k1={k1}/b={b}@{opened.identity[:12]}")]
     if dense and not any(isinstance(stage, DenseStage) for stage in stages):
         raise SettingsError(
             "This needs a dense index: quit index build --encoder minilm, then --index BM25 --index DENSE."
@@ -76,9 +76,7 @@ def open_collection(
 
 def language_model(name: str | None, models: Models, settings: Settings, key: str) -> CachedGenerator:
     """Return the language model of that name. Raises :class:`SettingsError` that names the setting ``key`` where there is none."""
-    known = {
-        one.name: one for one in (*settings.readers, settings.judge) if one.kind not in ("embedded", "equivalence")
-    }
+    known = settings.language_models
     if name not in known:
         names = ", ".join(sorted(known)) or "none in this profile; see docs/howto/language-models.md"
         raise SettingsError(f"{key} must name a reader or judge that is a language model: {names}")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.judges.gpt_eval import parse_verdict
+from quit.models.judges.gpt_eval import read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Judge, JudgeItem
 
@@ -52,23 +52,18 @@ class YesNo:
         self._max_tokens = max_tokens
         self._attempts = attempts
         self.unread = 0
-        """Questions to which nothing readable was said."""
+        """Questions that got no readable reply."""
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
-        """Return what was said to each filled prompt, in order; None where nothing could be read."""
-        said: list[bool | None] = [None] * len(fields)
-        for attempt in range(self._attempts):
-            left = [place for place, one in enumerate(said) if one is None]
-            if not left:
-                break
-            requests = [
-                ChatRequest(self._prompt, fields[place], self._max_tokens, sample=attempt, group=group)
-                for place in left
-            ]
-            for place, reply in zip(left, self._generator.complete(requests), strict=True):
-                said[place] = parse_verdict(reply.text)
-        self.unread += said.count(None)
-        return said
+        """Return the verdict on each filled prompt, in order; None where no reply could be read."""
+
+        def request(row: int, attempt: int) -> ChatRequest:
+            return ChatRequest(self._prompt, fields[row], self._max_tokens, sample=attempt, group=group)
+
+        replies = read_verdicts(self._generator, request, len(fields), range(self._attempts))
+        verdicts = [verdict for verdict, _ in replies]
+        self.unread += verdicts.count(None)
+        return verdicts
 
 
 class JudgedRelevance:
@@ -80,5 +75,5 @@ class JudgedRelevance:
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return 1 for each text that the model calls of use, else 0 (also where nothing could be read)."""
-        said = self.judge.ask([{"request": question, "document": text} for text in texts], group=question)
-        return np.array([float(bool(one)) for one in said])
+        verdicts = self.judge.ask([{"request": question, "document": text} for text in texts], group=question)
+        return np.array([float(bool(verdict)) for verdict in verdicts])

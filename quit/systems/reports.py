@@ -86,19 +86,19 @@ class ReportWriter:
 
     def write(self, tasks: Sequence[ReportTask]) -> list[str]:
         """Return the reports' texts, in order."""
-        asked = [place for place, task in enumerate(tasks) if task.documents]
+        asked = [position for position, task in enumerate(tasks) if task.documents]
         requests = [
             ChatRequest(
                 self._prompt,
-                {"request": tasks[place].request, "documents": self._shown(tasks[place])},
+                {"request": tasks[position].request, "documents": self._shown(tasks[position])},
                 self._settings.max_new_tokens,
-                group=tasks[place].request_id,
+                group=tasks[position].request_id,
             )
-            for place in asked
+            for position in asked
         ]
         texts = [""] * len(tasks)
-        for place, reply in zip(asked, self._generator.complete(requests), strict=True):
-            texts[place] = reply.text.strip()
+        for position, reply in zip(asked, self._generator.complete(requests), strict=True):
+            texts[position] = reply.text.strip()
         return texts
 
     def _shown(self, task: ReportTask) -> str:
@@ -120,34 +120,39 @@ class ReportJudge:
         """Return the report with its scores."""
         sentences = parse_report(text)
         known = len(task.documents)
-        pairs = [(place, cited) for place, one in enumerate(sentences) for cited in one.cited if cited < known]
-        citations = sum(len(one.cited) for one in sentences)
+        pairs = [
+            (position, cited)
+            for position, sentence in enumerate(sentences)
+            for cited in sentence.cited
+            if cited < known
+        ]
+        citations = sum(len(sentence.cited) for sentence in sentences)
         words = self._settings.document_words
-        said = self._support.ask(
+        supports = self._support.ask(
             [
-                {"document": shorten(task.documents[cited][1], words), "sentence": sentences[place].text}
-                for place, cited in pairs
+                {"document": shorten(task.documents[cited][1], words), "sentence": sentences[position].text}
+                for position, cited in pairs
             ],
             group=task.request_id,
         )
         held: list[bool | None] = []
         if text.strip():
             held = self._nugget.ask(
-                [{"report": text, "question": one.question, "answer": one.answer} for one in task.nuggets],
+                [{"report": text, "question": nugget.question, "answer": nugget.answer} for nugget in task.nuggets],
                 group=task.request_id,
             )
-        supported = {place for (place, _), one in zip(pairs, said, strict=True) if one}
+        supported = {position for (position, _), verdict in zip(pairs, supports, strict=True) if verdict}
         return Report(
             request_id=task.request_id,
             text=text,
             sentences=tuple(sentences),
             documents=tuple(identity for identity, _ in task.documents),
-            citation_support=_share(sum(one is True for one in said), citations),
-            nugget_coverage=_share(sum(one is True for one in held), len(task.nuggets)),
+            citation_support=_share(sum(verdict is True for verdict in supports), citations),
+            nugget_coverage=_share(sum(verdict is True for verdict in held), len(task.nuggets)),
             sentence_support=_share(len(supported), len(sentences)),
             citations=citations,
             invented=citations - len(pairs),
-            unread=said.count(None) + held.count(None),
+            unread=supports.count(None) + held.count(None),
         )
 
 
@@ -156,13 +161,13 @@ def parse_report(text: str) -> list[Sentence]:
 
     ``[1][3]`` and ``[1, 3]`` are the same; a document is cited once a sentence. ``[0]`` cites a document that does not exist.
     """
-    made = []
+    sentences = []
     for piece in _pieces(text):
         numbers = [int(number) for group in _CITATION.findall(piece) for number in re.split(r"[,;]", group)]
         plain = _BEFORE_STOP.sub("", " ".join(_CITATION.sub(" ", piece).split()))
         if any(char.isalnum() for char in plain):
-            made.append(Sentence(plain, tuple(dict.fromkeys(n - 1 if n else 1 << 30 for n in numbers))))
-    return made
+            sentences.append(Sentence(plain, tuple(dict.fromkeys(n - 1 if n else 1 << 30 for n in numbers))))
+    return sentences
 
 
 def _pieces(text: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from quit.corpora.protocols import Documents
 from quit.errors import InputError
 from quit.evaluate import association
 from quit.evaluate.association import associate
-from quit.files import replacing, write_json, writing
+from quit.files import json_lines, replacing, write_json, writing
 from quit.models.protocols import Encoder
 from quit.settings.complexity import Complexity
 from quit.systems.collection import Question
@@ -73,16 +72,20 @@ def asked_of(questions: Sequence[Question]) -> list[Asked]:
     Those without a reference answer are left out, and the log says how many: whether retrieval answers them cannot be told. Raises :class:`InputError` where
     none is left.
     """
-    made = []
+    every = []
     for question in questions:
         hops = len(question.steps) or None
-        made.append(Asked(question.query_id, question.text, question.answers, hops, question.kind, question.query_id))
-        made += [Asked(step.query_id, step.text, step.answers, 1, "step", question.query_id) for step in question.steps]
-    kept = [asked for asked in made if asked.answers]
+        every.append(Asked(question.query_id, question.text, question.answers, hops, question.kind, question.query_id))
+        every += [
+            Asked(step.query_id, step.text, step.answers, 1, "step", question.query_id) for step in question.steps
+        ]
+    kept = [asked for asked in every if asked.answers]
     if not kept:
         raise InputError("None of the questions has an answer, so their complexity cannot be told.")
-    if len(kept) < len(made):
-        _log.warning("%d of %d questions have no reference answer and are left out.", len(made) - len(kept), len(made))
+    if len(kept) < len(every):
+        _log.warning(
+            "%d of %d questions have no reference answer and are left out.", len(every) - len(kept), len(every)
+        )
     return kept
 
 
@@ -91,16 +94,9 @@ def read_asked(path: Path) -> list[Asked]:
 
     Raises :class:`InputError` for a file or line that cannot be read, naming the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"Cannot read the questions {path}: {getattr(error, 'strerror', None) or error}.") from error
-    made = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    asked = []
+    for number, row in json_lines(path, "the questions"):
         try:
-            row = json.loads(line)
             identity, text = str(row["id"]), row.get("question") or row["text"]
             answers, hops, kind = row["answers"], row.get("hops"), row.get("kind")
             right = isinstance(text, str) and text.strip() and isinstance(answers, list) and answers
@@ -108,15 +104,15 @@ def read_asked(path: Path) -> list[Asked]:
                 raise TypeError
             if not isinstance(hops, int | None) or isinstance(hops, bool) or not isinstance(kind, str | None):
                 raise TypeError
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError) as error:
             raise InputError(
                 f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and where they "
                 "are known hops (a whole number) and kind (a text)."
             ) from error
-        made.append(Asked(identity, text, tuple(answers), hops, kind, str(row.get("group", identity))))
-    if not made:
+        asked.append(Asked(identity, text, tuple(answers), hops, kind, str(row.get("group", identity))))
+    if not asked:
         raise InputError(f"{path} holds no question.")
-    return made
+    return asked
 
 
 def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings: Complexity) -> dict[str, Any]:
@@ -127,15 +123,15 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
     whole = {
         **about,
         "questions": len(rated),
-        "without_documents": sum(not one.retrieved.documents for one in rated),
-        **{name: sum(getattr(one, name) for one in rated) for name in ("answerable", "complete", "complex")},
+        "without_documents": sum(not rating.retrieved.documents for rating in rated),
+        **{name: sum(getattr(rating, name) for rating in rated) for name in ("answerable", "complete", "complex")},
         "means": {name: float(_values(rated, name).mean()) for name in SCORES},
         "settings": settings.model_dump(mode="json"),
         "agreement": agreement(rated, settings),
     }
     target = folder / "complexity.parquet"
     kinds = {"hops": pa.int16(), "kind": pa.string(), "documents": pa.int32()}
-    rows = [one.row() for one in rated]
+    rows = [rating.row() for rating in rated]
     table = pa.table(
         {
             name: pa.array([row[name] for row in rows], kinds[name]) if name in kinds else [row[name] for row in rows]
@@ -150,32 +146,33 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
 
 def lines(whole: dict[str, Any]) -> list[str]:
     """Return what ``complexity.json`` says, for people."""
-    made = [
+    shown = [
         f"{whole['questions']} questions: {whole['answerable']} answerable by one document, {whole['complete']} complete, "
         f"{whole['complex']} complex"
     ]
-    found = whole["agreement"]
-    if "one_or_more_hops" in found:
-        part = found["one_or_more_hops"]
-        made += [
+    agreed = whole["agreement"]
+    if "one_or_more_hops" in agreed:
+        part = agreed["one_or_more_hops"]
+        shown += [
             "",
             f"More than one hop ({part['positive']} of {part['items']})    accuracy    F1   Matthews  [95%]           p",
         ]
         for name in ("complex", "not_answerable", "not_complete", "chosen_thresholds"):
             row = part[name]
-            made.append(f"  {name:34}{row['accuracy']:8.3f}{row['f1']:7.3f}   {_said(row['matthews'])}")
-        made += ["  area under the ROC curve"] + [f"    {name:47}   {_said(row)}" for name, row in part["auc"].items()]
-    if "hops" in found:
-        made += ["", "Number of hops, whole questions: Kendall's tau-b"]
-        made += [f"    {name:47}   {_said(row)}" for name, row in found["hops"].items()]
-    if "kinds" in found:
-        made += ["", "Types: share that is complex"]
-        made += [f"    {kind:47}   {share:6.3f}" for kind, share in found["kinds"]["complex_share"].items()]
-        made.append(f"  {'complex and type, Cramer V':49}   {_said(found['kinds']['complex'])}")
-        made += [
-            f"  {name + ' by type, epsilon squared':49}   {_said(found['kinds'][name])}" for name in (*SCORES, "margin")
+            shown.append(f"  {name:34}{row['accuracy']:8.3f}{row['f1']:7.3f}   {_said(row['matthews'])}")
+        shown += ["  area under the ROC curve"] + [f"    {name:47}   {_said(row)}" for name, row in part["auc"].items()]
+    if "hops" in agreed:
+        shown += ["", "Number of hops, whole questions: Kendall's tau-b"]
+        shown += [f"    {name:47}   {_said(row)}" for name, row in agreed["hops"].items()]
+    if "kinds" in agreed:
+        shown += ["", "Types: share that is complex"]
+        shown += [f"    {kind:47}   {share:6.3f}" for kind, share in agreed["kinds"]["complex_share"].items()]
+        shown.append(f"  {'complex and type, Cramer V':49}   {_said(agreed['kinds']['complex'])}")
+        shown += [
+            f"  {name + ' by type, epsilon squared':49}   {_said(agreed['kinds'][name])}"
+            for name in (*SCORES, "margin")
         ]
-    return made
+    return shown
 
 
 def _said(row: dict[str, Any]) -> str:
@@ -199,21 +196,25 @@ def rate(
     ``search``: questions to the rows of their documents, best first; at most ``settings.documents`` count. ``vectors``: rows to the
     documents' unit vectors.
     """
-    found = [rows[: settings.documents] for rows in search([one.text for one in asked])]
-    questions = encoder.encode([one.text for one in asked])
-    made = []
+    retrieved_rows = [rows[: settings.documents] for rows in search([question.text for question in asked])]
+    questions = encoder.encode([question.text for question in asked])
+    rated = []
     for start in range(0, len(asked), _TOGETHER):
         block = slice(start, start + _TOGETHER)
-        texts = [documents.texts(rows.tolist()) for rows in found[block]]
-        token_head.prepare([one.text for one in asked[block]] + [text for own in texts for text in own])
-        for one, rows, own, vector in zip(asked[block], found[block], texts, questions[block], strict=True):
+        texts = [documents.texts(rows.tolist()) for rows in retrieved_rows[block]]
+        token_head.prepare([question.text for question in asked[block]] + [text for own in texts for text in own])
+        for question, rows, own, vector in zip(
+            asked[block], retrieved_rows[block], texts, questions[block], strict=True
+        ):
             retrieved = measure(
-                one.text, one.answers, own, vectors(rows), vector, answer_head, token_head, settings.t_ans
+                question.text, question.answers, own, vectors(rows), vector, answer_head, token_head, settings.t_ans
             )
             margin = min(settings.t_ans - retrieved.answerability, settings.t_com - retrieved.completeness)
             decided = (retrieved.answerable(settings.t_ans), retrieved.complete(settings.t_com))
-            made.append(Rated(one, retrieved, *decided, retrieved.complex(settings.t_ans, settings.t_com), margin))
-    return made
+            rated.append(
+                Rated(question, retrieved, *decided, retrieved.complex(settings.t_ans, settings.t_com), margin)
+            )
+    return rated
 
 
 def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
@@ -225,22 +226,22 @@ def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
     ``kinds``: Cramér's V of complex and the source's type, epsilon squared of each score by type, over whole questions. A part is
     left out where its labels are not known.
     """
-    made: dict[str, Any] = {}
-    hopped = [one for one in rated if one.asked.hops is not None]
-    if len({one.asked.hops > 1 for one in hopped}) == 2:  # type: ignore[operator]
-        made["one_or_more_hops"] = _two_classes(hopped, settings)
-    several = [one for one in hopped if one.asked.hops > 1]  # type: ignore[operator]
-    if len({one.asked.hops for one in several}) > 1:
-        hops = [one.asked.hops for one in several]
-        made["hops"] = {
+    figures: dict[str, Any] = {}
+    hopped = [rating for rating in rated if rating.asked.hops is not None]
+    if len({rating.asked.hops > 1 for rating in hopped}) == 2:  # type: ignore[operator]
+        figures["one_or_more_hops"] = _two_classes(hopped, settings)
+    several = [rating for rating in hopped if rating.asked.hops > 1]  # type: ignore[operator]
+    if len({rating.asked.hops for rating in several}) > 1:
+        hops = [rating.asked.hops for rating in several]
+        figures["hops"] = {
             name: asdict(_associated(several, _values(several, name), hops, association.kendall_tau_b, settings))
             for name in (*SCORES, "margin")
         }
-    typed = [one for one in rated if one.asked.kind not in (None, "step")]
-    kinds = [one.asked.kind for one in typed]
+    typed = [rating for rating in rated if rating.asked.kind not in (None, "step")]
+    kinds = [rating.asked.kind for rating in typed]
     if len(set(kinds)) > 1:
-        decided = np.array([one.complex for one in typed])
-        made["kinds"] = {
+        decided = np.array([rating.complex for rating in typed])
+        figures["kinds"] = {
             "complex_share": {kind: float(decided[np.array(kinds) == kind].mean()) for kind in sorted(set(kinds))},  # type: ignore[type-var]
             "complex": asdict(_associated(typed, decided, kinds, association.cramers_v, settings)),
             **{
@@ -248,35 +249,35 @@ def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
                 for name in (*SCORES, "margin")
             },
         }
-    return made
+    return figures
 
 
 def _two_classes(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
-    labels = np.array([one.asked.hops > 1 for one in rated])  # type: ignore[operator]
+    labels = np.array([rating.asked.hops > 1 for rating in rated])  # type: ignore[operator]
     values = {name: _values(rated, name) for name in (*SCORES, "margin")}
     decisions = {
-        "complex": np.array([one.complex for one in rated]),
-        "not_answerable": np.array([not one.answerable for one in rated]),
-        "not_complete": np.array([not one.complete for one in rated]),
+        "complex": np.array([rating.complex for rating in rated]),
+        "not_answerable": np.array([not rating.answerable for rating in rated]),
+        "not_complete": np.array([not rating.complete for rating in rated]),
         "chosen_thresholds": chosen_thresholds(
-            values["answerability"], values["completeness"], labels, [one.asked.group for one in rated], settings
+            values["answerability"], values["completeness"], labels, [rating.asked.group for rating in rated], settings
         ),
     }
-    made: dict[str, Any] = {"items": len(labels), "positive": int(labels.sum())}
+    figures: dict[str, Any] = {"items": len(labels), "positive": int(labels.sum())}
     for name, decided in decisions.items():
-        made[name] = {
+        figures[name] = {
             "accuracy": float((decided == labels).mean()),
             "f1": _f1(decided, labels),
             "matthews": asdict(_associated(rated, decided, labels, association.matthews, settings)),
         }
-    made["auc"] = {}
+    figures["auc"] = {}
     for name, value in values.items():
-        found = asdict(_associated(rated, value, labels, association.auc_minus_half, settings))
-        made["auc"][name] = {
+        associated = asdict(_associated(rated, value, labels, association.auc_minus_half, settings))
+        figures["auc"][name] = {
             key: item + 0.5 if key in ("value", "low", "high") and item is not None else item
-            for key, item in found.items()
+            for key, item in associated.items()
         }
-    return made
+    return figures
 
 
 def chosen_thresholds(
@@ -306,13 +307,13 @@ def chosen_thresholds(
 
 
 def _values(rated: Sequence[Rated], name: str) -> np.ndarray:
-    return np.array([one.margin if name == "margin" else getattr(one.retrieved, name) for one in rated])
+    return np.array([rating.margin if name == "margin" else getattr(rating.retrieved, name) for rating in rated])
 
 
 def _associated(
     rated: Sequence[Rated], values: np.ndarray, labels: Any, statistic: association.Statistic, settings: Complexity
 ) -> association.Association:
-    groups = [one.asked.group for one in rated]
+    groups = [rating.asked.group for rating in rated]
     return associate(values, labels, statistic, seed=settings.seed, resamples=settings.resamples, groups=groups)
 
 

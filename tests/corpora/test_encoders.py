@@ -73,7 +73,7 @@ def test_late_interaction_models_and_minilms_tokens(tiny: Path, tmp_path: Path) 
     for name in (f"late:{tmp_path / 'late'}", "late:minilm"):
         encoder = late_encoder(name, SETTINGS)
         assert isinstance(encoder, LateEncoder)
-        made = encoder.tokens(TEXTS)
+        made = encoder.documents(TEXTS)
         assert len(made) == 4 and {one.shape[1] for one in made} == {encoder.dimension}
         assert len(made[0]) > len(made[2])
         for one in made:

@@ -196,8 +196,10 @@ def test_late_interaction_is_maxsim(tmp_path: Path, monkeypatch) -> None:
     class Late:
         name, identity, dimension = "late:x", "late:x@1", 6
 
-        def tokens(self, some):
+        def documents(self, some):
             return [tokens[text] for text in some]
+
+        queries = documents
 
     monkeypatch.setattr("quit.corpora.neighbours.late_encoder", lambda name, settings: Late())
     corpus = corpus_of(texts, tmp_path)

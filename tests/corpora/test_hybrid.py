@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from quit.corpora import hybrid
+from quit.corpora import hybrid, search
 from quit.corpora.hybrid import HybridIndex
 
 TEXTS = [
@@ -91,7 +91,7 @@ def test_fusion_by_hand() -> None:
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_dense_search_in_pieces_is_a_full_sort(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
     monkeypatch.setattr(hybrid, "CHUNK", chunk)
-    monkeypatch.setattr(hybrid, "BLOCK", 3)
+    monkeypatch.setattr(search, "BLOCK", 3)
     encoder = Dice()
     texts = [f"text {number % 40}" for number in range(60)]  # a third of them equal: ties go to the earlier one
     index = HybridIndex(texts, encoder, **{**NUMBERS, "depth": 10})

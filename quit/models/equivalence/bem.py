@@ -16,6 +16,7 @@ import numpy as np
 
 from quit.errors import InputError, MissingDependency
 from quit.models.folders import folder_checksum
+from quit.models.loading import load_pretrained
 from quit.models.protocols import Pair
 
 CHECKPOINT = "kortukov/answer-equivalence-bem"
@@ -38,23 +39,25 @@ class BemEquivalence:
         self, checkpoint: str = CHECKPOINT, *, revision: str | None = None, device: str | None = None, batch: int = 64
     ) -> None:
         import torch
-        from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
+        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         try:
-            self._tokenizer = AutoTokenizer.from_pretrained(checkpoint, revision=revision)
-            self._model = AutoModelForSequenceClassification.from_pretrained(checkpoint, revision=revision).eval()
-        except (OSError, ValueError) as error:
+            self._model, self._tokenizer = load_pretrained(
+                "AutoModelForSequenceClassification",
+                checkpoint,
+                revision=revision or "",
+                device=self._device,
+                what="The BEM checkpoint",
+            )
+        except InputError as error:
             raise MissingDependency(
-                f"The BEM checkpoint {checkpoint!r} cannot be loaded ({str(error).splitlines()[0]}). "
-                f"Download it on a connected machine (hf download {CHECKPOINT} --local-dir FOLDER) and set "
+                f"{error} Download it on a connected machine (hf download {CHECKPOINT} --local-dir FOLDER) and set "
                 "models.bem_checkpoint=FOLDER, or set models.equivalence=embedded."
             ) from error
         labels = int(self._model.config.num_labels)
         if labels != 2:
             raise InputError(f"The checkpoint {checkpoint!r} has {labels} classes; BEM has two.")
         self._torch = torch
-        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        self._model.to(self._device)
         self._batch = batch
         # Of the cased form of a checkpoint only its own bytes speak: a folder may change under its name.
         self.identity = f"bem:{Path(checkpoint).name}@{_digest(self._model)}"

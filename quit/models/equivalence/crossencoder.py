@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from quit.models.encoders.minilm import model_folder
+from quit.models.encoders.minilm import word_pieces
 from quit.models.finetune import WIDTH, Body
 
 CLS, SEP = 101, 102
@@ -37,11 +37,7 @@ class Tokenizer:
     """MiniLM's word pieces, without special tokens; texts seen lately are remembered."""
 
     def __init__(self) -> None:
-        from tokenizers import Tokenizer as Fast
-
-        fast = Fast.from_file(str(model_folder() / "tokenizer.json"))
-        fast.no_padding()
-        fast.no_truncation()
+        fast = word_pieces()
         self._pieces = lru_cache(maxsize=20_000)(lambda text: tuple(fast.encode(text, add_special_tokens=False).ids))
 
     def sequence(self, question: str, reference: str, candidate: str) -> Sequence3:

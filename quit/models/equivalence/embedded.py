@@ -7,7 +7,6 @@ MiniLM and fine-tuned (:mod:`.crossencoder`). ``training/equivalence.py`` makes 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from quit.files import file_checksum
 from quit.models.equivalence.features import NAMES, clean, focus, lexical
 from quit.models.protocols import Pair
 
@@ -101,7 +101,7 @@ class EmbeddedEquivalence:
         self._model: Joined | None = None
         self._lock = Lock()
         # The number is this code's: raise it when features change, for then the same weights answer differently.
-        self.identity = f"embedded-equivalence-{VERSION}@{hashlib.sha256(weights.read_bytes()).hexdigest()[:12]}"
+        self.identity = f"embedded-equivalence-{VERSION}@{file_checksum(weights)[:12]}"
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""

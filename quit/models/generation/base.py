@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Protocol
 
 from quit.errors import SettingsError
-from quit.models.folders import folder_checksum
+from quit.models.folders import model_identity
 from quit.models.prompting import PromptTemplate
 
 _MOST_TOKENS = 10**9  # of one reply: more is no count
@@ -111,9 +110,8 @@ class Generator(Protocol):
 class ModelOptions:
     """What decides replies beside the request: ``template_options`` go to the chat template, ``extra`` to the server.
 
-    ``model`` is a name or a folder. A folder is known by what is in it (:func:`quit.models.folders.folder_checksum`),
-    not by where it is: other weights in the same place are another model, and a path of this machine belongs in no
-    table.
+    ``model`` is a name or a folder. A folder is known by what is in it (:mod:`quit.models.folders`), not by where it
+    is: other weights in the same place are another model, and a path of this machine belongs in no table.
     """
 
     model: str
@@ -125,12 +123,8 @@ class ModelOptions:
     def identity(self) -> str:
         """Model, revision and a hash of the options."""
         options = {"template": dict(self.template_options), "extra": dict(self.extra)}
-        folder = Path(self.model).expanduser()
-        identity = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else self.model
-        identity += f"@{self.revision}" if self.revision else ""
-        if any(options.values()):
-            identity += "+" + hashlib.sha256(canonical(options)).hexdigest()[:8]
-        return identity
+        known = model_identity(self.model, self.revision)
+        return known + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
 
 
 def canonical(value: Any) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, before_stop, refuse_thinking
+from quit.models.loading import load_pretrained
 
 
 class TransformersGenerator:
@@ -100,21 +101,18 @@ class TransformersGenerator:
 
     def _load(self) -> tuple[Any, Any]:
         if self._loaded is None:
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-
-            revision = {"revision": self._options.revision} if self._options.revision else {}
-            try:
-                tokenizer = AutoTokenizer.from_pretrained(self._options.model, **revision)
-                model = AutoModelForCausalLM.from_pretrained(self._options.model, dtype="auto", **revision)
-            except (OSError, ValueError) as error:
-                raise InputError(
-                    f"{self.name}: the model {self._options.model!r} cannot be loaded: {str(error).splitlines()[0]} "
-                    "Give a hub name that this machine can reach, or a folder of weights."
-                ) from error
+            model, tokenizer = load_pretrained(
+                "AutoModelForCausalLM",
+                self._options.model,
+                revision=self._options.revision,
+                device=self._device,
+                what=f"{self.name}: the model",
+                dtype="auto",
+            )
             if tokenizer.chat_template is None:
                 raise InputError(f"{self.name}: {self._options.model!r} has no chat template. Use an instruct model.")
             model.generation_config.temperature = model.generation_config.top_p = model.generation_config.top_k = None
-            self._loaded = (model.to(self._device).eval(), tokenizer)
+            self._loaded = (model, tokenizer)
         return self._loaded
 
 

@@ -36,17 +36,17 @@ def sub_questions(questions: Sequence[Question]) -> list[Decomposed]:
 
     Raises :class:`InputError` where no question has one.
     """
-    made = [
+    decomposed = [
         Decomposed(question, tuple(step.text for step in question.steps), (-1,) * len(question.steps))
         for question in questions
         if question.steps
     ]
-    if not made:
+    if not decomposed:
         raise InputError(
             "No question of this corpus has sub-questions. Build it from MuSiQue or 2WikiMultihopQA, or let a language model "
             "write them: --arms written."
         )
-    return made
+    return decomposed
 
 
 def two_level(
@@ -57,24 +57,24 @@ def two_level(
     No label is looked at: the titles are those of its own ranking, best first, each once, dealt to the sub-questions in turn until
     there are K arms or no titles. A title that the sub-question already says, or that is blank, refines nothing.
     """
-    rankings = iter(first_stage.search([arm for one in decomposed for arm in one.arms], settings.documents))
-    made = []
-    for one in decomposed:
-        own = [_titles(arm, next(rankings), collection) for arm in one.arms]
-        arms, parents = list(one.arms), list(one.parents)
-        for place in range(max((len(titles) for titles in own), default=0)):
+    rankings = iter(first_stage.search([arm for entry in decomposed for arm in entry.arms], settings.documents))
+    expanded = []
+    for entry in decomposed:
+        own = [_titles(arm, next(rankings), collection) for arm in entry.arms]
+        arms, parents = list(entry.arms), list(entry.parents)
+        for rank in range(max((len(titles) for titles in own), default=0)):
             for parent, titles in enumerate(own):
-                if place < len(titles) and len(arms) < settings.arms:
-                    arms.append(f"{one.arms[parent]} {titles[place]}")
+                if rank < len(titles) and len(arms) < settings.arms:
+                    arms.append(f"{entry.arms[parent]} {titles[rank]}")
                     parents.append(parent)
-        made.append(Decomposed(one.question, tuple(arms), tuple(parents)))
-    return made
+        expanded.append(Decomposed(entry.question, tuple(arms), tuple(parents)))
+    return expanded
 
 
 def _titles(arm: str, ranking: Ranking, collection: Collection) -> list[str]:
-    said = f" {normalize_question(arm)} "
+    words = f" {normalize_question(arm)} "
     titles = {normalize_question(title): title for title in reversed(collection.titles(ranking.rows.tolist()))}
-    return [title for key, title in reversed(titles.items()) if key and f" {key} " not in said]
+    return [title for key, title in reversed(titles.items()) if key and f" {key} " not in words]
 
 
 def written(
@@ -112,35 +112,35 @@ def requests(
     relevant to the whole question alone is a nugget of its own. ``vectors``: rows to unit vectors, for diversity and heads.
     """
     known = collection.relevant_rows()
-    rankings = iter(first_stage.search([arm for one in decomposed for arm in one.arms], settings.documents))
-    made = []
-    for one in decomposed:
-        lists = [next(rankings) for _ in one.arms]
+    rankings = iter(first_stage.search([arm for entry in decomposed for arm in entry.arms], settings.documents))
+    built = []
+    for entry in decomposed:
+        lists = [next(rankings) for _ in entry.arms]
         shape = (len(lists), settings.documents)
         documents, scores = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
         for arm, ranking in enumerate(lists):
             rows, values = _distinct(ranking, settings.documents)
             documents[arm, : len(rows)], scores[arm, : len(rows)] = rows, values
-        gold, nuggets = nuggets_of(one.question, known)
+        gold, nuggets = nuggets_of(entry.question, known)
         relevant = np.isin(documents, gold) & (documents >= 0)
         pool = np.unique(documents[documents >= 0])
         own = vectors(pool.tolist()) if vectors is not None and len(pool) else None
-        made.append(
+        built.append(
             Request(
-                request_id=one.question.query_id,
-                text=one.question.text,
-                arms=one.arms,
+                request_id=entry.question.query_id,
+                text=entry.question.text,
+                arms=entry.arms,
                 documents=documents,
                 scores=scores,
-                observed=_observed(relevance, one.question, collection, documents, scores, relevant, pool, own),
+                observed=_observed(relevance, entry.question, collection, documents, scores, relevant, pool, own),
                 relevant=relevant,
-                parents=np.array(one.parents, dtype=np.int64),
+                parents=np.array(entry.parents, dtype=np.int64),
                 gold=gold,
                 nuggets=nuggets,
                 vectors=own,
             )
         )
-    return made
+    return built
 
 
 def nuggets_of(question: Question, known: dict[str, dict[int, int]]) -> tuple[np.ndarray, np.ndarray]:
@@ -180,6 +180,6 @@ def _observed(
     assert not isinstance(relevance, str)
     empty = np.zeros((len(pool), 0))
     texts = collection.texts(pool.tolist())
-    said = relevance.scores(question.text, question.answers, texts, empty if vectors is None else vectors)
-    placed = said[np.searchsorted(pool, np.maximum(documents, pool[0]))]
+    judged = relevance.scores(question.text, question.answers, texts, empty if vectors is None else vectors)
+    placed = judged[np.searchsorted(pool, np.maximum(documents, pool[0]))]
     return np.where(documents >= 0, np.clip(placed, 0.0, 1.0), 0.0)

@@ -43,14 +43,14 @@ def write(grid: Grid, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
 
 def alpha_ndcg_rows(grid: Grid) -> list[dict[str, Any]]:
     """Return table 3: policy, structure and alpha-nDCG after each of ``cutoffs`` documents."""
-    made = []
-    for place, policy in enumerate(grid.policies):
+    rows = []
+    for number, policy in enumerate(grid.policies):
         for tree, structure in enumerate(grid.structures):
-            values = grid.ndcg[:, place, tree].mean(axis=0)
+            values = grid.ndcg[:, number, tree].mean(axis=0)
             if not (values != values).any():
                 at = {f"alpha_ndcg@{k}": float(value) for k, value in zip(grid.settings.cutoffs, values, strict=True)}
-                made.append({"policy": policy.name, "structure": structure, **at})
-    return made
+                rows.append({"policy": policy.name, "structure": structure, **at})
+    return rows
 
 
 def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -> Path:
@@ -65,7 +65,7 @@ def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -
     drawn = Figure(figsize=(9, 5.5), layout="constrained")
     axes = drawn.subplots()
     colours = [f"C{number}" for number in range(10)]
-    for place, policy in enumerate(grid.policies):
+    for style, policy in enumerate(grid.policies):
         for structure in grid.structures:
             values = [grid.value(policy.name, b, metric, structure).mean() for b in grid.settings.budgets]
             if any(value != value for value in values):
@@ -73,8 +73,8 @@ def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -
             axes.plot(
                 [100 * share for share in grid.settings.budgets],
                 values,
-                color=colours[place % 10],
-                marker=_MARKS[place % len(_MARKS)],
+                color=colours[style % 10],
+                marker=_MARKS[style % len(_MARKS)],
                 markersize=4,
                 linewidth=1.2,
                 linestyle="--" if structure == "tree" else "-",

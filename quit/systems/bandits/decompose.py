@@ -49,40 +49,40 @@ class LLMDecomposition:
         """Return the sub-queries of each request: definitional ones first, no two alike. ``sample`` numbers repetitions."""
         wanted = self._settings.arms
         written = [self._written(asks, prompt, number, wanted, sample) for number, prompt in enumerate(self._prompts)]
-        made = []
+        lists = []
         for ask, broad, narrow in zip(asks, *written, strict=True):
             queries = together(broad, narrow, wanted)
             if not queries:
                 _log.warning("No sub-query could be read for %s: it is its own only one.", ask.request_id)
-            made.append(queries or [ask.text])
-        return made
+            lists.append(queries or [ask.text])
+        return lists
 
     def _written(
         self, asks: Sequence[Ask], prompt: PromptTemplate, number: int, wanted: int, sample: int
     ) -> list[list[str]]:
-        found: list[list[str]] = [[] for _ in asks]
+        written: list[list[str]] = [[] for _ in asks]
         for attempt in range(self._settings.attempts):
-            left = [place for place, queries in enumerate(found) if not queries]
+            left = [position for position, queries in enumerate(written) if not queries]
             if not left:
                 break
             requests = [
                 ChatRequest(
                     prompt,
                     {
-                        "request": asks[place].text,
-                        "context": "\n".join(asks[place].context) if number else "",
+                        "request": asks[position].text,
+                        "context": "\n".join(asks[position].context) if number else "",
                         "count": str(wanted),
                         "date": self._settings.date,
                     },
                     self._settings.query_tokens * wanted,
                     sample=sample * self._settings.attempts + attempt,
-                    group=asks[place].request_id,
+                    group=asks[position].request_id,
                 )
-                for place in left
+                for position in left
             ]
-            for place, reply in zip(left, self._generator.complete(requests), strict=True):
-                found[place] = parse_queries(reply.text)
-        return found
+            for position, reply in zip(left, self._generator.complete(requests), strict=True):
+                written[position] = parse_queries(reply.text)
+        return written
 
 
 def parse_queries(reply: str) -> list[str]:

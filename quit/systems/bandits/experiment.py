@@ -50,8 +50,8 @@ class Grid:
     def value(self, policy: str, budget: float, metric: str = "precision", structure: str = "flat") -> np.ndarray:
         """Return the mean over runs of each request, shape (requests,)."""
         at = [each.name for each in self.policies].index(policy), self.structures.index(structure)
-        place = int(np.argmin(np.abs(np.array(self.settings.budgets) - budget)))
-        return self.means[:, at[0], at[1], place, self.names.index(metric)]
+        nearest = int(np.argmin(np.abs(np.array(self.settings.budgets) - budget)))
+        return self.means[:, at[0], at[1], nearest, self.names.index(metric)]
 
     def rows(self, resamples: int = 1000) -> list[dict[str, Any]]:
         """Return the long table: policy, structure, budget, metric, value, run_sd, low, high, difference, difference_low, difference_high.
@@ -64,24 +64,24 @@ class Grid:
         weights = seed.multinomial(count, np.full(count, 1 / count), size=resamples) / count
         names = [policy.name for policy in self.policies]
         base = self.means[:, names.index(BASELINE), 0] if BASELINE in names else None
-        made = []
-        for place, policy in enumerate(self.policies):
+        rows = []
+        for policy_number, policy in enumerate(self.policies):
             for tree, structure in enumerate(self.structures):
                 for at, budget in enumerate(self.settings.budgets):
                     for number, metric in enumerate(self.names):
-                        values = self.means[:, place, tree, at, number]
+                        values = self.means[:, policy_number, tree, at, number]
                         if np.isnan(values).any():
                             continue
                         row: dict[str, Any] = {"policy": policy.name, "structure": structure, "budget": budget}
                         row |= {"metric": metric, "value": float(values.mean())}
-                        row["run_sd"] = float(self.spread[place, tree, at, number])
+                        row["run_sd"] = float(self.spread[policy_number, tree, at, number])
                         row["low"], row["high"] = _interval(weights @ values)
                         gain = None if base is None else values - base[:, at, number]
                         row["difference"] = None if gain is None else float(gain.mean())
                         ends = (None, None) if gain is None else _interval(weights @ gain)
                         row["difference_low"], row["difference_high"] = ends
-                        made.append(row)
-        return made
+                        rows.append(row)
+        return rows
 
     def trees(self, resamples: int = 1000) -> list[dict[str, Any]]:
         """Return what a tree gains over flat arms (table 4): policy, budget, metric, flat, tree, gain (relative), low, high (of tree - flat).
@@ -94,19 +94,19 @@ class Grid:
         seed = np.random.default_rng(self.settings.seed)
         count = len(self.requests)
         weights = seed.multinomial(count, np.full(count, 1 / count), size=resamples) / count
-        made = []
-        for place, policy in enumerate(self.policies):
+        rows = []
+        for policy_number, policy in enumerate(self.policies):
             for at, budget in enumerate(self.settings.budgets):
                 for metric in COMPARED:
-                    flat, tree = self.means[:, place, :, at, self.names.index(metric)].T
+                    flat, tree = self.means[:, policy_number, :, at, self.names.index(metric)].T
                     if np.isnan(tree).any():
                         continue
                     low, high = _interval(weights @ (tree - flat))
                     gain = float(tree.mean() / flat.mean() - 1) if flat.mean() else None
                     row = {"policy": policy.name, "budget": budget, "metric": metric}
                     row |= {"flat": float(flat.mean()), "tree": float(tree.mean())}
-                    made.append(row | {"gain": gain, "low": low, "high": high})
-        return made
+                    rows.append(row | {"gain": gain, "low": low, "high": high})
+        return rows
 
 
 def evaluate(
@@ -126,7 +126,7 @@ def evaluate(
     structures = STRUCTURES if hierarchical else STRUCTURES[:1]
     local = threading.local()
 
-    def one(request: Request) -> tuple[np.ndarray, np.ndarray]:
+    def measured(request: Request) -> tuple[np.ndarray, np.ndarray]:
         if not hasattr(local, "table") or local.table.count > 5000:  # a row is four bytes a quantile
             local.table = QuantileTable(settings.quantiles)
         return _measure(request, policies, structures, settings, local.table)
@@ -136,8 +136,8 @@ def evaluate(
     ndcg = np.full((*shape[:3], len(settings.cutoffs)), np.nan)
     macro = np.zeros((*shape[1:], settings.runs))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for place, (values, ranked) in enumerate(pool.map(one, kept)):
-            means[place], ndcg[place] = values.mean(axis=-1), ranked
+        for number, (values, ranked) in enumerate(pool.map(measured, kept)):
+            means[number], ndcg[number] = values.mean(axis=-1), ranked
             macro += values / len(kept)
     return Grid(
         settings=settings,
@@ -166,21 +166,21 @@ def _measure(
     """Return all metrics, shape (policies, structures, budgets, metrics, runs), and alpha-nDCG at the cutoffs, a mean over runs."""
     budgets = metrics.budget_documents(request.size, settings.budgets)
     shape = (len(policies), len(structures), len(budgets), len(metrics.NAMES), settings.runs)
-    made = np.full(shape, np.nan)
+    values = np.full(shape, np.nan)
     ranked = np.full((*shape[:2], len(settings.cutoffs)), np.nan)
-    for place, policy in enumerate(policies):
+    for number, policy in enumerate(policies):
         for tree, structure in enumerate(structures):
             if structure == "tree" and not policy.expands:
                 continue
             rng = stream(settings.seed, request.request_id, policy.name, structure)
             hierarchical = structure == "tree"
             order = simulate(request, policy, settings, table, rng, runs=settings.runs, hierarchical=hierarchical)
-            found, at_cutoffs = metrics.measure(
+            measured, at_cutoffs = metrics.measure(
                 request, order, budgets, policy.window, settings.alpha, settings.cutoffs
             )
-            made[place, tree] = np.stack([found[name].T for name in metrics.NAMES], axis=1)
-            ranked[place, tree] = at_cutoffs.mean(axis=0)
-    return made, ranked
+            values[number, tree] = np.stack([measured[name].T for name in metrics.NAMES], axis=1)
+            ranked[number, tree] = at_cutoffs.mean(axis=0)
+    return values, ranked
 
 
 def _interval(values: np.ndarray) -> tuple[float, float]:

@@ -38,19 +38,19 @@ def measure(
     places = request.places[order]
     first = first_seen(order, request.places, len(request.pool))
     new = np.take_along_axis(first, places, axis=1) == np.arange(order.shape[1])
-    found = _prefix(new & observed, at)
+    relevant_found = _prefix(new & observed, at)
     distinct = len(np.unique(request.documents[request.relevant]))
     ranked = alpha_ndcg(gold_positions(request, first), request.nuggets, [*at, *cutoffs], alpha)
-    made = {
+    values = {
         "precision": hits / np.maximum(at, 1),
         "recall": hits / max(total, 1),
         "documents": _prefix(new, at),
-        "relevant_documents": found,
-        "distinct_recall": found / max(distinct, 1),
+        "relevant_documents": relevant_found,
+        "distinct_recall": relevant_found / max(distinct, 1),
         "alpha_ndcg": ranked[:, : len(at)],
         "labels": _labels(request, order, at, window) if window else np.zeros((runs, len(at))),
     }
-    return made, ranked[:, len(at) :]
+    return values, ranked[:, len(at) :]
 
 
 def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndarray:
@@ -65,12 +65,12 @@ def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndar
 
 def gold_positions(request: Request, first: np.ndarray) -> np.ndarray:
     """Return ``first`` for the request's gold documents, shape (R, gold); those that no list holds are never seen."""
-    made = np.full((len(first), len(request.gold)), np.iinfo(np.int64).max)
-    for place, row in enumerate(request.gold):
-        found = np.searchsorted(request.pool, row)
-        if found < len(request.pool) and request.pool[found] == row:
-            made[:, place] = first[:, found]
-    return made
+    positions = np.full((len(first), len(request.gold)), np.iinfo(np.int64).max)
+    for number, row in enumerate(request.gold):
+        column = np.searchsorted(request.pool, row)
+        if column < len(request.pool) and request.pool[column] == row:
+            positions[:, number] = first[:, column]
+    return positions
 
 
 def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int], alpha: float) -> np.ndarray:
@@ -120,10 +120,10 @@ def _labels(request: Request, order: np.ndarray, at: np.ndarray, window: int) ->
     if window == 1:
         return np.broadcast_to(np.minimum(at, order.shape[1]).astype(np.float64), (len(order), len(at)))
     arms, ranks = request.documents.shape
-    made = np.zeros((len(order), len(at)))
+    labels = np.zeros((len(order), len(at)))
     pulled = order // ranks
-    for place, budget in enumerate(at):
+    for column, budget in enumerate(at):
         for arm in range(arms):
             pulls = (pulled[:, :budget] == arm).sum(axis=1)
-            made[:, place] += np.where(pulls > 0, np.minimum(pulls + window - 1, request.lengths[arm]), 0)
-    return made
+            labels[:, column] += np.where(pulls > 0, np.minimum(pulls + window - 1, request.lengths[arm]), 0)
+    return labels

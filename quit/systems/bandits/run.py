@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 def decomposed(
     kind: arms.Kind,
-    found: Sequence[Question],
+    questions: Sequence[Question],
     collection: Collection,
     first_stage: FirstStage,
     settings: Settings,
@@ -56,10 +56,12 @@ def decomposed(
             for name in (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
         ]
         writer = decompose.LLMDecomposition(generator(), prompts[0], prompts[1], settings.bandits)
-        return arms.written(found, collection, first_stage, writer, settings.bandits)
-    given = arms.sub_questions(found)
-    if len(given) < len(found):
-        _log.warning("%d of %d questions have no sub-questions and are left out.", len(found) - len(given), len(found))
+        return arms.written(questions, collection, first_stage, writer, settings.bandits)
+    given = arms.sub_questions(questions)
+    if len(given) < len(questions):
+        _log.warning(
+            "%d of %d questions have no sub-questions and are left out.", len(questions) - len(given), len(questions)
+        )
     return given if kind == "sub-questions" else arms.two_level(given, collection, first_stage, settings.bandits)
 
 
@@ -86,14 +88,14 @@ def picked(request: Request, policy: Policy | None, budget: float, settings: Set
 
 def reports(
     requests: Sequence[Request],
-    found: Sequence[Question],
+    questions: Sequence[Question],
     collection: Collection,
     policies: Sequence[Policy | None],
     budget: float,
     settings: Settings,
     generator: CachedGenerator,
 ) -> list[tuple[str, Report]]:
-    """Return (policy, scored report) of every request and policy. ``found``: the requests' questions, in the same order.
+    """Return (policy, scored report) of every request and policy. ``questions``: the requests' questions, in the same order.
 
     Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first answer.
     """
@@ -104,15 +106,15 @@ def reports(
         for name, fields in ((given.support_prompt, SUPPORT_FIELDS), (given.nugget_prompt, NUGGET_FIELDS))
     ]
     judge = ReportJudge(asks[0], asks[1], given)
-    made = []
+    scored = []
     for policy in policies:
         tasks = [
             _task(request, question, picked(request, policy, budget, settings), collection)
-            for request, question in zip(requests, found, strict=True)
+            for request, question in zip(requests, questions, strict=True)
         ]
         name = FULL if policy is None else policy.name
-        made += [(name, judge.score(task, text)) for task, text in zip(tasks, writer.write(tasks), strict=True)]
-    return made
+        scored += [(name, judge.score(task, text)) for task, text in zip(tasks, writer.write(tasks), strict=True)]
+    return scored
 
 
 def _task(request: Request, question: Question, rows: list[int], collection: Collection) -> ReportTask:

@@ -98,7 +98,7 @@ class _Runs:
     def _beliefs(self) -> np.ndarray:
         """Return the table's place of each arm's belief after 0..N pulls, shape (K, N + 1); ``drawn`` where it hangs on the run."""
         lengths = self.request.lengths
-        made = np.full((self.arms, self.ranks + 1), self.closed)
+        beliefs = np.full((self.arms, self.ranks + 1), self.closed)
         reward = self.reward + self.bonus
         for arm in range(self.arms):
             alpha, beta = np.float64(self.settings.prior_alpha), np.float64(self.settings.prior_beta)
@@ -113,16 +113,16 @@ class _Runs:
                     row = self.table.gaussian(float(mean), float(variance))
                 else:
                     row = self.table.beta(float(alpha), float(beta)) if known else -1
-                made[arm, pulled] = self.drawn if row < 0 else row * self.table.levels
+                beliefs[arm, pulled] = self.drawn if row < 0 else row * self.table.levels
                 alpha, beta = beta_update(alpha, beta, reward[arm, pulled])
                 total += float(self.reward[arm, pulled])
                 known = known and (self.policy.novelty is None or self.reward[arm, pulled] == 0)
-        return made
+        return beliefs
 
     def _theta(self, step: int) -> np.ndarray:
         """Sample theta of every arm and run (line 6); an arm that cannot be pulled has the lowest there is."""
-        place = self.rng.integers(0, self.table.levels, size=self.row.shape, dtype=np.uint16)
-        theta = self.table.values.take(self.row + place)
+        level = self.rng.integers(0, self.table.levels, size=self.row.shape, dtype=np.uint16)
+        theta = self.table.values.take(self.row + level)
         if self.exact:
             run, arm = np.nonzero(self.row == self.drawn)
             if len(run):

@@ -130,14 +130,14 @@ def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
     retrievers = [name for name in dict.fromkeys(request.retrievers) if name != ORACLE]
     rerankers = [name for name in dict.fromkeys(request.rerankers) if name != ORACLE]
     bounds = request.bounds and task.relevance is not None
-    made = []
+    systems = []
     for name in [*retrievers, *([ORACLE] if bounds else [])]:
         retrieved = runner.retrieve(task, name)
-        made.append(retrieved)
-        made += [runner.rerank(retrieved, one) for one in rerankers]
+        systems.append(retrieved)
+        systems += [runner.rerank(retrieved, reranker) for reranker in rerankers]
         if bounds:
-            made.append(runner.rerank(retrieved, ORACLE))
-    return made
+            systems.append(runner.rerank(retrieved, ORACLE))
+    return systems
 
 
 def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> Outcome:
@@ -150,16 +150,16 @@ def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> O
     every = list(systems)
     for path in request.corpora:
         beside = Task(corpus_name(path), DocumentPassages(open_documents(path)), task.queries, None)
-        found = systems_of(runner, beside, request)
-        labelled = Task(beside.name, beside.passages, beside.queries, runner.relabelled(beside, found))
-        found = [replace(one, task=labelled) for one in found]
+        ranked = systems_of(runner, beside, request)
+        labelled = Task(beside.name, beside.passages, beside.queries, runner.relabelled(beside, ranked))
+        ranked = [replace(system, task=labelled) for system in ranked]
         if request.bounds:
-            found += [runner.rerank(one, ORACLE) for one in found if not one.reranker]
-        scores.append(_scored(runner, labelled, found, request.readers))
-        every += found
+            ranked += [runner.rerank(system, ORACLE) for system in ranked if not system.reranker]
+        scores.append(_scored(runner, labelled, ranked, request.readers))
+        every += ranked
     say("evaluate")
-    results = pa.concat_tables(one.results(settings.benchmark) for one in scores)
-    compared = pa.concat_tables(one.comparisons(settings.benchmark) for one in scores)
+    results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
+    compared = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
     _write(request, runner, task, every, scores, results, compared, out)
     return Outcome(results, compared, runner.stages.seconds)
 
@@ -203,7 +203,7 @@ def _write(
     for name, table in (
         ("results", results),
         ("comparisons", compared),
-        ("values", pa.concat_tables(one.per_question() for one in scores)),
+        ("values", pa.concat_tables(scored.per_question() for scored in scores)),
     ):
         with writing(out / name), replacing(out / f"{name}.parquet") as temporary:
             pq.write_table(table, temporary, compression="zstd")
@@ -215,7 +215,7 @@ def _write(
         {
             "facts": facts,
             "runs": runs,
-            "systems": {f"{one.task.name}: {one.name}": one.identity for one in systems},
+            "systems": {f"{system.task.name}: {system.name}": system.identity for system in systems},
             "unread_replies": runner.unread,
             "settings": json.loads(settings.benchmark.model_dump_json()),
         },
@@ -226,7 +226,7 @@ def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str
     """Return what was run, in words: for the page and ``run.json``."""
     provenance = runner.dataset.tables.provenance
     settings = runner.context.settings
-    labelled = ", ".join(one.name for one in runner.dataset.tables.labelers)
+    labelled = ", ".join(labeler.name for labeler in runner.dataset.tables.labelers)
     embedded = " Embedded readers are no language models." if runner.dataset.tables.embedded else ""
     facts = {
         "release": f"{provenance['release']} (content id {provenance['content_id']})",
@@ -237,7 +237,7 @@ def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str
         "program": f"QUIT builder {__version__}",
     }
     if request.corpora:
-        judged = ", ".join(one.name for one in settings.labelers)
+        judged = ", ".join(labeler.name for labeler in settings.labelers)
         facts["other corpora"] = (
             f"{', '.join(corpus_name(path) for path in request.corpora)}; retrieved passages labelled by {judged} and the judge "
             f"{settings.judge.name}; label 2 alone counts"

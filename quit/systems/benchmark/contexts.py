@@ -23,7 +23,9 @@ def union_freq(passages: Sequence[Sentences], alpha: float, beta: float, most: i
     """
     score: dict[str, float] = {}
     for rank, passage in enumerate(passages, start=1):
-        position = {sentence: place for place, sentence in reversed(list(enumerate(passage, start=1)))}
+        position = {
+            sentence: rank_in_passage for rank_in_passage, sentence in reversed(list(enumerate(passage, start=1)))
+        }
         for sentence in dict.fromkeys(passage):
             score[sentence] = score.get(sentence, 0.0) + alpha / rank + beta / position[sentence]
     ordered = sorted(score, key=lambda sentence: -score[sentence])

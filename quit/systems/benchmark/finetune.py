@@ -18,23 +18,30 @@ from typing import Any
 
 import numpy as np
 
+from quit.corpora.encoders import is_multi_vector
+from quit.corpora.scorers import has_head
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
 from quit.export.dataset import Dataset
 from quit.export.release import export_tables_of_release
 from quit.export.training import FineTuning, Selection
 from quit.files import write_json, writing
 from quit.ids import content_hash
+from quit.models.folders import model_identity
+from quit.models.loading import load_sentence_model, located
 from quit.settings import FineTune, Settings
 from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
-from quit.systems.benchmark.dense import loaded, model_identity, model_place
-from quit.systems.benchmark.late import is_multi_vector
-from quit.systems.benchmark.rerankers import has_head
 from quit.systems.benchmark.task import ReleasePassages
 
 KINDS = ("bi-encoder", "cross-encoder", "multi-vector")
 VERSION = 1
 SPEC = {"bi-encoder": "dense", "cross-encoder": "cross-encoder", "multi-vector": "late"}
 """Kind -> the retriever or reranker that runs such a model."""
+_CLASSES = {
+    "bi-encoder": ("SentenceTransformer", "sentence_transformer", "MultipleNegativesRankingLoss"),
+    "cross-encoder": ("CrossEncoder", "cross_encoder", "BinaryCrossEntropyLoss"),
+    "multi-vector": ("MultiVectorEncoder", "multi_vector_encoder", "MultiVectorMultipleNegativesRankingLoss"),
+}
+"""Kind -> sentence-transformers' class, the package of its losses, its loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +61,17 @@ def triples(dataset: Dataset, content_id: str, wanted: FineTuning) -> list[tuple
     """
     selection = Selection(dataset, wanted)
     passages = ReleasePassages(dataset, content_id)
-    made = []
+    triples = []
     for example in selection.examples("train"):
         question = dataset.questions[example.position]
         for pair in example.pairs():
-            made.append((question, *passages.texts(pair)))
-    if not made:
+            triples.append((question, *passages.texts(pair)))
+    if not triples:
         raise InputError(
             "The train split has no question with both a passage of label 2 and a negative: there is nothing to fine-tune on. "
             "It holds the questions that a reader answers without hints; build with more of them."
         )
-    return made
+    return triples
 
 
 def finetune(
@@ -119,44 +126,26 @@ def train(
         raise MissingDependency(
             "Fine-tuning needs accelerate. Run: pip install -c constraints.txt -e '.[finetune]'"
         ) from error
-    import sentence_transformers as st
+    import sentence_transformers
     import transformers
-    from datasets import Dataset as Rows
 
-    place = model_place(base)
     transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
     transformers.set_seed(settings.seed)
-    questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
-    if kind == "cross-encoder":
-        made, trainer, arguments = st.CrossEncoder, st.CrossEncoderTrainer, st.CrossEncoderTrainingArguments
-        model = loaded(base, lambda: made(place, device=device, num_labels=1, max_length=settings.max_length))
-        loss: Any = import_module("sentence_transformers.cross_encoder.losses").BinaryCrossEntropyLoss(model)
-        labels = np.tile([1.0, 0.0], len(examples)).tolist()
-        texts = [text for pair in zip(right, wrong, strict=True) for text in pair]
-        rows = Rows.from_dict({"query": np.repeat(questions, 2).tolist(), "passage": texts, "label": labels})
-        sampler = "batch_sampler"
-    else:
-        multi = kind == "multi-vector"
-        made = st.MultiVectorEncoder if multi else st.SentenceTransformer
-        trainer = st.MultiVectorEncoderTrainer if multi else st.SentenceTransformerTrainer
-        arguments = st.MultiVectorEncoderTrainingArguments if multi else st.SentenceTransformerTrainingArguments
-        model = loaded(base, lambda: made(place, device=device))
+    name, module, loss = _CLASSES[kind]
+    crossed = kind == "cross-encoder"
+    head = {"num_labels": 1, "max_length": settings.max_length} if crossed else {}
+    model = load_sentence_model(name, base, device=device, **head)
+    if not crossed:
         model.max_seq_length = settings.max_length
-        module = import_module(
-            f"sentence_transformers.{'multi_vector_encoder' if multi else 'sentence_transformer'}.losses"
-        )
-        loss = getattr(module, f"{'MultiVector' if multi else ''}MultipleNegativesRankingLoss")(model)
-        rows = Rows.from_dict({"anchor": questions, "positive": right, "negative": wrong})
-        sampler = "no_duplicates"
-    arguments = arguments(
+    losses = import_module(f"sentence_transformers.{module}.losses")
+    arguments = getattr(sentence_transformers, f"{name}TrainingArguments")(
         output_dir=str(folder / "trainer"),
         num_train_epochs=settings.epochs,
         max_steps=settings.max_steps or -1,
         per_device_train_batch_size=settings.batch,
         learning_rate=settings.learning_rate,
         warmup_steps=settings.warmup_share,
-        batch_sampler=sampler,
+        batch_sampler="batch_sampler" if crossed else "no_duplicates",
         seed=settings.seed,
         data_seed=settings.seed,
         save_strategy="no",
@@ -166,11 +155,25 @@ def train(
         use_cpu=device == "cpu",
     )
     model.model_card_data.generate_widget_examples = False  # no card is written
-    job = trainer(model=model, args=arguments, train_dataset=rows, loss=loss)
+    job = getattr(sentence_transformers, f"{name}Trainer")(
+        model=model, args=arguments, train_dataset=_rows(examples, crossed), loss=getattr(losses, loss)(model)
+    )
     job.remove_callback(transformers.PrinterCallback)
     job.train()
     shutil.rmtree(folder / "trainer", ignore_errors=True)
     model.save_pretrained(str(folder), create_model_card=False)
+
+
+def _rows(examples: Sequence[tuple[str, str, str]], crossed: bool) -> Any:
+    """Return the examples as a dataset: (query, passage, label) pairs of a cross-encoder, else the triples themselves."""
+    from datasets import Dataset as Rows
+
+    questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
+    if not crossed:
+        return Rows.from_dict({"anchor": questions, "positive": right, "negative": wrong})
+    texts = [text for pair in zip(right, wrong, strict=True) for text in pair]
+    labels = np.tile([1.0, 0.0], len(examples)).tolist()
+    return Rows.from_dict({"query": np.repeat(questions, 2).tolist(), "passage": texts, "label": labels})
 
 
 def _name(base: str) -> str:
@@ -220,7 +223,7 @@ def run_finetune(
         )
         for number in dict.fromkeys(request.positives)
     ]
-    names = [f"{SPEC[request.kind]}:{one.folder}" for one in tuned]
+    names = [f"{SPEC[request.kind]}:{model.folder}" for model in tuned]
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
     reranks = request.kind == "cross-encoder"
@@ -237,5 +240,5 @@ def run_finetune(
 def can_rank(kind: str, base: str) -> bool:
     """Whether a base model can do its task before it is tuned."""
     return {"bi-encoder": lambda _: True, "cross-encoder": has_head, "multi-vector": is_multi_vector}[kind](
-        model_place(base)
+        located(base)
     )

@@ -51,19 +51,19 @@ def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
         systems.setdefault(tuple(row[name] for name in names), {})[row["metric"]] = row
     best = {
         metric: max(
-            (found[metric]["value"] for key, found in systems.items() if metric in found and not _bound(key)),
+            (row_of[metric]["value"] for key, row_of in systems.items() if metric in row_of and not _bound(key)),
             default=None,
         )
         for metric in metrics
     }
     head = "".join(f"<th class=name>{escape(name)}" for name in names) + "".join(
-        f"<th>{escape(one)}" for one in metrics
+        f"<th>{escape(metric_name)}" for metric_name in metrics
     )
     body = []
-    for key, found in systems.items():
-        cells = "".join(f"<td class=name>{escape(shown(one))}" for one in key)
+    for key, row_of in systems.items():
+        cells = "".join(f"<td class=name>{escape(shown(part))}" for part in key)
         for metric in metrics:
-            row = found.get(metric)
+            row = row_of.get(metric)
             if row is None:
                 cells += "<td>"
                 continue

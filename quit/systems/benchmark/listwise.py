@@ -36,9 +36,7 @@ class ListwiseReranker:
             raise SettingsError(
                 f"benchmark.stride is {self._stride}, more than benchmark.window ({self._window}): passages would be left out."
             )
-        known = {
-            one.name: one for one in (*settings.readers, settings.judge) if one.kind not in ("embedded", "equivalence")
-        }
+        known = settings.language_models
         if context.argument not in known:
             listed = did_you_mean(context.argument, list(known)) if known else " This profile has none."
             raise SettingsError(
@@ -57,14 +55,14 @@ class ListwiseReranker:
         for start in windows(len(texts), self._window, self._stride):
             part = order[start : start + self._window]
             order[start : start + self._window] = [
-                part[place] for place in self._permuted(query, [texts[i] for i in part])
+                part[position] for position in self._permuted(query, [texts[i] for i in part])
             ]
-        made = np.zeros(len(texts))
-        made[order] = np.arange(len(texts), 0, -1)
-        return made
+        scores = np.zeros(len(texts))
+        scores[order] = np.arange(len(texts), 0, -1)
+        return scores
 
     def _permuted(self, query: str, texts: Sequence[str]) -> list[int]:
-        listed = "\n".join(f"[{place}] {text}" for place, text in enumerate(texts, start=1))
+        listed = "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, start=1))
         fields = {"count": str(len(texts)), "passages": listed, "question": query}
         request = ChatRequest(self._prompt, fields, self._tokens, group=query)
         [completion] = self._models.generator(self._spec).complete([request])
@@ -89,6 +87,6 @@ def read_order(reply: str, count: int) -> tuple[list[int], bool]:
     >>> read_order("[2] > [9] > [2], well", 3)
     ([1, 0, 2], True)
     """
-    found = _BRACKETED.findall(reply) or _NUMBER.findall(reply)
-    named = list(dict.fromkeys(int(text) - 1 for text in found if len(text) < 9 and 1 <= int(text) <= count))
-    return [*named, *(place for place in range(count) if place not in set(named))], bool(named)
+    identifiers = _BRACKETED.findall(reply) or _NUMBER.findall(reply)
+    named = list(dict.fromkeys(int(text) - 1 for text in identifiers if len(text) < 9 and 1 <= int(text) <= count))
+    return [*named, *(position for position in range(count) if position not in set(named))], bool(named)

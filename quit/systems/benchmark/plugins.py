@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 
 from quit.corpora.protocols import FirstStage, Ranking, Scorer
 from quit.errors import InputError, SettingsError, did_you_mean
+from quit.models.loading import usable_device
 from quit.models.protocols import NO_ANSWER, Reader
-from quit.settings import Settings
+from quit.settings import FirstStages, Settings
 from quit.systems.benchmark.task import Passages, ranking
 
 if TYPE_CHECKING:
@@ -64,6 +65,12 @@ class Context:
     collection: Mapping[str, pa.Table]
     argument: str = ""
 
+    @property
+    def running(self) -> FirstStages:
+        """How encoders run. Raises ``SettingsError`` for a device that is not there."""
+        settings = self.settings.benchmark
+        return FirstStages(batch=settings.batch, device=usable_device(settings.device, "benchmark.device"))
+
 
 def split_name(text: str) -> tuple[str, str]:
     """Return name and argument of ``NAME`` or ``NAME:ARGUMENT``."""
@@ -74,15 +81,15 @@ def split_name(text: str) -> tuple[str, str]:
 @cache
 def available(group: str) -> dict[str, EntryPoint]:
     """Return name -> entry point of a group, ours first. Raises ``SettingsError`` when a name is taken twice."""
-    made = {name: EntryPoint(name, f"quit.systems.benchmark.{value}", group) for name, value in _OURS[group].items()}
-    for found in entry_points(group=group):
-        if found.name in made or found.name == ORACLE:
+    plugins = {name: EntryPoint(name, f"quit.systems.benchmark.{value}", group) for name, value in _OURS[group].items()}
+    for entry in entry_points(group=group):
+        if entry.name in plugins or entry.name == ORACLE:
             raise SettingsError(
-                f"The entry point {found.value!r} takes the name {found.name!r} of {group}, which is taken. "
+                f"The entry point {entry.value!r} takes the name {entry.name!r} of {group}, which is taken. "
                 "Rename it, or uninstall its package."
             )
-        made[found.name] = found
-    return made
+        plugins[entry.name] = entry
+    return plugins
 
 
 def make_retriever(text: str, context: Context) -> FirstStage:
@@ -128,21 +135,21 @@ def _make(group: str, text: str, context: Context, protocol: Any, more: list[str
         factory = known[name].load()
     except (ImportError, AttributeError) as error:
         raise SettingsError(f"The {kind} {name!r} ({known[name].value}) cannot be loaded: {error}.") from error
-    made = factory(Context(**{**vars(context), "argument": argument}))
-    if not isinstance(made, protocol):
+    plugin = factory(Context(**{**vars(context), "argument": argument}))
+    if not isinstance(plugin, protocol):
         wanted = ", ".join(
-            sorted(one for one in dir(protocol) if not one.startswith("_")) + list(protocol.__annotations__)
+            sorted(member for member in dir(protocol) if not member.startswith("_")) + list(protocol.__annotations__)
         )
         raise SettingsError(f"{known[name].value!r} makes no {kind}: it has to have {wanted}.")
-    return made
+    return plugin
 
 
-def checked(name: str, found: Ranking, passages: int, depth: int) -> Ranking:
+def checked(name: str, given: Ranking, passages: int, depth: int) -> Ranking:
     """Return what a retriever gave for a query, in order and cut at ``depth``.
 
     Raises ``InputError`` for rows out of range, a row twice, or a score that is no number.
     """
-    rows, scores = np.asarray(found.rows), np.asarray(found.scores, dtype=np.float64)
+    rows, scores = np.asarray(given.rows), np.asarray(given.scores, dtype=np.float64)
     if rows.shape != scores.shape or rows.ndim != 1:
         raise InputError(f"The retriever {name!r} returned {rows.shape} rows and {scores.shape} scores.")
     if len(rows) and (rows.min() < 0 or rows.max() >= passages):
@@ -156,9 +163,9 @@ def checked(name: str, found: Ranking, passages: int, depth: int) -> Ranking:
 
 def checked_scores(name: str, scores: np.ndarray, texts: int) -> np.ndarray:
     """Return a reranker's scores as float64. Raises ``InputError`` unless there is one finite number a text."""
-    made = np.asarray(scores, dtype=np.float64)
-    if made.shape != (texts,) or not np.isfinite(made).all():
+    checked = np.asarray(scores, dtype=np.float64)
+    if checked.shape != (texts,) or not np.isfinite(checked).all():
         raise InputError(
-            f"The reranker {name!r} returned no finite score a passage (shape {made.shape}, {texts} passages)."
+            f"The reranker {name!r} returned no finite score a passage (shape {checked.shape}, {texts} passages)."
         )
-    return made
+    return checked

@@ -56,20 +56,20 @@ def relabel(
     that the release has (``known``) stands. A verdict that could not be read is no yes.
     """
     prompts, owners = [], []
-    for place, (query, mine) in enumerate(zip(queries, rows, strict=True)):
+    for query_number, (query, mine) in enumerate(zip(queries, rows, strict=True)):
         for row, sentences in zip(mine.tolist(), passages.sentences(mine.tolist()), strict=True):
             prompts.append(Prompt(query.question_id, query.question, sentences, query.coarse, query.fine))
-            owners.append((place, row))
+            owners.append((query_number, row))
     given = [[reply.answer for reply in labeler.answer(prompts)] for labeler in labelers] if prompts else []
     forms: dict[tuple[int, str], Counter[str]] = {}
     for answers in given:
-        for (place, _), answer in zip(owners, answers, strict=True):
-            forms.setdefault((place, normalize_answer(answer)), Counter())[answer] += 1
+        for (query_number, _), answer in zip(owners, answers, strict=True):
+            forms.setdefault((query_number, normalize_answer(answer)), Counter())[answer] += 1
     right = _verdicts(queries, forms, judge, known)
     labels: list[dict[int, int]] = [{} for _ in queries]
-    for number, (place, row) in enumerate(owners):
-        hit = any(right[place, normalize_answer(answers[number])] for answers in given)
-        labels[place][row] = FULLY if hit else 0
+    for number, (query_number, row) in enumerate(owners):
+        hit = any(right[query_number, normalize_answer(answers[number])] for answers in given)
+        labels[query_number][row] = FULLY if hit else 0
     return labels
 
 
@@ -79,15 +79,15 @@ def _verdicts(
     judge: Judge,
     known: Mapping[tuple[str, str], bool],
 ) -> dict[tuple[int, str], bool]:
-    made, asked, items = {}, [], []
-    for (place, key), counts in sorted(forms.items()):
-        query = queries[place]
+    verdicts, asked, items = {}, [], []
+    for (query_number, key), counts in sorted(forms.items()):
+        query = queries[query_number]
         if (query.question_id, key) in known:
-            made[place, key] = known[query.question_id, key]
+            verdicts[query_number, key] = known[query.question_id, key]
         else:
-            form = min(counts, key=lambda one, counts=counts: (-counts[one], one))
-            asked.append((place, key))
+            form = min(counts, key=lambda text, counts=counts: (-counts[text], text))
+            asked.append((query_number, key))
             items.append(JudgeItem(query.question_id, query.question, query.gold, form))
     for pair, ruling in zip(asked, rule(items, judge), strict=True):
-        made[pair] = ruling.verdict.correct is True
-    return made
+        verdicts[pair] = ruling.verdict.correct is True
+    return verdicts

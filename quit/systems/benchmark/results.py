@@ -36,21 +36,21 @@ class Scores:
         task = self.task
         assert task.relevance is not None
         key = (task.name, system.retriever, system.reranker, "", "", 0)
-        ranked = [task.relevance.labels(place, one.rows) for place, one in enumerate(system.rankings)]
-        judged = [task.relevance.judged(place) for place in range(len(ranked))]
+        ranked = [task.relevance.labels(query, ranking.rows) for query, ranking in enumerate(system.rankings)]
+        judged = [task.relevance.judged(query) for query in range(len(ranked))]
         for text in metrics:
             measure = Measure.parse(text)
-            found = []
+            values = []
             for labels, everything in zip(ranked, judged, strict=True):
                 if everything is None:
                     if measure.needs_all or measure.least != FULLY:
                         break
-                    found.append(measure.value(labels, labels))
+                    values.append(measure.value(labels, labels))
                 else:
                     known = everything.max(initial=0) >= measure.least
-                    found.append(measure.value(labels, everything) if known else np.nan)
+                    values.append(measure.value(labels, everything) if known else np.nan)
             else:
-                self.values[key, text] = np.array(found, dtype=np.float64)
+                self.values[key, text] = np.array(values, dtype=np.float64)
 
     def add_reading(self, reading: Reading) -> None:
         """Add EM, F1 and cover-EM of a reader's answers, compared with the valid answers."""
@@ -66,7 +66,7 @@ class Scores:
         key = (self.task.name, "oracle", "oracle", reader, "any", 1)
         for name in READING:
             values = [
-                max((answer_value(name, one, query.answers) for one in set(given)), default=0.0)
+                max((answer_value(name, answer, query.answers) for answer in set(given)), default=0.0)
                 for given, query in zip(answers, self.task.queries, strict=True)
             ]
             self.values[key, name] = np.array(values)
@@ -80,8 +80,8 @@ class Scores:
         bounds = {}
         for names in columns.values():
             kept = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
-            found = intervals(kept, settings.resamples, settings.level, settings.seed)
-            bounds |= dict(zip(names, found.tolist(), strict=True))
+            interval = intervals(kept, settings.resamples, settings.level, settings.seed)
+            bounds |= dict(zip(names, interval.tolist(), strict=True))
         rows: list[dict[str, Any]] = []
         for (key, metric), values in self.values.items():
             kept = under(values, settings.without_relevant)
@@ -137,12 +137,12 @@ class Scores:
     ) -> list[dict[str, Any]]:
         pairs = list(combinations(systems, 2))
         # Which questions have no relevant passage is the same for all systems of a corpus, so pairs stay aligned.
-        values = [tuple(under(one, settings.without_relevant) for _, one in pair) for pair in pairs]
-        found = compare(values, settings.resamples, settings.level, settings.seed)
+        values = [tuple(under(of_question, settings.without_relevant) for _, of_question in pair) for pair in pairs]
+        tests = compare(values, settings.resamples, settings.level, settings.seed)
         shared = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
         rows = []
-        for ((a, _), (b, _)), one in zip(pairs, found, strict=True):
-            rows.append({**shared, "a": a, "b": b, **asdict(one), "p_holm": one.holm})
+        for ((a, _), (b, _)), test in zip(pairs, tests, strict=True):
+            rows.append({**shared, "a": a, "b": b, **asdict(test), "p_holm": test.holm})
         return [{name: value for name, value in row.items() if name != "holm"} for row in rows]
 
 
@@ -157,19 +157,19 @@ def run_lines(system: System) -> Iterator[str]:
     the permutations of a subset another order than the one that was evaluated.
     """
     tag = safe_id(system.name.replace(" ", ""))
-    for query, one in zip(system.task.queries, system.rankings, strict=True):
-        ids = system.task.passages.ids(one.rows.tolist())
-        for rank, (name, score) in enumerate(zip(ids, falling(one.scores), strict=True), start=1):
+    for query, ranking in zip(system.task.queries, system.rankings, strict=True):
+        ids = system.task.passages.ids(ranking.rows.tolist())
+        for rank, (name, score) in enumerate(zip(ids, falling(ranking.scores), strict=True), start=1):
             yield f"{safe_id(query.question_id)} Q0 {name} {rank} {score:.9g} {tag}\n"
 
 
 def falling(scores: np.ndarray) -> list[np.float32]:
     """Return scores as float32, each one less than the one before: an equal one becomes the next smaller number."""
-    made: list[np.float32] = []
+    lowered: list[np.float32] = []
     for score in np.asarray(scores, dtype=np.float32):
-        lower = np.nextafter(made[-1], np.float32(-np.inf)) if made else score
-        made.append(min(score, lower))
-    return made
+        lower = np.nextafter(lowered[-1], np.float32(-np.inf)) if lowered else score
+        lowered.append(min(score, lower))
+    return lowered
 
 
 def qrels_lines(task: Task) -> Iterator[str]:
@@ -183,7 +183,7 @@ def qrels_lines(task: Task) -> Iterator[str]:
 
 def file_name(task: str, system: str, used: Iterable[str]) -> str:
     """Return a name for a run file, distinct from those used: letters, digits, dots and dashes; of a path its last part."""
-    parts = [one.rstrip("/").rpartition("/")[2] for one in system.split(" + ")]
+    parts = [part.rstrip("/").rpartition("/")[2] for part in system.split(" + ")]
     kept = "".join(
         char if char.isalnum() or char in ".-" else "_" for char in "+".join([task, *parts]).replace("+", "-")
     )

@@ -101,8 +101,8 @@ class Runner:
             relevance = task.relevance
             assert isinstance(relevance, ReleaseRelevance)
             key = {"retriever": f"oracle/{oracles.VERSION}", "passages": task.passages.identity}
-            found = [oracles.oracle_retriever(relevance, place) for place in range(len(asked))]
-            return System(task, name, "", key["retriever"], repr(sorted(key.items())), found)
+            rankings = [oracles.oracle_retriever(relevance, position) for position in range(len(asked))]
+            return System(task, name, "", key["retriever"], repr(sorted(key.items())), rankings)
         retriever = self._plugin(make_retriever, name, task.passages)
         key = {
             "version": VERSION,
@@ -113,9 +113,9 @@ class Runner:
         }
 
         def make(places: range) -> list[dict[str, Any]]:
-            found = retriever.search([asked[place] for place in places], depth)
-            rankings = [checked(name, one, len(task.passages), depth) for one in found]
-            return ranking_rows([task.question_ids[place] for place in places], rankings)
+            given = retriever.search([asked[position] for position in places], depth)
+            rankings = [checked(name, ranking, len(task.passages), depth) for ranking in given]
+            return ranking_rows([task.question_ids[position] for position in places], rankings)
 
         fingerprint, table = self.stages.table(
             "retrieve", f"{task.name}: {name}", key, task.question_ids, RANKINGS, make
@@ -128,24 +128,24 @@ class Runner:
         The oracle retriever returns every relevant passage, and all of them are scored.
         """
         task = system.task
-        depth = max((len(one) for one in system.rankings), default=0)
+        depth = max((len(ranking) for ranking in system.rankings), default=0)
         depth = depth if system.retriever == ORACLE else min(depth, self.settings.rerank_depth)
         if name == ORACLE:
             relevance = task.relevance
             assert relevance is not None
-            found = [
-                reordered(one, oracles.oracle_scores(relevance, place, one.rows[:depth]))
-                for place, one in enumerate(system.rankings)
+            rankings = [
+                reordered(ranking, oracles.oracle_scores(relevance, query, ranking.rows[:depth]))
+                for query, ranking in enumerate(system.rankings)
             ]
             identity = f"oracle/{oracles.VERSION}"
-            return System(task, system.retriever, name, identity, f"{system.fingerprint}+{identity}/{depth}", found)
+            return System(task, system.retriever, name, identity, f"{system.fingerprint}+{identity}/{depth}", rankings)
         reranker = self._plugin(make_reranker, name, task.passages)
         unread_before = getattr(reranker, "unread", 0)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
         def make(places: range) -> list[dict[str, Any]]:
-            made = [self._reranked(name, reranker, task, place, system.rankings[place], depth) for place in places]
-            return ranking_rows([task.question_ids[place] for place in places], made)
+            reranked = [self._reranked(name, reranker, task, query, system.rankings[query], depth) for query in places]
+            return ranking_rows([task.question_ids[query] for query in places], reranked)
 
         label = f"{task.name}: {system.retriever} + {name}"
         fingerprint, table = self.stages.table("rerank", label, key, task.question_ids, RANKINGS, make)
@@ -155,27 +155,27 @@ class Runner:
             task, system.retriever, name, reranker.identity, fingerprint, rankings_of(table, task.question_ids)
         )
 
-    def _reranked(self, name: str, reranker: Scorer, task: Task, place: int, one: Ranking, depth: int) -> Ranking:
-        rows = one.rows[:depth]
+    def _reranked(self, name: str, reranker: Scorer, task: Task, query: int, ranking: Ranking, depth: int) -> Ranking:
+        rows = ranking.rows[:depth]
         if not len(rows):
-            return one
+            return ranking
         texts = task.passages.texts(rows.tolist())
-        return reordered(one, checked_scores(name, reranker.score(task.queries[place].question, texts), len(texts)))
+        return reordered(ranking, checked_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
 
     def relabelled(self, task: Task, systems: Sequence[System]) -> Relevance:
         """Return the labels of every passage that some system retrieved, by the profile's labelers and judge (section 5.1)."""
         rows = [
-            np.unique(np.concatenate([system.rankings[place].rows for system in systems]))
-            for place in range(len(task.queries))
+            np.unique(np.concatenate([system.rankings[query_number].rows for system in systems]))
+            for query_number in range(len(task.queries))
         ]
         settings = self.context.settings
-        labelers = [self.models.reader(one.name, self.context.collection) for one in settings.labelers]
+        labelers = [self.models.reader(labeler.name, self.context.collection) for labeler in settings.labelers]
         judge = self.models.judge
         key = {
             "version": relabel.VERSION,
             "passages": task.passages.identity,
-            "rows": [one.tolist() for one in rows],
-            "labelers": [one.identity for one in labelers],
+            "rows": [retrieved.tolist() for retrieved in rows],
+            "labelers": [labeler.identity for labeler in labelers],
             "judge": judge.identity,
             "gold": [query.gold for query in task.queries],
             "known": sorted(
@@ -184,9 +184,9 @@ class Runner:
         }
 
         def make(places: range) -> list[dict[str, Any]]:
-            some = [task.queries[place] for place in places]
+            some = [task.queries[query_number] for query_number in places]
             labels = relabel.relabel(
-                some, [rows[place] for place in places], task.passages, labelers, judge, self.known
+                some, [rows[query_number] for query_number in places], task.passages, labelers, judge, self.known
             )
             return [
                 {"question_id": query.question_id, "row": row, "label": label}
@@ -195,10 +195,10 @@ class Runner:
             ]
 
         _, table = self.stages.table("relabel", task.name, key, task.question_ids, RELABELLED, make)
-        known: dict[str, dict[int, int]] = {one: {} for one in task.question_ids}
+        known: dict[str, dict[int, int]] = {question_id: {} for question_id in task.question_ids}
         for row in table.to_pylist():
             known[row["question_id"]][row["row"]] = row["label"]
-        return relabel.Retrieved([known[one] for one in task.question_ids])
+        return relabel.Retrieved([known[question_id] for question_id in task.question_ids])
 
     def read(self, system: System, name: str) -> list[Reading]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.
@@ -210,14 +210,14 @@ class Runner:
         kinds = [(strategy, k) for k in settings.k for strategy in settings.strategies]
         numbers = (settings.alpha, settings.beta, settings.freq_sentences)
         deepest = max(settings.k)
-        sentences = [task.passages.sentences(one.rows[:deepest].tolist()) for one in system.rankings]
-        contexts = [[context_of(strategy, one[:k], *numbers) for strategy, k in kinds] for one in sentences]
-        found = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)
-        made = []
+        sentences = [task.passages.sentences(ranking.rows[:deepest].tolist()) for ranking in system.rankings]
+        contexts = [[context_of(strategy, retrieved[:k], *numbers) for strategy, k in kinds] for retrieved in sentences]
+        answers_of = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)
+        readings = []
         for number, (strategy, k) in enumerate(kinds):
-            answers = [found[place].get(mine[number], NO_ANSWER) for place, mine in enumerate(contexts)]
-            made.append(Reading(system, name, strategy, k, answers))
-        return made
+            answers = [answers_of[query].get(mine[number], NO_ANSWER) for query, mine in enumerate(contexts)]
+            readings.append(Reading(system, name, strategy, k, answers))
+        return readings
 
     def every_passage(self, task: Task, name: str) -> list[list[str]]:
         """Return a reader's answers to each of a question's own passages: what Optimal is made of (section 5.4).
@@ -227,17 +227,17 @@ class Runner:
         assert isinstance(task.relevance, ReleaseRelevance)
         groups, size = task.relevance.groups, task.passages.size
         reader = self._plugin(make_reader, name, self.context.passages)
-        stored = {info.name: place for place, info in enumerate(self.dataset.tables.ordered_readers)}
+        stored = {info.name: number for number, info in enumerate(self.dataset.tables.ordered_readers)}
         if name in stored and self.dataset.tables.ordered_readers[stored[name]].identity == reader.identity:
             return [
                 [block.values[code] for code in codes]
                 for block in self.dataset.blocks(groups)
                 for codes in block.codes[:, :, stored[name]].tolist()
             ]
-        contexts = [task.passages.sentences(range(one * size, (one + 1) * size)) for one in groups.tolist()]
+        contexts = [task.passages.sentences(range(group * size, (group + 1) * size)) for group in groups.tolist()]
         label = f"{task.name}: every passage: {name}"
-        found = self._answers(label, reader, task.queries, contexts, task.passages.identity)
-        return [[mine[context] for context in given] for mine, given in zip(found, contexts, strict=True)]
+        answers_of = self._answers(label, reader, task.queries, contexts, task.passages.identity)
+        return [[mine[context] for context in given] for mine, given in zip(answers_of, contexts, strict=True)]
 
     def _answers(
         self,
@@ -251,7 +251,7 @@ class Runner:
 
         ``source``: identity of what the contexts follow from, where they are too many to be hashed.
         """
-        distinct = [[one for one in dict.fromkeys(mine) if one] for mine in contexts]
+        distinct = [[context for context in dict.fromkeys(mine) if context] for mine in contexts]
         key = {
             "reader": reader.identity,
             "questions": [[query.question, query.coarse, query.fine] for query in queries],
@@ -259,12 +259,15 @@ class Runner:
         }
 
         def make(places: range) -> list[dict[str, Any]]:
-            owners = [(queries[place], context) for place in places for context in distinct[place]]
-            prompts = [Prompt(one.question_id, one.question, context, one.coarse, one.fine) for one, context in owners]
+            owners = [(queries[number], context) for number in places for context in distinct[number]]
+            prompts = [
+                Prompt(query.question_id, query.question, context, query.coarse, query.fine)
+                for query, context in owners
+            ]
             replies = reader.answer(prompts) if prompts else []
             return [
-                {"question_id": one.question_id, "context": " ".join(context), "answer": reply.answer}
-                for (one, context), reply in zip(owners, replies, strict=True)
+                {"question_id": query.question_id, "context": " ".join(context), "answer": reply.answer}
+                for (query, context), reply in zip(owners, replies, strict=True)
             ]
 
         names = [query.question_id for query in queries]
@@ -273,13 +276,13 @@ class Runner:
         return [{context: next(answers) for context in mine} for mine in distinct]
 
 
-def reordered(one: Ranking, scores: np.ndarray) -> Ranking:
+def reordered(ranking: Ranking, scores: np.ndarray) -> Ranking:
     """Return a ranking with its first ``len(scores)`` passages by descending score, ties in their earlier order, the rest behind."""
     head = len(scores)
     order = np.argsort(-scores, kind="stable")
-    rows = np.concatenate([one.rows[:head][order], one.rows[head:]])
+    rows = np.concatenate([ranking.rows[:head][order], ranking.rows[head:]])
     lowest = float(scores.min()) if head else 0.0
-    rest = lowest - 1.0 - np.arange(len(one.rows) - head)
+    rest = lowest - 1.0 - np.arange(len(ranking.rows) - head)
     return Ranking(rows, np.concatenate([scores[order], rest]))
 
 
@@ -287,14 +290,16 @@ def ranking_rows(questions: Sequence[str], rankings: Sequence[Ranking]) -> list[
     """Return rows of the table ``rankings``."""
     return [
         {"question_id": question, "rank": rank, "row": row, "score": score}
-        for question, one in zip(questions, rankings, strict=True)
-        for rank, (row, score) in enumerate(zip(one.rows.tolist(), np.asarray(one.scores).tolist(), strict=True), 1)
+        for question, ranking in zip(questions, rankings, strict=True)
+        for rank, (row, score) in enumerate(
+            zip(ranking.rows.tolist(), np.asarray(ranking.scores).tolist(), strict=True), 1
+        )
     ]
 
 
 def rankings_of(table: pa.Table, questions: Sequence[str]) -> list[Ranking]:
     """Return the ranking of each question, empty where the table has no row of it."""
-    rows: dict[str, tuple[list[int], list[float]]] = {one: ([], []) for one in questions}
+    rows: dict[str, tuple[list[int], list[float]]] = {question: ([], []) for question in questions}
     columns = (table[name].to_pylist() for name in ("question_id", "row", "score"))
     for question, row, score in zip(*columns, strict=True):
         rows[question][0].append(row)

@@ -36,21 +36,21 @@ class Bm25:
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` passages a query."""
         vocabulary, weights = self._index
-        made = []
+        rankings = []
         for query in queries:
             asked = [vocabulary[term] for term in terms(query) if term in vocabulary]
             # A term asked twice counts twice, as in Lucene.
             scores = np.asarray(weights[asked].sum(axis=0)).ravel() if asked else np.zeros(0)
             units = best_with_ties(scores, depth)
             units = units[scores[units] > 0]
-            made.append(expand(self._passages, units, scores[units], depth))
-        return made
+            rankings.append(expand(self._passages, units, scores[units], depth))
+        return rankings
 
     @cached_property
     def _index(self) -> tuple[dict[str, int], sparse.csr_array]:
         """Vocabulary, and each term's weight in each subset: float64, shape (terms, groups * subsets)."""
         vocabulary, counts = term_counts(self._passages)
-        copies = np.tile([len(one) for one in self._passages.members], self._passages.groups)
+        copies = np.tile([len(members) for members in self._passages.members], self._passages.groups)
         documents = copies.sum()
         lengths = np.asarray(counts.sum(axis=0)).ravel()
         mean = float(lengths @ copies) / documents

@@ -19,7 +19,7 @@ from schemas.tables import Table
 
 
 class Stages:
-    """The tables of the steps, below ``folder``. ``part``: questions a part. ``say``: told what is being done.
+    """The tables of the steps, below ``folder``. ``part``: questions a part. ``say``: called with what is being done.
 
     ``seconds``: what each step's present parts took when they were made.
     """

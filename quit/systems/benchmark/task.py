@@ -77,7 +77,7 @@ class ReleasePassages:
         self.groups = len(dataset.ids)
         table = dataset.permutations
         self.size = len(table)
-        self._names = [safe_id(one) for one in dataset.ids]
+        self._names = [safe_id(question_id) for question_id in dataset.ids]
         self._hints = [tuple(hints) for hints in dataset.hint_lists(np.arange(self.groups))]
         self._permutations = table.permutation.to_pylist()
         codes = table.subset.dictionary_encode()
@@ -91,7 +91,7 @@ class ReleasePassages:
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return passage ids as in our exports: ``{question id}_{subset}_{permutation}``."""
         pairs = (divmod(int(row), self.size) for row in rows)
-        return [passage_id(self._names[group], self._permutations[place]) for group, place in pairs]
+        return [passage_id(self._names[group], self._permutations[permutation]) for group, permutation in pairs]
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return passages: the hints joined by one space."""
@@ -103,11 +103,11 @@ class ReleasePassages:
 
     def sentences(self, rows: Sequence[int]) -> list[tuple[str, ...]]:
         """Return the hints of each passage in reading order."""
-        made = []
+        sentences = []
         for row in rows:
-            group, place = divmod(int(row), self.size)
-            made.append(tuple(self._hints[group][int(index)] for index in self._permutations[place]))
-        return made
+            group, permutation = divmod(int(row), self.size)
+            sentences.append(tuple(self._hints[group][int(index)] for index in self._permutations[permutation]))
+        return sentences
 
 
 class DocumentPassages:
@@ -125,7 +125,7 @@ class DocumentPassages:
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return the documents' ids, escaped as run files need."""
-        return [safe_id(one) for one in self._documents.ids([int(row) for row in rows])]
+        return [safe_id(document_id) for document_id in self._documents.ids([int(row) for row in rows])]
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the documents' texts."""
@@ -158,8 +158,8 @@ class JsonlDocuments(Corpus):
     def _identity(self, row: int) -> str:
         with self._files[self._file[row]].open("rb") as file:
             file.seek(self._offset[row])
-            found = json.loads(file.readline())
-        return str(next(found[key] for key in ("id", "_id", "doc_id") if found.get(key) is not None))
+            document = json.loads(file.readline())
+        return str(next(document[key] for key in ("id", "_id", "doc_id") if document.get(key) is not None))
 
 
 def open_documents(path: Path) -> Documents:
@@ -228,14 +228,14 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
     types = dataset.aligned("descriptions").select(["coarse", "fine"]).to_pylist()
     queries = tuple(
         Query(
-            dataset.ids[one],
-            dataset.questions[one],
-            tuple(dataset.valid_answers[one]),
-            tuple(gold[one]),
-            types[one]["coarse"],
-            types[one]["fine"],
+            dataset.ids[position],
+            dataset.questions[position],
+            tuple(dataset.valid_answers[position]),
+            tuple(gold[position]),
+            types[position]["coarse"],
+            types[position]["fine"],
         )
-        for one in chosen.tolist()
+        for position in chosen.tolist()
     )
     relevance = ReleaseRelevance(chosen.astype(np.int64), dataset.labels(chosen))
     return Task("release", ReleasePassages(dataset, content_id), queries, relevance)
@@ -248,7 +248,7 @@ def expand(passages: Passages, units: np.ndarray, scores: np.ndarray, depth: int
         return Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
     groups, subsets = np.divmod(units, len(passages.subsets))
     rows = [group * passages.size + passages.members[subset] for group, subset in zip(groups, subsets, strict=True)]
-    repeated = np.repeat(scores, [len(one) for one in rows])
+    repeated = np.repeat(scores, [len(group_rows) for group_rows in rows])
     return ranking(np.concatenate(rows), repeated, depth)
 
 

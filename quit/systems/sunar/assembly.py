@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Scorer
+from quit.corpora.scorers import CrossEncoderScorer, LateScorer
 from quit.errors import InputError, SettingsError
 from quit.models.prompting import load_prompt
 from quit.settings import Settings, Sunar
@@ -16,7 +17,6 @@ from quit.systems.sunar.entailment import Entailment, EquivalentAnswers, Natural
 from quit.systems.sunar.planners import GoldPlan, NoPlan, Planner
 from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers, Sampling
 from quit.systems.sunar.retrieval import Budget, Library, Retrieval
-from quit.systems.sunar.scorers import CrossEncoderScorer, LateInteraction
 from quit.systems.sunar.system import Sunar as System
 from quit.systems.sunar.system import Uncertainty
 
@@ -55,7 +55,7 @@ class Assembly:
             return CrossEncoderScorer(
                 how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch
             )
-        return LateInteraction(self._models.encoder, slope=how.late_slope, centre=how.late_centre)
+        return LateScorer(self._models.encoder, slope=how.late_slope, centre=how.late_centre)
 
     def system(self, library: Library, how: Sunar) -> tuple[System, str]:
         """Return the system that ``how`` describes, and the identity of all that decides its traces, settings apart.
@@ -80,8 +80,8 @@ class Assembly:
             uncertainty.entailment.identity if uncertainty else "no uncertainty",
             reasoner.identity if reasoner else "no reasoner",
         ]
-        made = System(library, retrieval, planner, reader, uncertainty, reasoner, top=how.top, max_hops=how.max_hops)
-        return made, "\n".join(parts)
+        system = System(library, retrieval, planner, reader, uncertainty, reasoner, top=how.top, max_hops=how.max_hops)
+        return system, "\n".join(parts)
 
     def _reader(self, how: Sunar) -> AnswerModel:
         if how.language_model:
@@ -92,8 +92,8 @@ class Assembly:
 
         @lru_cache(maxsize=4096)  # a sub-question is asked about every batch
         def coarse(question: str) -> tuple[str, str]:
-            found = types.classify([question])[0]
-            return found.coarse, found.fine
+            question_type = types.classify([question])[0]
+            return question_type.coarse, question_type.fine
 
         return ExtractiveReader(
             self._models.encoder,

@@ -31,14 +31,14 @@ def semantic_sets(question: str, answers: Sequence[str], entailment: Entailment)
     Greedy in sample order: an answer joins the first set whose first member it entails and is entailed by. No answers, no sets.
     """
     sets: list[list[int]] = []
-    for place, answer in enumerate(answers):
+    for number, answer in enumerate(answers):
         for known in sets:
             first = answers[known[0]]
             if normalize_answer(first) == normalize_answer(answer) or entailment.mutual(question, first, answer):
-                known.append(place)
+                known.append(number)
                 break
         else:
-            sets.append([place])
+            sets.append([number])
     return sets
 
 
@@ -61,7 +61,7 @@ def asu(
         answers = reader.samples(question, texts(rows), m)
         sets = semantic_sets(question, answers, entailment)
         s = max(1, len(sets))
-        told = {"s": s, "sets": [[answers[place] for place in each] for each in sets]}
-        return Rescored(rescored(scores, s, literal), told)
+        trace = {"s": s, "sets": [[answers[number] for number in each] for each in sets]}
+        return Rescored(rescored(scores, s, literal), trace)
 
     return rescore

@@ -18,30 +18,30 @@ def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
     clustering hypothesis at work; ``parent_rank``: mean place of the parent in its batch, from 1. ``kinds``: both recalls (pool and
     ``top``) for each kind of question.
     """
-    pairs = [(one, other) for one, other in zip(before, after, strict=True) if other["relevant"]]
-    made: dict[str, Any] = {"questions": len(pairs), "relevant": 0, "gained": 0, "lost": 0, "by_graph": 0}
-    made |= {"parent_relevant": 0, "parent_rank": None, "gained_in_top": 0, "lost_from_top": 0}
+    pairs = [(earlier, later) for earlier, later in zip(before, after, strict=True) if later["relevant"]]
+    figures: dict[str, Any] = {"questions": len(pairs), "relevant": 0, "gained": 0, "lost": 0, "by_graph": 0}
+    figures |= {"parent_relevant": 0, "parent_rank": None, "gained_in_top": 0, "lost_from_top": 0}
     ranks: list[int] = []
     kinds: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
-    for one, other in pairs:
-        relevant = set(other["relevant"])
-        gained = (set(other["pool"]) - set(one["pool"])) & relevant
-        parents = _parents(other)
-        made["relevant"] += len(relevant)
-        made["gained"] += len(gained)
-        made["lost"] += len((set(one["pool"]) - set(other["pool"])) & relevant)
-        tops = [set(trace["evidence"][:top]) & relevant for trace in (one, other)]
-        made["gained_in_top"] += len(gained & tops[1])
-        made["lost_from_top"] += len(tops[0] - tops[1])
+    for earlier, later in pairs:
+        relevant = set(later["relevant"])
+        gained = (set(later["pool"]) - set(earlier["pool"])) & relevant
+        parents = _parents(later)
+        figures["relevant"] += len(relevant)
+        figures["gained"] += len(gained)
+        figures["lost"] += len((set(earlier["pool"]) - set(later["pool"])) & relevant)
+        tops = [set(trace["evidence"][:top]) & relevant for trace in (earlier, later)]
+        figures["gained_in_top"] += len(gained & tops[1])
+        figures["lost_from_top"] += len(tops[0] - tops[1])
         for document in sorted(gained & parents.keys()):
             parent, rank = parents[document]
-            made["by_graph"] += 1
-            made["parent_relevant"] += parent in relevant
+            figures["by_graph"] += 1
+            figures["parent_relevant"] += parent in relevant
             ranks.append(rank)
-        kinds.setdefault(other["kind"] or "", []).append((one, other))
-    made["parent_rank"] = round(sum(ranks) / len(ranks), 2) if ranks else None
-    made["kinds"] = {kind: _recalls(some, top) for kind, some in sorted(kinds.items())}
-    return made
+        kinds.setdefault(later["kind"] or "", []).append((earlier, later))
+    figures["parent_rank"] = round(sum(ranks) / len(ranks), 2) if ranks else None
+    figures["kinds"] = {kind: _recalls(some, top) for kind, some in sorted(kinds.items())}
+    return figures
 
 
 def compare_runs(before: Path, after: Path, top: int = 10) -> dict[str, Any]:
@@ -58,20 +58,20 @@ def compare_runs(before: Path, after: Path, top: int = 10) -> dict[str, Any]:
 
 def _parents(trace: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
     """Return document -> (its parent, the parent's place in the batch that scored it) for what came through an edge."""
-    found: dict[str, tuple[str, int]] = {}
+    parents: dict[str, tuple[str, int]] = {}
     for step in trace["steps"]:
         places: dict[str, int] = {}
         for batch in step.get("batches", ()):
             for document, parent in zip(batch["documents"], batch.get("parents", ()), strict=False):
-                found.setdefault(document, (parent, places[parent]))
-            places |= {document: place for place, document in enumerate(batch["documents"], start=1)}
-    return found
+                parents.setdefault(document, (parent, places[parent]))
+            places |= {document: rank for rank, document in enumerate(batch["documents"], start=1)}
+    return parents
 
 
 def _recalls(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], top: int) -> dict[str, Any]:
-    made: dict[str, Any] = {"questions": len(pairs)}
+    figures: dict[str, Any] = {"questions": len(pairs)}
     for name, take in (("pool", lambda trace: trace["pool"]), (f"top_{top}", lambda trace: trace["evidence"][:top])):
-        made[name] = [
+        figures[name] = [
             round(
                 sum(len(set(take(pair[at])) & set(pair[at]["relevant"])) / len(pair[at]["relevant"]) for pair in pairs)
                 / len(pairs),
@@ -79,4 +79,4 @@ def _recalls(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], top: 
             )
             for at in (0, 1)
         ]
-    return made
+    return figures

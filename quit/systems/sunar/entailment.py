@@ -6,12 +6,12 @@ round.
 
 from __future__ import annotations
 
-from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
 from quit.errors import InputError
-from quit.models.folders import folder_checksum
+from quit.models.folders import model_identity
+from quit.models.loading import load_pretrained
 from quit.models.protocols import Equivalence, Pair
 
 
@@ -20,7 +20,7 @@ class Entailment(Protocol):
 
     identity: str
 
-    def mutual(self, question: str, one: str, other: str) -> bool:
+    def mutual(self, question: str, answer: str, other: str) -> bool:
         """Return whether each answer entails the other. Symmetric."""
         ...
 
@@ -33,9 +33,9 @@ class EquivalentAnswers:
         self._equivalence = equivalence
         self._threshold = threshold
 
-    def mutual(self, question: str, one: str, other: str) -> bool:
+    def mutual(self, question: str, answer: str, other: str) -> bool:
         """See :class:`Entailment`."""
-        both = self._equivalence.probability([Pair(question, one, other), Pair(question, other, one)])
+        both = self._equivalence.probability([Pair(question, answer, other), Pair(question, other, answer)])
         return bool((both >= self._threshold).all())
 
 
@@ -46,23 +46,20 @@ class NaturalLanguageInference:
     """
 
     def __init__(self, model: str, *, revision: str = "", device: str = "cpu") -> None:
-        folder = Path(model).expanduser()
-        named = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else model
-        self.identity = f"nli/{named}" + (f"@{revision}" if revision else "")
-        self._model = str(folder) if folder.is_dir() else model
-        self._revision = revision or "main"
+        self.identity = f"nli/{model_identity(model, revision)}"
+        self._model, self._revision = model, revision
         self._device = device
         self._loaded: tuple[Any, Any, int] | None = None
         self._lock = Lock()
 
-    def mutual(self, question: str, one: str, other: str) -> bool:
+    def mutual(self, question: str, answer: str, other: str) -> bool:
         """See :class:`Entailment`."""
         import torch
 
         with self._lock:
             model, tokenizer, label = self._load()
             says = True
-            for premise, hypothesis in ((one, other), (other, one)):
+            for premise, hypothesis in ((answer, other), (other, answer)):
                 inputs = tokenizer(
                     f"{question} {premise}", f"{question} {hypothesis}", truncation=True, return_tensors="pt"
                 ).to(self._device)
@@ -72,20 +69,17 @@ class NaturalLanguageInference:
 
     def _load(self) -> tuple[Any, Any, int]:
         if self._loaded is None:
-            from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-            try:
-                tokenizer = AutoTokenizer.from_pretrained(self._model, revision=self._revision)
-                model = AutoModelForSequenceClassification.from_pretrained(self._model, revision=self._revision)
-            except (OSError, ValueError) as error:
-                raise InputError(
-                    f"The entailment model {self._model!r} cannot be loaded: {str(error).splitlines()[0]} "
-                    "Give a hub name that this machine can reach, or a folder."
-                ) from error
+            model, tokenizer = load_pretrained(
+                "AutoModelForSequenceClassification",
+                self._model,
+                revision=self._revision,
+                device=self._device,
+                what="The entailment model",
+            )
             labels = {name.casefold(): number for name, number in model.config.label2id.items()}
             if "entailment" not in labels:
                 raise InputError(
                     f"The model {self._model!r} has no label 'entailment' (it has {', '.join(labels)}): it is no NLI model."
                 )
-            self._loaded = model.to(self._device).eval(), tokenizer, labels["entailment"]
+            self._loaded = model, tokenizer, labels["entailment"]
         return self._loaded

@@ -77,12 +77,12 @@ def _graph(settings: Settings, corpus: BuiltCorpus, path: Path) -> NeighbourGrap
 
 
 def run_variants(
-    settings: Settings, models: Models, place: Place, names: Sequence[str], out: Path, say: Callable[[str], None]
+    settings: Settings, models: Models, opened: Place, names: Sequence[str], out: Path, say: Callable[[str], None]
 ) -> dict[str, dict[str, Any]]:
     """Run variants over the questions of a place, each in a folder of its name below ``out``; returns their figures."""
     chosen = {name: variant_settings(name) for name in names}  # a wrong name before any work
     assembly = Assembly(settings, models)
-    library = assembly.library(place.corpus, place.first_stage, place.graph)
+    library = assembly.library(opened.corpus, opened.first_stage, opened.graph)
     systems = {}
     for name, given in chosen.items():
         how = settings.sunar.model_copy(update=dict(given))
@@ -91,13 +91,13 @@ def run_variants(
     for name, (how, system, identity) in systems.items():
         described = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}
         run = Run(out / name, described)
-        missing = len(run.missing(place.queries))
-        say(f"{name}: {missing} of {len(place.queries)} questions to answer")
+        missing = len(run.missing(opened.queries))
+        say(f"{name}: {missing} of {len(opened.queries)} questions to answer")
         started = time.monotonic()
-        run.work(system, place.queries, how.workers, _progress(name, missing, say))
+        run.work(system, opened.queries, how.workers, _progress(name, missing, say))
         if missing:
             say(f"{name}: {missing} questions in {time.monotonic() - started:.1f} s")
-        figures[name] = run.finish(place.queries, name)
+        figures[name] = run.finish(opened.queries, name)
     return figures
 
 

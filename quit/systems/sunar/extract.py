@@ -106,7 +106,7 @@ class ExtractiveReader:
     def candidates(self, question: str, texts: Sequence[str]) -> list[Candidate]:
         """Return the candidates with the features of their best-scored occurrence, in order of appearance."""
         asked = _stems(question)
-        said = f" {normalize_answer(question)} "
+        question_text = f" {normalize_answer(question)} "
         coarse, fine = self._coarse(question)
         wanted, refused = _kinds(coarse, fine, question)
         asks = _asks(coarse, fine, question)
@@ -118,20 +118,20 @@ class ExtractiveReader:
             for at, sentence in enumerate(parts):
                 shared = len(asked & (known | _stems(sentence))) / max(1, len(asked))
                 places.append((shared, rank, at, title, sentence))
-        places.sort(key=lambda place: (-place[0], place[1], place[2]))
+        places.sort(key=lambda context: (-context[0], context[1], context[2]))
         places = places[: self._closest]
         if not places:
             return []
-        vectors = self._encoder.encode([question, *(f"{place[3]} {place[4]}".strip() for place in places)])
+        vectors = self._encoder.encode([question, *(f"{context[3]} {context[4]}".strip() for context in places)])
         similar = vectors[1:] @ vectors[0]
         best: dict[str, Candidate] = {}
         seen: dict[str, int] = {}
-        for place, value in zip(places, similar.tolist(), strict=True):
-            shared, rank, at, title, sentence = place
+        for context, value in zip(places, similar.tolist(), strict=True):
+            shared, rank, at, title, sentence = context
             here: set[str] = set()
             for span in spans(sentence):
                 key = normalize_answer(span.text)
-                if not key or f" {key} " in said or len(words(span.text)) > 12:
+                if not key or f" {key} " in question_text or len(words(span.text)) > 12:
                     continue
                 features = np.array(
                     [
@@ -160,9 +160,10 @@ class ExtractiveReader:
         return list(best.values())
 
     def _scored(self, question: str, texts: Sequence[str]) -> list[tuple[float, str]]:
-        found = self.candidates(question, texts)
+        candidates = self.candidates(question, texts)
         return sorted(
-            ((float(one.features @ self._weights), one.text) for one in found), key=lambda at: (-at[0], at[1])
+            ((float(candidate.features @ self._weights), candidate.text) for candidate in candidates),
+            key=lambda at: (-at[0], at[1]),
         )
 
 
@@ -188,15 +189,17 @@ def _near(span: Span, sentence: str, asked: set[str]) -> float:
 def _asks(coarse: str, fine: str, question: str) -> frozenset[str]:
     """Return which of place, person and country a question asks for."""
     relation = question.casefold().rpartition(">>")[2] if ">>" in question else ""
-    said = set(words(relation))
-    found = set()
-    if said & _PLACES or (not relation and coarse.startswith("LOC")):
-        found.add("place")
-    if said & _PEOPLE or (not relation and coarse.startswith("HUM") and not fine.startswith("gr:")):
-        found.add("person")
-    if said & _COUNTRIES or (not relation and (fine.startswith("country") or "nationality" in question.casefold())):
-        found.add("country")
-    return frozenset(found)
+    relation_words = set(words(relation))
+    asked_for = set()
+    if relation_words & _PLACES or (not relation and coarse.startswith("LOC")):
+        asked_for.add("place")
+    if relation_words & _PEOPLE or (not relation and coarse.startswith("HUM") and not fine.startswith("gr:")):
+        asked_for.add("person")
+    if relation_words & _COUNTRIES or (
+        not relation and (fine.startswith("country") or "nationality" in question.casefold())
+    ):
+        asked_for.add("country")
+    return frozenset(asked_for)
 
 
 def _cues(span: Span, sentence: str, asks: frozenset[str]) -> tuple[bool, bool, bool, bool]:

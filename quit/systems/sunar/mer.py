@@ -55,5 +55,5 @@ class LastAnswer:
 
     def reason(self, question: str, path: Sequence[Hop], texts: Sequence[str]) -> Meta:
         """See :class:`MetaReasoner`."""
-        found = [hop.answer for hop in path if hop.answer != NO_ANSWER]
-        return Meta(found[-1] if found else self._reader.answer(question, texts))
+        answers = [hop.answer for hop in path if hop.answer != NO_ANSWER]
+        return Meta(answers[-1] if answers else self._reader.answer(question, texts))

@@ -31,16 +31,16 @@ class ReAct:
     def next(self, query: Query, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`quit.systems.sunar.planners.Planner`."""
         raw = self._asker.ask({"question": query.text, "path": written(path)}, (STOP,))
-        said = before_stop(raw, (STOP,))
-        found = _ACTION.search(said)
-        if found is None:
-            answer = final_answer(said)
+        reply = before_stop(raw, (STOP,))
+        match = _ACTION.search(reply)
+        if match is None:
+            answer = final_answer(reply)
             return Stop("final answer" if answer else "no action in the reply", answer, raw)
-        action, what = found[1].casefold(), found[2].strip()
+        action, what = match[1].casefold(), match[2].strip()
         if action == "finish":
             return Stop("final answer" if what else "an empty Finish", what or None, raw)
         if not what:
-            return Stop(f"an empty {found[1]}", raw=raw)
+            return Stop(f"an empty {match[1]}", raw=raw)
         return Ask(f"{path[-1].sub_question} {what}" if action == "lookup" and path else what, raw)
 
 

@@ -46,7 +46,7 @@ class Evidence:
     @property
     def rows(self) -> list[int]:
         """The documents' rows, best first."""
-        return [one.row for one in self.ranked]
+        return [scored.row for scored in self.ranked]
 
 
 class Retrieval:
@@ -67,10 +67,10 @@ class Retrieval:
         library, budget = self._library, self._budget
         R = library.first_stage.search([sub_question], budget.first)[0] if budget.first > 0 else _NOTHING
         if self._kind == "first":
-            found = [
+            scored = [
                 Scored(row, score, score, 0, "R") for row, score in zip(R.rows.tolist(), R.scores.tolist(), strict=True)
             ]
-            return Evidence(found, {"first_stage": len(R)})
+            return Evidence(scored, {"first_stage": len(R)})
         asked = self._expanded(query, sub_question, R) if self._kind == "prf" else sub_question
         pool = nar(
             R,
@@ -82,10 +82,10 @@ class Retrieval:
             neighbours=budget.neighbours,
         )
         ranked = pool.ranked(library.documents.ids)
-        told = {"first_stage": len(R), "batches": told_batches(pool, library.documents.ids)}
+        trace = {"first_stage": len(R), "batches": told_batches(pool, library.documents.ids)}
         if budget.keep_left:
             ranked = [*ranked, *_left(pool, ranked)]
-        return Evidence(ranked, told)
+        return Evidence(ranked, trace)
 
     def _expanded(self, query: Query, sub_question: str, R: Ranking) -> str:
         documents, count = self._library.documents, self._feedback_documents
@@ -119,4 +119,4 @@ def _short(values: np.ndarray) -> list[float]:
 
 def _left(pool: Pool, ranked: list[Scored]) -> list[Scored]:
     least = ranked[-1].rescored if ranked else 0.0
-    return [Scored(row, np.nan, least - place, -1, "R") for place, row in enumerate(pool.left, start=1)]
+    return [Scored(row, np.nan, least - rank, -1, "R") for rank, row in enumerate(pool.left, start=1)]

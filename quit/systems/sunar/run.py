@@ -51,12 +51,12 @@ class Run:
     def work(self, system: Sunar, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
         """Answer the questions that have no trace yet; a kill loses those in flight. ``done`` is called after each, from any thread."""
 
-        def one(query: Query) -> None:
+        def answer(query: Query) -> None:
             write_json(self.trace_path(query.query_id), system.answer(query))
             done(query)
 
         with ThreadPoolExecutor(workers) as pool:
-            running = [pool.submit(one, query) for query in self.missing(queries)]
+            running = [pool.submit(answer, query) for query in self.missing(queries)]
             try:
                 finished, _ = wait(running, return_when=FIRST_EXCEPTION)
                 for each in finished:
@@ -142,9 +142,9 @@ def _differences(known: dict[str, Any], described: dict[str, Any]) -> str:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}. Delete it and run the same command again.") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InputError(f"{path} is no JSON object. Delete it and run the same command again.")
-    return found
+    return value

@@ -31,8 +31,8 @@ class SearChain:
         """See :class:`quit.systems.sunar.planners.Planner`."""
         raw = self._asker.ask({"question": query.text, "path": written(path)})
         asked = {normalize_question(hop.sub_question) for hop in path}
-        for found in _QUERY.finditer(raw):
-            wanted = found[1].strip()
+        for match in _QUERY.finditer(raw):
+            wanted = match[1].strip()
             if wanted and normalize_question(wanted) not in asked:
                 return Ask(wanted, raw)
         answer = final_answer(raw)

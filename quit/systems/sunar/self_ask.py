@@ -31,12 +31,12 @@ class SelfAsk:
     def next(self, query: Query, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`quit.systems.sunar.planners.Planner`."""
         raw = self._asker.ask({"question": query.text, "path": written(path)}, (STOP,))
-        said = before_stop(raw, (STOP,))
-        answer = final_answer(said)
+        reply = before_stop(raw, (STOP,))
+        answer = final_answer(reply)
         if answer is not None:
             return Stop("final answer", answer, raw)
-        places = list(_FOLLOW_UP.finditer(said))
-        lines = said[places[-1].end() :].strip().splitlines() if places else []
+        places = list(_FOLLOW_UP.finditer(reply))
+        lines = reply[places[-1].end() :].strip().splitlines() if places else []
         if not lines or not lines[0].strip():
             return Stop("no follow-up question in the reply", raw=raw)
         return Ask(lines[0].strip(), raw)

@@ -11,25 +11,25 @@ _SHOWN = 5
 def lines(trace: Mapping[str, Any]) -> list[str]:
     """Return a trace as text. An asterisk marks relevant documents, ``< id`` the document that a neighbour came from."""
     relevant = set(trace["relevant"])
-    made = [f"question: {trace['question']}"]
+    shown = [f"question: {trace['question']}"]
     if trace["answers"]:
-        made.append(f"gold: {'; '.join(trace['answers'])}")
-    made.append(f"planner: {trace['planner']}")
+        shown.append(f"gold: {'; '.join(trace['answers'])}")
+    shown.append(f"planner: {trace['planner']}")
     for number, step in enumerate(trace["steps"], start=1):
-        made += ["", f"{number}. {step['sub_question']}", f"   answer: {step['answer']}"]
-        made.append(f"   first stage: {step['first_stage']} documents; read: {_named(step['read'], relevant)}")
-        for place, batch in enumerate(step.get("batches", ())):
-            made += [f"   batch {place} from {batch['pool']}{_uncertainty(batch)}"]
-            made += [f"      {row}" for row in _documents(batch, relevant)]
+        shown += ["", f"{number}. {step['sub_question']}", f"   answer: {step['answer']}"]
+        shown.append(f"   first stage: {step['first_stage']} documents; read: {_named(step['read'], relevant)}")
+        for batch_number, batch in enumerate(step.get("batches", ())):
+            shown += [f"   batch {batch_number} from {batch['pool']}{_uncertainty(batch)}"]
+            shown += [f"      {row}" for row in _documents(batch, relevant)]
     ended = trace["ended"]
-    made += ["", f"ended: {ended['reason']}" + (f" ({ended['answer']})" if ended["answer"] else "")]
-    found = sum(document in relevant for document in trace["pool"])
-    made.append(
-        f"relevant documents in the pool: {found} of {len(relevant)}; evidence: {_named(trace['evidence'][:10], relevant)}"
+    shown += ["", f"ended: {ended['reason']}" + (f" ({ended['answer']})" if ended["answer"] else "")]
+    relevant_scored = sum(document in relevant for document in trace["pool"])
+    shown.append(
+        f"relevant documents in the pool: {relevant_scored} of {len(relevant)}; evidence: {_named(trace['evidence'][:10], relevant)}"
     )
     if trace["mer"]:
-        made.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")
-    return [*made, f"prediction: {trace['prediction']} (from {trace['prediction_from']})"]
+        shown.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")
+    return [*shown, f"prediction: {trace['prediction']} (from {trace['prediction_from']})"]
 
 
 def _uncertainty(batch: Mapping[str, Any]) -> str:
@@ -42,9 +42,9 @@ def _uncertainty(batch: Mapping[str, Any]) -> str:
 def _documents(batch: Mapping[str, Any], relevant: set[str]) -> list[str]:
     rows = []
     parents = batch.get("parents") or [None] * len(batch["documents"])
-    told = zip(batch["documents"], batch["scores"], batch["rescored"], parents, strict=True)
-    for place, (document, score, rescored, parent) in enumerate(told):
-        if place < _SHOWN or document in relevant:
+    scored = zip(batch["documents"], batch["scores"], batch["rescored"], parents, strict=True)
+    for row_number, (document, score, rescored, parent) in enumerate(scored):
+        if row_number < _SHOWN or document in relevant:
             came = f"  < {parent}{'*' if parent in relevant else ''}" if parent else ""
             rows.append(f"{document}{'*' if document in relevant else ''}  {score:.3f} -> {rescored:.3f}{came}")
     left = len(batch["documents"]) - len(rows)

@@ -35,13 +35,13 @@ class Span:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text in order; initials and the usual abbreviations end none."""
-    found: list[str] = []
+    sentences: list[str] = []
     for part in _SENTENCE.split(text):
-        if found and _ABBREVIATED.search(found[-1]):
-            found[-1] += f" {part}"
+        if sentences and _ABBREVIATED.search(sentences[-1]):
+            sentences[-1] += f" {part}"
         elif part.strip():
-            found.append(part.strip())
-    return found
+            sentences.append(part.strip())
+    return sentences
 
 
 def untitled(sentence: str) -> tuple[str, str]:
@@ -65,28 +65,28 @@ def untitled(sentence: str) -> tuple[str, str]:
 
 def spans(sentence: str) -> list[Span]:
     """Return the candidates of a sentence by place; those of one kind do not overlap, those of different kinds may."""
-    found = [Span(match[0], "date", *match.span()) for match in _DATE.finditer(sentence)]
-    dates = [(span.start, span.end) for span in found]
-    found += [Span(match[0], "year", *match.span()) for match in _YEAR.finditer(sentence)]
-    found += [
+    candidates = [Span(match[0], "date", *match.span()) for match in _DATE.finditer(sentence)]
+    dates = [(span.start, span.end) for span in candidates]
+    candidates += [Span(match[0], "year", *match.span()) for match in _YEAR.finditer(sentence)]
+    candidates += [
         Span(match[0], "number", *match.span())
         for match in _NUMBER.finditer(sentence)
         if not _YEAR.fullmatch(match[0]) and not any(start <= match.start() < end for start, end in dates)
     ]
-    found += [Span(match[1], "quoted", *match.span(1)) for match in _QUOTED.finditer(sentence)]
-    found += [span for span in _runs(sentence) if not any(start <= span.start < end for start, end in dates)]
-    return sorted(found, key=lambda span: (span.start, span.end, span.kind))
+    candidates += [Span(match[1], "quoted", *match.span(1)) for match in _QUOTED.finditer(sentence)]
+    candidates += [span for span in _runs(sentence) if not any(start <= span.start < end for start, end in dates)]
+    return sorted(candidates, key=lambda span: (span.start, span.end, span.kind))
 
 
 def _runs(sentence: str) -> list[Span]:
     """Return names (runs of capitalised words, small link words between them) and phrases (runs of other content words)."""
     words = word_spans(sentence)
-    found: list[Span] = []
-    place = 0
-    while place < len(words):
-        word = sentence[slice(*words[place])]
+    runs: list[Span] = []
+    first = 0
+    while first < len(words):
+        word = sentence[slice(*words[first])]
         if _capital(word) and word.casefold() not in STOP_WORDS:
-            last = ahead = place
+            last = ahead = first
             while ahead + 1 < len(words) and _joined(sentence, words[ahead], words[ahead + 1]):
                 ahead += 1
                 following = sentence[slice(*words[ahead])]
@@ -94,29 +94,29 @@ def _runs(sentence: str) -> list[Span]:
                     last = ahead
                 elif following not in _LINKS:
                     break
-            found += _name(sentence, words, place, last)
-            place = last + 1
+            runs += _name(sentence, words, first, last)
+            first = last + 1
         elif word.casefold() not in STOP_WORDS and word[0].isalpha():
-            last = place
+            last = first
             while (
                 last + 1 < len(words)
-                and last - place + 1 < _PHRASE
+                and last - first + 1 < _PHRASE
                 and _joined(sentence, words[last], words[last + 1])
                 and not _capital(following := sentence[slice(*words[last + 1])])
                 and following.casefold() not in STOP_WORDS
                 and following[0].isalpha()
             ):
                 last += 1
-            found.append(_span(sentence, words, place, last, "phrase"))
-            place = last + 1
+            runs.append(_span(sentence, words, first, last, "phrase"))
+            first = last + 1
         else:
-            place += 1
-    return found
+            first += 1
+    return runs
 
 
 def _name(sentence: str, words: list[tuple[int, int]], first: int, last: int) -> list[Span]:
     whole = [_span(sentence, words, first, last, "name")]
-    cuts = [place for place in range(first, last + 1) if sentence[slice(*words[place])] == "and"]
+    cuts = [word for word in range(first, last + 1) if sentence[slice(*words[word])] == "and"]
     for begin, end in zip([first, *(cut + 1 for cut in cuts)], [*(cut - 1 for cut in cuts), last], strict=True):
         if cuts and begin <= end and _capital(sentence[slice(*words[begin])]):
             whole.append(_span(sentence, words, begin, end, "name"))
@@ -128,10 +128,10 @@ def _span(sentence: str, words: list[tuple[int, int]], first: int, last: int, ki
     return Span(sentence[start:end], kind, start, end)
 
 
-def _joined(sentence: str, one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _joined(sentence: str, before: tuple[int, int], after: tuple[int, int]) -> bool:
     """Whether nothing but a space, hyphen, full stop or apostrophe stands between two words."""
-    between = sentence[one[1] : other[0]]
-    return between in (" ", "-", "'", "’", " & ") or (between in (". ", ".") and one[1] - one[0] <= 2)
+    between = sentence[before[1] : after[0]]
+    return between in (" ", "-", "'", "’", " & ") or (between in (". ", ".") and before[1] - before[0] <= 2)
 
 
 def _capital(word: str) -> bool:

@@ -57,20 +57,20 @@ class Sunar:
 
     def answer(self, query: Query) -> dict[str, Any]:
         """Return the trace of one question: every step, the evidence, and ``prediction``. The same question gives the same trace."""
-        path, steps, found, stop = self._decompose(query)
+        path, steps, evidences, stop = self._decompose(query)
         if not path:
             evidence, step = self._step(query, query.text)
-            steps, found = [step], [evidence]
-        pool = list(dict.fromkeys(row for each in found for row in each.rows))
-        read = list(dict.fromkeys(row for each in found for row in each.rows[: self._top]))
-        merged = self._merged(query, read) if len(found) > 1 else pool
+            steps, evidences = [step], [evidence]
+        pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
+        read = list(dict.fromkeys(row for each in evidences for row in each.rows[: self._top]))
+        merged = self._merged(query, read) if len(evidences) > 1 else pool
         prediction, source = self._conclusion(path, steps, stop)
-        told: dict[str, Any] | None = None
+        reasoned: dict[str, Any] | None = None
         if self._reasoner is not None:
-            made = self._reasoner.reason(query.text, path, self._texts(merged[: self._top]))
-            told = {"answer": made.answer, "raw": made.raw}
-            if made.answer is not None:
-                prediction, source = made.answer, "mer"
+            meta = self._reasoner.reason(query.text, path, self._texts(merged[: self._top]))
+            reasoned = {"answer": meta.answer, "raw": meta.raw}
+            if meta.answer is not None:
+                prediction, source = meta.answer, "mer"
         return {
             "query_id": query.query_id,
             "question": query.text,
@@ -82,7 +82,7 @@ class Sunar:
             "ended": {"reason": stop.reason, "answer": stop.answer, "raw": stop.raw},
             "pool": self._library.documents.ids(pool),
             "evidence": self._library.documents.ids(merged),
-            "mer": told,
+            "mer": reasoned,
             "prediction": prediction,
             "prediction_from": source,
         }
@@ -90,21 +90,21 @@ class Sunar:
     def _decompose(self, query: Query) -> tuple[list[Hop], list[dict[str, Any]], list[Evidence], Stop]:
         path: list[Hop] = []
         steps: list[dict[str, Any]] = []
-        found: list[Evidence] = []
+        evidences: list[Evidence] = []
         asked: set[str] = set()
         while len(path) < self._max_hops:
             move = self._planner.next(query, path)
             if isinstance(move, Stop):
-                return path, steps, found, move
+                return path, steps, evidences, move
             key = normalize_question(move.sub_question)
             if key in asked:
-                return path, steps, found, Stop("a sub-question was repeated", raw=move.raw)
+                return path, steps, evidences, Stop("a sub-question was repeated", raw=move.raw)
             asked.add(key)
             evidence, step = self._step(query, move.sub_question)
             path.append(Hop(move.sub_question, step["answer"]))
             steps.append(step | {"raw": move.raw})
-            found.append(evidence)
-        return path, steps, found, Stop("max_hops was reached")
+            evidences.append(evidence)
+        return path, steps, evidences, Stop("max_hops was reached")
 
     def _step(self, query: Query, sub_question: str) -> tuple[Evidence, dict[str, Any]]:
         evidence = self._retrieval.evidence(query, sub_question, self._rescore(sub_question))

@@ -8,11 +8,12 @@ import bm25s
 import numpy as np
 import pytest
 
+from quit.corpora.encoders import TokenVectors
 from quit.corpora.protocols import FirstStage
 from quit.errors import InputError, SettingsError
 from quit.stages.passages import permutations
 from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
-from quit.systems.benchmark.late import LateRetriever, TokenEncoder
+from quit.systems.benchmark.late import LateRetriever
 from quit.systems.benchmark.oracles import oracle_retriever, oracle_scores
 from quit.systems.benchmark.plugins import make_retriever
 from quit.systems.benchmark.sparse import Bm25
@@ -86,14 +87,14 @@ def test_bm25_over_texts_without_any_term(world) -> None:
 
 
 class BagOfLetters:
-    """A tower whose vectors can be made by hand: counts of letters, and the first letter counts double (so order matters)."""
+    """An encoder whose vectors can be made by hand: counts of letters, and the first letter counts double (so order matters)."""
 
-    identity = "letters@1"
+    name = identity = "letters@1"
 
     def __init__(self) -> None:
         self.encoded = 0
 
-    def passages(self, texts):
+    def documents(self, texts):
         self.encoded += len(texts)
         return self.queries(texts)
 
@@ -149,11 +150,11 @@ class FakeTokens:
 
 def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypatch) -> None:
     passages = FakePassages(2)
-    monkeypatch.setattr("quit.systems.benchmark.late.token_encoder", lambda _: TokenEncoder(FakeTokens()))
+    monkeypatch.setattr("quit.systems.benchmark.late.token_encoder", lambda _: TokenVectors(FakeTokens()))
     for chunk in (1, 8192):
         retriever = LateRetriever(world.context(f"benchmark.chunk={chunk}", passages=passages))
-        found = retriever.search(QUERIES, len(passages))
-        for query, one in zip(QUERIES, found, strict=True):
+        found = retriever.search([*QUERIES, ""], len(passages))
+        for query, one in zip([*QUERIES, ""], found, strict=True):
             [asked] = FakeTokens().encode_tokens([query])
             for row, score in zip(one.rows.tolist(), one.scores.tolist(), strict=True):
                 # Tokens do not see their neighbours here, so a passage's tokens are those of its hints.

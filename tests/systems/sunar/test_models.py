@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quit.corpora.scorers import CrossEncoderScorer, LateScorer
 from quit.errors import InputError
 from quit.models.encoders.minilm import model_folder
 from quit.systems.sunar.entailment import NaturalLanguageInference
-from quit.systems.sunar.scorers import CrossEncoderScorer, LateInteraction
 
 TEXTS = ["Paris is the capital of France.", "The cat sat.", "Lyon lies in France."]
 
@@ -29,7 +29,7 @@ class Axes:
 
 
 def test_late_interaction_by_hand() -> None:
-    scorer = LateInteraction(Axes(), slope=10.0, centre=0.5)
+    scorer = LateScorer(Axes(), slope=10.0, centre=0.5)
     # "ab": both letters in "ba", one in "bcd", none in "xyz"; a text without tokens has none.
     assert scorer.score("ab", ["ba", "bcd", "xyz", ""]) == pytest.approx([5.0, 0.0, -5.0, -5.0])
     assert scorer.score("", ["ba"]) == pytest.approx([-5.0])
@@ -37,7 +37,7 @@ def test_late_interaction_by_hand() -> None:
 
 
 def test_late_interaction_ranks_by_meaning(encoder) -> None:
-    scores = LateInteraction(encoder, slope=1.0, centre=0.0).score("capital of France?", TEXTS)
+    scores = LateScorer(encoder, slope=1.0, centre=0.0).score("capital of France?", TEXTS)
     assert np.argsort(-scores).tolist() == [0, 2, 1]
 
 

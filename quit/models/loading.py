@@ -1,0 +1,75 @@
+"""Models of transformers and sentence-transformers, from a folder or the hub: one way to load them, one error where that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from quit.errors import InputError, SettingsError
+from quit.models.encoders.minilm import model_folder
+
+Model = TypeVar("Model")
+
+
+def located(name: str) -> str:
+    """Return where a model is: the folder of ``minilm``, which comes with the program, a folder, or a name on the hub."""
+    if name == "minilm":
+        return str(model_folder())
+    folder = Path(name).expanduser()
+    return str(folder) if folder.is_dir() else name
+
+
+def load(name: str, make: Callable[[str], Model], what: str = "The model") -> Model:
+    """Return what ``make`` loads from where a model is. Raises :class:`InputError` in one line where it cannot be loaded."""
+    path = located(name)
+    if Path(path).is_absolute() and not Path(path).is_dir():
+        raise InputError(f"There is no model folder {name}.")
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    try:
+        return make(path)
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise InputError(
+            f"{what} {name!r} cannot be loaded: {reason} "
+            "Give a hub name that this machine can reach, or a folder of weights."
+        ) from error
+
+
+def load_sentence_model(kind: str, name: str, *, device: str, what: str = "The model", **options: Any) -> Any:
+    """Return a model of sentence-transformers; ``kind`` is its class there. Raises as :func:`load`."""
+    import sentence_transformers
+
+    make = getattr(sentence_transformers, kind)
+    return load(name, lambda path: make(path, device=device, local_files_only=Path(path).is_dir(), **options), what)
+
+
+def load_pretrained(
+    kind: str, name: str, *, revision: str = "", device: str = "cpu", what: str = "The model", **options: Any
+) -> tuple[Any, Any]:
+    """Return a model of transformers for inference and its tokenizer; ``kind`` is the model's class. Raises as :func:`load`."""
+    import transformers
+
+    pinned = {"revision": revision} if revision else {}
+    tokenizer = load(name, lambda path: transformers.AutoTokenizer.from_pretrained(path, **pinned), what)
+    make = getattr(transformers, kind).from_pretrained
+    model = load(name, lambda path: make(path, **pinned, **options), what)
+    return model.to(device).eval(), tokenizer
+
+
+def usable_device(name: str, key: str) -> str:
+    """Return the device to run on. Raises :class:`SettingsError` that names the setting ``key`` for one that is not there."""
+    if name == "cpu":
+        return name
+    import torch
+
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.zeros(1, device=name)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0][:120]
+        raise SettingsError(f"{key} is {name!r}, which is not usable here ({reason}). Use cpu or auto.") from None
+    return name
