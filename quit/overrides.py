@@ -6,7 +6,6 @@ them: a decision that is withdrawn gives the old fingerprint, and with it the ol
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 import schemas
 from quit.errors import InputError, did_you_mean
 from quit.ids import content_hash
+from quit.json_lines import json_lines
 from quit.workspace import Workspace
 
 KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
@@ -108,21 +108,9 @@ def read_decisions(path: Path) -> list[Decision]:
 
     Raises :class:`InputError` that names the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"Cannot read {path}: {error}.") from error
     found = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in json_lines(path):
         where = f"{path}, line {number}"
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{where}: no JSON ({error}).") from error
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: expected an object.")
         for key, value in row.items():
             if key not in _GIVEN:
                 raise InputError(f"{where}: {key!r} is no key of an override.{did_you_mean(key, list(_GIVEN))}")

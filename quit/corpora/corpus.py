@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, clean
 from quit.errors import InputError
+from quit.json_lines import json_object
 from quit.records import Reject
 
 _IDS = ("id", "_id", "doc_id")
@@ -155,20 +156,10 @@ def _rows(files: Sequence[Path]) -> Iterator[tuple[int, int, int, dict[str, Any]
                 offset = 0
                 for place, line in enumerate(file):
                     if line.strip():
-                        yield number, offset, place, _object(line, path, place)
+                        yield number, offset, place, json_object(line, f"The corpus {path}, line {place + 1}")
                     offset += len(line)
         except OSError as error:
             raise InputError(f"Cannot read the corpus {path}: {error.strerror}.") from error
-
-
-def _object(line: bytes, path: Path, place: int) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"The corpus {path}, line {place + 1}: no JSON ({error}).") from error
-    if not isinstance(row, dict):
-        raise InputError(f"The corpus {path}, line {place + 1}: expected an object, found {str(row)[:60]!r}.")
-    return row
 
 
 def _document(row: dict[str, Any]) -> tuple[str, str, str] | str:

@@ -5,7 +5,6 @@ Figures are plain numbers under the names that ``quit evaluate ... --json`` prin
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
+from quit.json_lines import json_lines
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
 from quit.records import RawQuestion
@@ -290,21 +290,9 @@ def _questions(source: SourceRef) -> Iterator[RawQuestion]:
 
 
 def _json_lines(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"Cannot read {path}: {error}.") from error
     empty = True
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in json_lines(path):
         empty = False
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise InputError(f"{path}, line {number}: no JSON ({error}).") from error
-        if not isinstance(row, dict):
-            raise InputError(f"{path}, line {number}: expected an object.")
         for key in needed:
             if key not in row:
                 raise InputError(f"{path}, line {number}: {key!r} is missing.{did_you_mean(key, list(row))}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -20,6 +19,7 @@ from quit.errors import InputError
 from quit.evaluate import association
 from quit.evaluate.association import associate
 from quit.files import replacing, write_json, writing
+from quit.json_lines import json_lines
 from quit.models.protocols import Encoder
 from quit.settings.complexity import Complexity
 from quit.systems.collection import Question
@@ -91,16 +91,9 @@ def read_asked(path: Path) -> list[Asked]:
 
     Raises :class:`InputError` for a file or line that cannot be read, naming the line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"Cannot read the questions {path}: {getattr(error, 'strerror', None) or error}.") from error
     made = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in json_lines(path, "the questions "):
         try:
-            row = json.loads(line)
             identity, text = str(row["id"]), row.get("question") or row["text"]
             answers, hops, kind = row["answers"], row.get("hops"), row.get("kind")
             right = isinstance(text, str) and text.strip() and isinstance(answers, list) and answers
@@ -108,7 +101,7 @@ def read_asked(path: Path) -> list[Asked]:
                 raise TypeError
             if not isinstance(hops, int | None) or isinstance(hops, bool) or not isinstance(kind, str | None):
                 raise TypeError
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and where they "
                 "are known hops (a whole number) and kind (a text)."

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError
+from quit.json_lines import json_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +64,8 @@ def of_file(path: Path, known: Sequence[Query] = ()) -> list[Query]:
     """
     by_id = {query.query_id: query for query in known}
     found: dict[str, Query] = {}
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"Cannot read the queries {path}: {error}.") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        query = _query(line, by_id, f"{path}, line {number}")
+    for number, row in json_lines(path, "the queries "):
+        query = _query(row, by_id, f"{path}, line {number}")
         if query.query_id in found:
             raise InputError(f"{path}, line {number}: the id {query.query_id!r} occurs twice.")
         found[query.query_id] = query
@@ -80,13 +74,7 @@ def of_file(path: Path, known: Sequence[Query] = ()) -> list[Query]:
     return list(found.values())
 
 
-def _query(line: str, known: Mapping[str, Query], where: str) -> Query:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{where}: no JSON ({error}).") from error
-    if not isinstance(row, dict):
-        raise InputError(f"{where}: expected an object, found {str(row)[:60]!r}.")
+def _query(row: Mapping[str, Any], known: Mapping[str, Query], where: str) -> Query:
     identity = next((row[key] for key in ("query_id", "id", "_id") if row.get(key) not in (None, "")), None)
     if not isinstance(identity, str | int):
         raise InputError(f"{where}: the question has no id (query_id, id or _id).")
