@@ -18,6 +18,9 @@ from quit.status import StageStatus, lock_holder, status
 from quit.usage import entries
 from quit.workspace import Workspace
 
+WATCH_SECONDS = 2.0
+"""Seconds between two looks at a workspace, unless told otherwise."""
+
 
 class Rates:
     """How fast shards come: what was seen since the watch began."""
