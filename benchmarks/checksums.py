@@ -58,7 +58,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         pipeline = make(folder, given.questions)
-        carry_out(pipeline, pipeline.run("label"))
+        carry_out(pipeline, pipeline.stage_run("label"))
         commands = {
             f"export {name}": ["export", "-f", name, "--out", str(folder / "E")] for name in given.formats.split(",")
         }

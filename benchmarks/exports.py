@@ -24,7 +24,7 @@ from benchmarks.synthetic import carry_out, make
 from quit.export import FORMATS, FineTuning, export
 from quit.export.release import frozen_tables
 from quit.export.workspace import readers_of
-from quit.pipeline import last_build
+from quit.planning import last_build
 from quit.release.tables import workspace_tables
 from quit.workspace import Workspace
 
@@ -58,7 +58,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pipeline = make(folder, given.questions)
-        carry_out(pipeline, pipeline.run("label"))
+        carry_out(pipeline, pipeline.stage_run("label"))
         for chosen in given.formats.split(","):
             passed = ["--positives", str(given.positives), "--negatives", str(given.negatives)]
             passed += ["--negative-kind", given.negative_kind]

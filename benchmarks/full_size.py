@@ -24,7 +24,7 @@ from typing import Any
 from benchmarks.measuring import bytes_below, timed, write_seconds
 from benchmarks.synthetic import carry_out, make
 from quit.export import FORMATS
-from quit.pipeline import last_build
+from quit.planning import last_build
 
 
 def measured(name: str, command: Sequence[str], wrote: Sequence[Path], count: int) -> dict[str, Any]:

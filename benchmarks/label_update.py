@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # where the file is run by i
 
 from benchmarks.measuring import peak_mib, timed
 from benchmarks.synthetic import OVERRULED, PLACES, carry_out, make
-from quit.pipeline import last_build
+from quit.planning import last_build
 from quit.ranges import WHOLE
 from quit.review.store import ReviewStore
 from quit.workspace import Workspace
@@ -43,11 +43,11 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         names = np.array([f"{WORDS[i % 15].title()} {WORDS[i // 15 % 15].title()} {i}" for i in range(PLACES)])
         made = make(folder, arguments.questions, arguments.reviewed, arguments.overruled, names)
-        carry_out(made, made.run("label"))
+        carry_out(made, made.stage_run("label"))
     store = ReviewStore(Workspace.open(folder / "W"))
     store.set_applied(store.parts)
     pipeline = last_build(store.workspace)
-    update = pipeline.run("update")
+    update = pipeline.stage_run("update")
     pipeline.workspace.discard(pipeline.folder(update))
     _ = pipeline.models.equivalence, pipeline.models.encoder.encode(["warm"])
     seconds: dict[str, float] = {}
@@ -61,7 +61,7 @@ def main() -> None:
     with timed(seconds, "total"):
         with timed(seconds, "decide"):
             decisions = pipeline.decisions
-        pipeline.work(update, WHOLE)
+        pipeline.work_on(update, WHOLE)
     pipeline.finish(update)
     tables = pipeline.workspace.current()["update"][1]["tables"]
     figures = {

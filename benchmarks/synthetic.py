@@ -18,7 +18,8 @@ import pyarrow as pa
 import quit
 import schemas
 from quit.evaluate.normalize import normalize_answer
-from quit.pipeline import Pipeline, StageRun, plan_build
+from quit.pipeline import Pipeline, StageRun
+from quit.planning import plan_build
 from quit.review.store import ReviewStore
 
 STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"
@@ -66,10 +67,10 @@ def make(
                    "question_type": {"coarse": "HUM:HUMAN", "fine": "ind:Individual"}}  # fmt: skip
             file.write(json.dumps(row) + "\n")
     pipeline = begun(folder, [f"run.shards={max(1, count // 64)}"])
-    carry_out(pipeline, pipeline.run("collect"))
+    carry_out(pipeline, pipeline.stage_run("collect"))
     ids = pipeline.workspace.read("questions").column("question_id").to_pylist()
     _fill(pipeline, _described(pipeline, ids, 1 - reviewed / count))
-    carry_out(pipeline, pipeline.run("enumerate"))
+    carry_out(pipeline, pipeline.stage_run("enumerate"))
     given = dict(zip(ids, choices, strict=True))
     _fill_answers(pipeline, given, random)
     _fill(pipeline, {"judge": {"verdicts": [_verdicts(one, given[one]) for one in ids], "second_verdicts": []}})
@@ -80,14 +81,14 @@ def make(
 def begun(folder: Path, overrides: Sequence[str] = ()) -> Pipeline:
     """Return a build of ``collection.jsonl`` into the workspace ``W`` of the same folder, on the embedded profile."""
     pipeline = plan_build(folder / "W", [f"jsonl:{folder / 'collection.jsonl'}"], "embedded", overrides)
-    pipeline.begin("embedded", overrides)
+    pipeline.begin()
     return pipeline
 
 
 def carry_out(pipeline: Pipeline, run: StageRun) -> None:
     """Carry out a real stage in this process, shard by shard."""
     for shard in pipeline.pending(run):
-        pipeline.work(run, shard)
+        pipeline.work_on(run, shard)
     pipeline.finish(run)
 
 
@@ -116,7 +117,7 @@ def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str
 def _fill(pipeline: Pipeline, made: dict[str, dict[str, list]]) -> None:
     """Write rows as the tables of stages, under the fingerprints that these stages would have."""
     for stage, tables in made.items():
-        run = pipeline.run(stage)
+        run = pipeline.stage_run(stage)
         for shard in pipeline.shards(run):
             pieces = {}
             for name, rows in tables.items():
@@ -131,7 +132,7 @@ def _fill_answers(pipeline: Pipeline, given: dict[str, np.ndarray], random: np.r
     weights = 1 / np.arange(1, CANDIDATES + 1)
     bounds = np.cumsum(weights / weights.sum())
     for reader in pipeline.settings.readers:
-        run = pipeline.run("read", reader.name)
+        run = pipeline.stage_run(f"read:{reader.name}")
         for shard in pipeline.shards(run):
             passages = pipeline.workspace.read("passages", shard)
             ids = passages.column("question_id").to_pylist()

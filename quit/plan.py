@@ -161,8 +161,8 @@ class _Planner:
         )
         lines = []
         for role, run, template, repetitions in (
-            ("probe", self.pipeline.run("probe"), probe, settings.probe.repetitions),
-            ("read", self.pipeline.run("read", spec.name), prompt, 1),
+            ("probe", self.pipeline.stage_run("probe"), probe, settings.probe.repetitions),
+            ("read", self.pipeline.stage_run(f"read:{spec.name}"), prompt, 1),
         ):
             if self.pipeline.is_done(run):
                 lines.append(Line(spec.name, role, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0))
@@ -203,7 +203,7 @@ class _Planner:
         probed = self.questions * len(pipeline.settings.readers) * pipeline.settings.probe.repetitions
         lines = []
         for role, wanted in (("probe", probed), ("judge", round(self.questions * rate))):
-            replies = 0 if pipeline.is_done(pipeline.run(role)) else wanted
+            replies = 0 if pipeline.is_done(pipeline.stage_run(role)) else wanted
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
             lines.append(self._line(spec, role, replies, 0, prompts, prompts, 2 * replies))
         self.notes.append(

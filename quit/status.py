@@ -13,7 +13,8 @@ from typing import Any
 from quit.errors import QuitError
 from quit.review.store import ReviewStore
 from quit.settings import Settings, load
-from quit.stages import STAGES, Stage
+from quit.stages import STAGES
+from quit.stages.stage import Stage
 from quit.workspace import Workspace
 
 _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
@@ -84,7 +85,7 @@ def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) 
         if pipeline is None:
             done, shards = _begun(workspace, stage, key)
         elif current or not stage.inputs:  # until the sources are collected, nobody knows how many shards there are
-            run = pipeline.run(stage.name, key.partition(":")[2] or None)
+            run = pipeline.stage_run(key)
             shards = len(pipeline.shards(run))
             done = shards - len(pipeline.pending(run))
         state = "partial" if done else "to do"
