@@ -29,6 +29,7 @@ from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 
 HERE = Path(__file__).parent
+_CONNECTIONS = 2  # requests at a time where a change has to be sent task by task
 _KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")
 
 
@@ -155,7 +156,7 @@ def push(
             say(f"{report.new} of {len(fresh)} new tasks")
         report.remade = sum(item.question_id in before for item in fresh)
         if controls and report.controls:
-            _overlap_controls(server, found["id"], controls, review.connections)
+            _overlap_controls(server, found["id"], controls, _CONNECTIONS)
         _change(server, found["id"], changed, known, review)
         report.changed = len(changed)
         keys = {item.question_id for item in order} | known.keys()
@@ -348,7 +349,7 @@ def _change(
         return
     wanted = {known[item.question_id]["id"]: item for item in changed}
     fields = ["id", "data", "predictions", "result"]
-    with ThreadPoolExecutor(review.connections) as pool:
+    with ThreadPoolExecutor(_CONNECTIONS) as pool:
         if len(wanted) * 10 < review.page_tasks:
             before = list(pool.map(lambda one: server.request("GET", f"api/tasks/{one}"), wanted))
         else:

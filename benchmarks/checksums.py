@@ -2,7 +2,7 @@
 
     python -m benchmarks.checksums [--questions 740] [--formats mteb,beir,trec]
 
-Makes the synthetic workspace of ``benchmarks.full_size`` and runs each command in a separate process: processor seconds of the
+Makes the synthetic workspace of ``benchmarks.synthetic`` and runs each command in a separate process: processor seconds of the
 whole command (with its start), those of :func:`quit.parts.damage` in it, and the mebibytes that were hashed. Prints a Markdown table.
 """
 
@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.full_size import carry_out, make
+from benchmarks.synthetic import carry_out, make
 
 
 def measure(arguments: list[str]) -> dict[str, float]:
@@ -57,11 +57,8 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        make(folder, given.questions)
-        from quit.planning import last_build
-        from quit.workspace import Workspace
-
-        carry_out(last_build(Workspace.open(folder / "W")), "label")
+        pipeline = make(folder, given.questions)
+        carry_out(pipeline, pipeline.stage_run("label"))
         commands = {
             f"export {name}": ["export", "-f", name, "--out", str(folder / "E")] for name in given.formats.split(",")
         }

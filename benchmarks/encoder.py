@@ -12,13 +12,10 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import quit
-
-STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"
+from benchmarks.measuring import timed
 
 
 def main() -> None:
@@ -37,14 +34,12 @@ def main() -> None:
 
 def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], int, int]:
     """Run the stages of a build; return the texts of each call of MiniLM, its kind, positions computed, and real tokens."""
+    from benchmarks.synthetic import begun, carry_out, starter
     from quit.models import packed
     from quit.models.encoders.minilm import MiniLM
     from quit.models.finetune import Body
-    from quit.planning import plan_build
 
-    source = folder / "questions.jsonl"
-    lines = STARTER.read_text(encoding="utf-8").splitlines(keepends=True)
-    source.write_text("".join(lines[: questions or None]), encoding="utf-8")
+    starter(folder, questions)
     calls: list[list[str]] = []
     kinds: list[str] = []
     counts = {"positions": 0, "tokens": 0}
@@ -71,12 +66,9 @@ def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], in
         setattr(MiniLM, name, recording(name))
     Body.embedded, packed.run = counted_embedded, counted_run
     try:
-        pipeline = plan_build(str(folder / "W"), [f"jsonl:{source}"], "embedded", [])
-        pipeline.begin()
+        pipeline = begun(folder)
         for stage_run in pipeline.runs:
-            for shard in pipeline.pending(stage_run):
-                pipeline.work_on(stage_run, shard)
-            pipeline.finish(stage_run)
+            carry_out(pipeline, stage_run)
     finally:
         for name, method in plain.items():
             setattr(MiniLM, name, method)
@@ -116,9 +108,9 @@ def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int
     seconds: dict[str, float] = {name: float("inf") for name in rows}
     for _ in range(options.repeats):  # in turns, so that a busy moment hits all of them alike
         for name, (encode, _) in rows.items():
-            started = time.perf_counter()
-            encode()
-            seconds[name] = min(seconds[name], time.perf_counter() - started)
+            with timed(lap := {}, name):
+                encode()
+            seconds[name] = min(seconds[name], lap[name])
     base = seconds["sentence-transformers, distinct texts"]
     print(f"{len(calls)} calls, {len(texts):,} texts, {len(distinct):,} of them distinct, {options.threads} threads")
     print(

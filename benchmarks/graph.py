@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import time
 
 import numpy as np
 
+from benchmarks.measuring import peak_mib, timed
 from quit.corpora.search import ExactSearch
 from quit.settings.corpora import Graph
 
@@ -45,14 +44,14 @@ def main() -> None:
     search = ExactSearch(
         matrix, given.k, precision=settings.precision, rescored=settings.rescored, score_mb=memory, device=given.device
     )
-    found, began = [], time.perf_counter()
-    for start in range(0, given.nodes, settings.checkpoint):
-        found.append(search.rows(start, min(start + settings.checkpoint, given.nodes))[0])
-    seconds = time.perf_counter() - began
+    neighbours, figures = [], dict[str, float]()
+    with timed(figures, "seconds"):
+        for start in range(0, given.nodes, settings.checkpoint):
+            neighbours.append(search.rows(start, min(start + settings.checkpoint, given.nodes))[0])
     sample = np.sort(np.random.default_rng(1).choice(given.nodes, min(200, given.nodes), replace=False))
-    recall = search.recall(sample, np.concatenate(found)[sample])
-    print(json.dumps({"nodes": given.nodes, "k": given.k, "seconds": round(seconds, 1), "recall": round(recall, 5),
-                      "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}))  # fmt: skip
+    recall = search.recall(sample, np.concatenate(neighbours)[sample])
+    print(json.dumps({"nodes": given.nodes, "k": given.k, "seconds": round(figures["seconds"], 1), "recall": round(recall, 5),
+                      "peak_mib": peak_mib()}))  # fmt: skip
 
 
 if __name__ == "__main__":

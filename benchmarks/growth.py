@@ -11,23 +11,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
-import resource
 import tempfile
 import time
 from itertools import zip_longest
 from pathlib import Path
 
-import quit
+from benchmarks.measuring import bytes_below, peak_mib
+from benchmarks.synthetic import STARTER, begun, carry_out
 from quit.evaluate.normalize import normalize_question
-from quit.planning import plan_build
 from quit.records import RawQuestion
 from quit.sources import parse_source, read_source
 
-STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"
-
 
 def main() -> None:
+    """Build each size and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--source", action="append", default=[])
     parser.add_argument("--sizes", default="33,66,132,264")
@@ -44,22 +43,16 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             os.environ["QUIT_CACHE"] = str(Path(folder) / "cache")
             measured[size] = _build(Path(folder), questions[:size])
-        print(json.dumps({"size": size, "peak_mib": _peak(), "stages": measured[size]}), flush=True)
+        print(json.dumps({"size": size, "peak_mib": peak_mib(), "stages": measured[size]}), flush=True)
     last, before = sizes[-1], sizes[-2] if len(sizes) > 1 else sizes[-1]
     print("| stage | " + " | ".join(f"{size}: CPU s" for size in sizes) + " | KB a question | growth |")
     print("|---" * (3 + len(sizes)) + "|")
     for stage in measured[last]:
         seconds = [measured[size][stage][0] for size in sizes]
         growth = measured[last][stage][0] / max(1e-9, measured[before][stage][0])
-        doubled = growth ** (1 / max(1e-9, _doublings(last, before)))
+        doubled = growth ** (1 / math.log2(last / before)) if last > before else growth
         kilobytes = measured[last][stage][1] / last / 1000
         print(f"| {stage} | " + " | ".join(f"{one:.1f}" for one in seconds) + f" | {kilobytes:.1f} | {doubled:.2f} |")
-
-
-def _doublings(last: int, before: int) -> float:
-    import math
-
-    return math.log2(last / before) if last > before else 1.0
 
 
 def _questions(sources: list[str]) -> list[dict]:
@@ -85,21 +78,13 @@ def _line(one: RawQuestion, place: int) -> dict:
 def _build(folder: Path, lines: list[dict]) -> dict[str, tuple[float, int]]:
     source = folder / "collection.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    pipeline = plan_build(folder / "W", [f"jsonl:{source}"], "embedded", [])
-    pipeline.begin()
+    pipeline = begun(folder)
     found = {}
     for run in pipeline.runs:
         start = time.process_time()
-        for shard in pipeline.pending(run):
-            pipeline.work_on(run, shard)
-        pipeline.finish(run)
-        size = sum(path.stat().st_size for path in pipeline.folder(run).rglob("*") if path.is_file())
-        found[run.key] = (round(time.process_time() - start, 2), size)
+        carry_out(pipeline, run)
+        found[run.key] = (round(time.process_time() - start, 2), bytes_below(pipeline.folder(run)))
     return found
-
-
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
 if __name__ == "__main__":

@@ -10,15 +10,18 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # where the file is run by its path
 
 from annotation.client import connect
 from annotation.project import push
 from annotation.server import LocalServer
 from annotation.sync import pull
+from benchmarks.measuring import timed
 from quit.review.items import ReviewAnswer, ReviewItem
 from quit.review.store import ReviewStore
 from quit.settings import load
@@ -66,36 +69,37 @@ def main() -> None:
     asked = items(arguments.tasks)
     figures: dict[str, float] = {"tasks": arguments.tasks, "load_before": os.getloadavg()[0]}
 
-    def timed(name: str, work) -> None:
-        start = time.perf_counter()
-        work()
-        figures[name] = round(time.perf_counter() - start, 2)
-
     try:
         account = server.start() if server else None
         client = connect(
             folder, settings.review, account.url if account else arguments.url, account.token if account else None
         )
-        timed("push_s", lambda: push(store, client, settings, asked))
-        timed("push_again_s", lambda: push(store, client, settings, asked))
+        with timed(figures, "push_s"):
+            push(store, client, settings, asked)
+        with timed(figures, "push_again_s"):
+            push(store, client, settings, asked)
         changed = [
             replace(item, question=f"{item.question}!") if place < 100 else item for place, item in enumerate(asked)
         ]
-        timed("push_100_changed_s", lambda: push(store, client, settings, changed))
+        with timed(figures, "push_100_changed_s"):
+            push(store, client, settings, changed)
         project = store.project["id"]
         every = {"selectedItems": {"all": True, "excluded": []}}
         client.request(
             "POST", "api/dm/actions", params={"id": "predictions_to_annotations", "project": project}, body=every
         )
-        timed("pull_all_s", lambda: pull(store, client, settings))
+        with timed(figures, "pull_all_s"):
+            pull(store, client, settings)
         figures["rows"] = len(store.read())
         late = settings.model_copy(update={"review": settings.review.model_copy(update={"reread_seconds": 0.0})})
-        timed("pull_nothing_s", lambda: pull(store, client, late))
-        timed("pull_full_s", lambda: pull(store, client, settings, full=True))
+        with timed(figures, "pull_nothing_s"):
+            pull(store, client, late)
+        with timed(figures, "pull_full_s"):
+            pull(store, client, settings, full=True)
     finally:
         if server:
             server.stop()
-    print(json.dumps(figures, indent=1))
+    print(json.dumps({name: round(value, 2) for name, value in figures.items()}, indent=1))
 
 
 if __name__ == "__main__":

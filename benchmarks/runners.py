@@ -14,6 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.measuring import timed
+from benchmarks.synthetic import starter
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -41,13 +44,13 @@ def measure(runner: str, source: Path, folder: Path, shards: int, cache: Path) -
         runner,
         "-q",
     ]
-    wall, began = time.time(), time.monotonic()
-    subprocess.run([sys.executable, "-m", "quit.cli", *command], check=True, env=environment, cwd=ROOT)
-    seconds = time.monotonic() - began
+    wall, figures = time.time(), dict[str, float]()
+    with timed(figures, "whole"):
+        subprocess.run([sys.executable, "-m", "quit.cli", *command], check=True, env=environment, cwd=ROOT)
     first = min(path.stat().st_mtime for path in (workspace / "tables" / "01_collect").rglob("part-*"))
     moments = sorted(path.stat().st_mtime for path in (workspace / "tables" / "07_enumerate").rglob("part-*"))
     each = (moments[-1] - moments[0]) / max(1, len(moments) - 1)
-    return {"runner": runner, "first": first - wall, "shard": each, "whole": seconds, "bytes": tables(workspace)}
+    return {"runner": runner, "first": first - wall, "shard": each, **figures, "bytes": tables(workspace)}
 
 
 def main() -> None:
@@ -59,9 +62,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        lines = (ROOT / "quit" / "starter" / "questions.jsonl").read_text(encoding="utf-8").splitlines()
-        source = folder / "questions.jsonl"
-        source.write_text("\n".join(lines[: given.questions]) + "\n", encoding="utf-8")
+        source = starter(folder, given.questions)
         print(
             "| runner | first part, s | a shard of enumerate, s | whole build, s | load | tables |\n|---|---|---|---|---|---|"
         )

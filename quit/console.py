@@ -26,6 +26,7 @@ from quit.pipeline import Pipeline
 from quit.plan import Plan
 from quit.progress import Listener, listening
 from quit.settings import Loaded
+from quit.status import status
 from quit.summary import (
     USAGE,
     JudgeAgreement,
@@ -33,7 +34,6 @@ from quit.summary import (
     judge_agreement,
     labels_by_hints,
     readers_table,
-    status,
     type_agreement,
     usage_rows,
 )
@@ -186,9 +186,7 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     table = _table("", "stage<", "state<", "made<", "left out<")
     for row in status(workspace, pipeline):
         state = row.state if row.state != "partial" else f"{row.shards_done} of {row.shards} shards"
-        made = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in row.rows.items())
-        left = ", ".join(f"{count:,} {reason}" for reason, count in row.rejects.items())
-        table.add_row(str(row.number), row.run, state, made, left)
+        table.add_row(str(row.number), row.run, state, row.made, row.left_out)
     _OUT.print(table)
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from quit.errors import InputError, WorkspaceError
+from quit.errors import WorkspaceError
 
 LEFTOVER = re.compile(r"\..+\.\d+-\d+(-[0-9a-f]{8})?\.tmp")
 """Names of the temporary files that :func:`replacing` makes; a killed run leaves some."""
@@ -119,32 +119,6 @@ def take_back(partial: Path, target: Path, names: Sequence[str]) -> bool:
         if not (partial / name).exists() and (target / name).exists():
             os.replace(target / name, partial / name)
     return all((partial / name).exists() for name in names)
-
-
-def json_lines(path: Path, what: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line from 1, object) of a JSONL file, blank lines left out; ``what`` it holds, for messages.
-
-    Raises :class:`InputError` for a file that cannot be read and for a line that is no JSON object.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"Cannot read {what and f'{what} '}{path}: {reason}.") from error
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            yield number, json_object(line, f"{path}, line {number}")
-
-
-def json_object(line: str | bytes, where: str) -> dict[str, Any]:
-    """Return the object of a line of JSON. Raises :class:`InputError` that says where for anything else."""
-    try:
-        value = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{where}: no JSON ({error}).") from error
-    if not isinstance(value, dict):
-        raise InputError(f"{where}: expected an object, found {str(value)[:60]!r}.")
-    return value
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -11,6 +11,7 @@ import os
 from typing import Any, Literal
 
 from quit.files import writing
+from quit.json_lines import diary_lines
 from quit.workspace import Workspace
 
 Outcome = Literal["done", "nothing new", "skipped", "failed"]
@@ -34,16 +35,11 @@ def record_run(
 
 def runs_of(workspace: Workspace) -> list[dict[str, Any]]:
     """Return the runs of a workspace, oldest first. A line cut short by a kill is left out."""
-    found: list[dict[str, Any]] = []
-    try:
-        lines = (workspace.path / _FILE).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return found
-    for line in lines:
+    runs: list[dict[str, Any]] = []
+    for _, entry in diary_lines(workspace.path / _FILE):
         try:
-            entry = json.loads(line)
-            found.append({**entry, "started": float(entry["started"]), "finished": float(entry["finished"])})
+            runs.append({**entry, "started": float(entry["started"]), "finished": float(entry["finished"])})
             _ = entry["flow"], entry["outcome"]
         except (ValueError, KeyError, TypeError):
             continue
-    return found
+    return runs

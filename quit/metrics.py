@@ -19,8 +19,8 @@ from quit.endpoints import endpoints
 from quit.errors import QuitError, ServerError
 from quit.files import is_url
 from quit.history import runs_of
-from quit.stage_progress import lock_holder, progress, settings_of
-from quit.summary import funnel, rejects_by_stage
+from quit.status import lock_holder, readable_settings, status
+from quit.summary import funnel
 from quit.usage import entries
 from quit.workspace import Workspace
 
@@ -102,18 +102,17 @@ def _read(place: str, samples: Counter[tuple[str, tuple[str, ...]]]) -> None:
         if run["flow"] == "build" and run["outcome"] in ("done", "nothing new"):
             samples["quit_build_last_success_timestamp_seconds", ()] = run["finished"]
     samples["quit_workspace_locked", ()] = int(lock_holder(workspace) is not None)
-    for one in progress(workspace):
-        samples["quit_stage_shards", (one.run,)] = one.shards
-        samples["quit_stage_shards_done", (one.run,)] = one.done
-        samples["quit_stage_complete", (one.run,)] = int(one.state == "complete")
-        for table, rows in one.rows.items():
-            samples["quit_table_rows", (one.run, table)] = rows
+    for stage in status(workspace):
+        samples["quit_stage_shards", (stage.run,)] = stage.shards
+        samples["quit_stage_shards_done", (stage.run,)] = stage.shards_done
+        samples["quit_stage_complete", (stage.run,)] = int(stage.state == "complete")
+        for table, rows in stage.rows.items():
+            samples["quit_table_rows", (stage.run, table)] = rows
+        for reason, count in stage.rejects.items():
+            samples["quit_rejects", (stage.run, reason)] = count
     for step, count in funnel(workspace):
         samples["quit_questions", (step,)] = count
-    for stage, reasons in rejects_by_stage(workspace).items():
-        for reason, count in reasons.items():
-            samples["quit_rejects", (stage, reason)] = count
-    settings = settings_of(workspace)
+    settings = readable_settings(workspace)
     where = endpoints(settings) if settings else {}
     for entry in entries(workspace.path):
         labels = (entry["run"], entry["model"], where.get(entry["model"], "unknown"))

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 import schemas
 from quit.errors import InputError, did_you_mean
-from quit.files import json_lines
 from quit.ids import content_hash
+from quit.json_lines import json_lines
 from quit.workspace import Workspace
 
 KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}

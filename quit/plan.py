@@ -8,8 +8,8 @@ the last full block of that parent; the passages of a question are the nodes of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,13 +65,6 @@ class Plan:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Question:
-    identity: str
-    text: str
-    hints: tuple[str, ...]
-
-
 def plan(
     pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None, cache: bool = True
 ) -> Plan:
@@ -81,23 +74,27 @@ def plan(
     replies a second; the workspace's own measure where it is None.
     """
     questions, notes = _questions(pipeline)
-    chosen = (
-        [questions[place] for place in np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int))]
-        if questions
-        else []
-    )
-    scale = len(questions) / len(chosen) if chosen else 0.0
+    places = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
     known = GenerationCache() if cache and pipeline.settings.run.generation_cache else None
     if known is not None:
         pipeline.workspace.keep_replies(known)
-    measured = totals(pipeline.workspace.path)
+    planner = _Planner(
+        pipeline,
+        len(questions),
+        [questions[place] for place in places],
+        block,
+        throughput,
+        known,
+        totals(pipeline.workspace.path),
+        notes,
+    )
     lines = []
     try:
         for spec in pipeline.settings.readers:
             if spec.kind != "embedded":
-                lines += _reader_lines(pipeline, spec, chosen, scale, block, throughput, known, measured, notes)
+                lines += planner.reader_lines(spec)
         if pipeline.settings.judge.kind != "equivalence":
-            lines += _judge_lines(pipeline, chosen, len(questions), throughput, measured, notes)
+            lines += planner.judge_lines()
     finally:
         if known is not None:
             known.close()
@@ -107,7 +104,7 @@ def plan(
     return Plan(len(questions), passages, tuple(lines), tuple(notes))
 
 
-def _questions(pipeline: Pipeline) -> tuple[list[_Question], list[str]]:
+def _questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
     current = pipeline.workspace.current()
     if "split" in current and "rank" in current:
         kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
@@ -126,121 +123,135 @@ def _questions(pipeline: Pipeline) -> tuple[list[_Question], list[str]]:
                 mine.append(row["hint"])
         kept = set(hints)
         note = "Questions and hints: as collected; the leakage filter will take some of them away."
-    found = [
-        _Question(row["question_id"], row["question"], tuple(hints[row["question_id"]]))
+    questions = [
+        Prompt(row["question_id"], row["question"], tuple(hints[row["question_id"]]))
         for row in table.to_pylist()
         if row["question_id"] in kept and row["question_id"] in hints
     ]
-    return found, [note]
+    return questions, [note]
 
 
-def _reader_lines(
-    pipeline: Pipeline,
-    spec: ReaderSettings,
-    chosen: Sequence[_Question],
-    scale: float,
-    block: int,
-    throughput: float | None,
-    cache: GenerationCache | None,
-    measured: dict[str, dict[str, float]],
-    notes: list[str],
-) -> list[Line]:
-    count = _counter(spec, notes)
-    prompt, probe = reader_prompts(spec)
-    settings = pipeline.settings
-    reader = LLMReader(
-        spec.name,
-        _Unused(generator_identity(spec)),
-        prompt,
-        probe,
-        max_tokens=settings.labels.max_new_tokens,
-        temperature=settings.labels.temperature,
-        probe_temperature=settings.probe.temperature,
-    )
-    lines = []
-    for role, run, passages, repetitions in (
-        ("probe", pipeline.stage_run("probe"), False, settings.probe.repetitions),
-        ("read", pipeline.stage_run(f"read:{spec.name}"), True, 1),
-    ):
-        if pipeline.is_done(run):
-            lines.append(Line(spec.name, role, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0))
-            continue
-        requests = prompts = computed = cached = 0
-        for question in chosen:
-            paths = _paths(len(question.hints)) if passages else [()]
-            requests += len(paths) * repetitions
-            here, ideal = _tokens(question, paths, prompt if passages else probe, count, block)
-            prompts += here * repetitions
-            computed += ideal * repetitions
-            if cache is not None:
-                cached += _known(reader, question, paths, repetitions, cache)
-        left = 1 - cached / requests if requests else 0.0
-        total = {name: round(value * scale * left) for name, value in (("p", prompts), ("c", computed))}
-        replies = round(requests * scale)
-        completion = _per_reply(measured, spec.name) * replies * left
-        lines.append(
-            Line(
-                spec.name,
-                role,
-                replies,
-                round(cached * scale),
-                total["p"],
-                total["c"],
-                round(completion),
-                _seconds(replies * left, spec.name, throughput, measured),
-                *_costs(spec, total["p"], total["c"], completion),
-            )
+@dataclass(frozen=True)
+class _Planner:
+    """What the lines of a plan are made from: the sampled questions, and what was measured; ``notes`` grows with each model."""
+
+    pipeline: Pipeline
+    questions: int
+    sampled: Sequence[Prompt]
+    block: int
+    throughput: float | None
+    cache: GenerationCache | None
+    measured: Mapping[str, Mapping[str, float]]
+    notes: list[str]
+
+    def reader_lines(self, spec: ReaderSettings) -> list[Line]:
+        """Return what a reader is asked in the probe and when it reads."""
+        count = self._counter(spec)
+        prompt, probe = reader_prompts(spec)
+        settings, scale = self.pipeline.settings, self.questions / len(self.sampled) if self.sampled else 0.0
+        reader = LLMReader(
+            spec.name,
+            _Unused(generator_identity(spec)),
+            prompt,
+            probe,
+            max_tokens=settings.labels.max_new_tokens,
+            temperature=settings.labels.temperature,
+            probe_temperature=settings.probe.temperature,
         )
-    return lines
-
-
-def _judge_lines(
-    pipeline: Pipeline,
-    chosen: Sequence[_Question],
-    questions: int,
-    throughput: float | None,
-    measured: dict[str, dict[str, float]],
-    notes: list[str],
-) -> list[Line]:
-    spec = pipeline.settings.judge
-    if "judge" in pipeline.workspace.current():
-        verdicts = pipeline.workspace.read("verdicts")
-        asked = pc.sum(pc.equal(verdicts.column("basis"), "model")).as_py() or 0
-        rate = asked / max(1, len(verdicts.column("question_id").unique()))
-        notes.append(f"{spec.name}: {rate:.1f} answers a question, as in the workspace's last build.")
-    else:
-        rate = JUDGED_A_QUESTION
-        notes.append(f"{spec.name}: {rate:.0f} answers a question are assumed; nothing was read yet.")
-    count = _counter(spec, notes)
-    template = judge_prompt(spec)
-    frame = sum(count(text) for _, text in template.turns)
-    mean = float(np.mean([count(question.text) for question in chosen])) if chosen else 0.0
-    lines = []
-    for role, run, wanted in (
-        (
-            "probe",
-            pipeline.stage_run("probe"),
-            questions * len(pipeline.settings.readers) * pipeline.settings.probe.repetitions,
-        ),
-        ("judge", pipeline.stage_run("judge"), round(questions * rate)),
-    ):
-        replies = 0 if pipeline.is_done(run) else wanted
-        prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
-        lines.append(
-            Line(
-                spec.name,
-                role,
-                replies,
-                0,
-                prompts,
-                prompts,
-                2 * replies,
-                _seconds(replies, spec.name, throughput, measured),
-                *_costs(spec, prompts, prompts, 2 * replies),
+        lines = []
+        for role, run, template, repetitions in (
+            ("probe", self.pipeline.stage_run("probe"), probe, settings.probe.repetitions),
+            ("read", self.pipeline.stage_run(f"read:{spec.name}"), prompt, 1),
+        ):
+            if self.pipeline.is_done(run):
+                lines.append(Line(spec.name, role, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0))
+                continue
+            requests = prompts = computed = cached = 0
+            for question in self.sampled:
+                paths = _paths(len(question.hints)) if role == "read" else [()]
+                requests += len(paths) * repetitions
+                tokens, with_cache = _tokens(question, paths, template, count, self.block)
+                prompts += tokens * repetitions
+                computed += with_cache * repetitions
+                if self.cache is not None:
+                    cached += _known(reader, question, paths, repetitions, self.cache)
+            left = 1 - cached / requests if requests else 0.0
+            replies = round(requests * scale)
+            mine = self.measured.get(spec.name, {})
+            each = mine["completion_tokens"] / mine["requests"] if mine.get("requests") else COMPLETION_TOKENS
+            tokens_left = [round(number * scale * left) for number in (prompts, computed)]
+            lines.append(
+                self._line(spec, role, replies, round(cached * scale), *tokens_left, each * replies * left, left)
             )
+        return lines
+
+    def judge_lines(self) -> list[Line]:
+        """Return what the judge is asked in the probe and about the answers."""
+        pipeline, spec = self.pipeline, self.pipeline.settings.judge
+        if "judge" in pipeline.workspace.current():
+            verdicts = pipeline.workspace.read("verdicts")
+            asked = pc.sum(pc.equal(verdicts.column("basis"), "model")).as_py() or 0
+            rate = asked / max(1, len(verdicts.column("question_id").unique()))
+            self.notes.append(f"{spec.name}: {rate:.1f} answers a question, as in the workspace's last build.")
+        else:
+            rate = JUDGED_A_QUESTION
+            self.notes.append(f"{spec.name}: {rate:.0f} answers a question are assumed; nothing was read yet.")
+        count = self._counter(spec)
+        frame = sum(count(text) for _, text in judge_prompt(spec).turns)
+        mean = float(np.mean([count(question.question) for question in self.sampled])) if self.sampled else 0.0
+        probed = self.questions * len(pipeline.settings.readers) * pipeline.settings.probe.repetitions
+        lines = []
+        for role, wanted in (("probe", probed), ("judge", round(self.questions * rate))):
+            replies = 0 if pipeline.is_done(pipeline.stage_run(role)) else wanted
+            prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
+            lines.append(self._line(spec, role, replies, 0, prompts, prompts, 2 * replies))
+        self.notes.append(
+            f"{spec.name} in the probe: at most; exact matches, NO ANSWER and repeated answers cost nothing."
         )
-    notes.append(f"{spec.name} in the probe: at most; exact matches, NO ANSWER and repeated answers cost nothing.")
-    return lines
+        return lines
+
+    def _line(
+        self,
+        spec: ReaderSettings | Judge,
+        role: str,
+        replies: int,
+        cached: int,
+        prompt: int,
+        computed: int,
+        completion: float,
+        left: float = 1.0,
+    ) -> Line:
+        """Return a line with its hours and costs; ``left``: share of the replies that are not in the generation cache."""
+        mine = self.measured.get(spec.name, {})
+        rate = self.throughput
+        if not rate and mine.get("seconds") and mine.get("requests"):
+            rate = mine["requests"] / mine["seconds"]
+        again = spec.price_prompt if spec.price_cached is None else spec.price_cached
+        out = completion * spec.price_completion
+        return Line(
+            spec.name,
+            role,
+            replies,
+            cached,
+            prompt,
+            computed,
+            round(completion),
+            replies * left / rate if rate else None,
+            (computed * spec.price_prompt + (prompt - computed) * again + out) / 1e6,
+            (prompt * spec.price_prompt + out) / 1e6,
+        )
+
+    def _counter(self, spec: ReaderSettings | Judge) -> Callable[[str], int]:
+        try:
+            from transformers import AutoTokenizer
+
+            tokenizer = AutoTokenizer.from_pretrained(spec.model, local_files_only=True)
+        except Exception:  # not on this machine, or no tokenizer of this name: an estimate will do
+            note = f"Tokens: {CHARACTERS_A_TOKEN:g} characters each where a model's tokenizer is not on this machine."
+            if note not in self.notes:
+                self.notes.append(note)
+            return lambda text: round(len(text) / CHARACTERS_A_TOKEN)
+        return lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def _paths(hints: int) -> list[tuple[int, ...]]:
@@ -248,10 +259,10 @@ def _paths(hints: int) -> list[tuple[int, ...]]:
 
 
 def _tokens(
-    question: _Question, paths: Sequence[tuple[int, ...]], template: Any, count: Callable[[str], int], block: int
+    question: Prompt, paths: Sequence[tuple[int, ...]], template: Any, count: Callable[[str], int], block: int
 ) -> tuple[int, int]:
     """Return (prompt tokens, prompt tokens computed with a prefix cache) of a question's prompts."""
-    fields = {"context": "", "question": question.text}
+    fields = {"context": "", "question": question.question}
     messages = template.messages({name: fields[name] for name in template.placeholders})
     before = sum(count(message["content"]) for message in messages[:-1])
     after = count(messages[-1]["content"])
@@ -266,48 +277,15 @@ def _tokens(
 
 
 def _known(
-    reader: LLMReader, question: _Question, paths: Sequence[tuple[int, ...]], repetitions: int, cache: GenerationCache
+    reader: LLMReader, question: Prompt, paths: Sequence[tuple[int, ...]], repetitions: int, cache: GenerationCache
 ) -> int:
     requests = [
-        reader.request(Prompt(question.identity, question.text, tuple(question.hints[place] for place in path)), sample)
+        reader.request(replace(question, hints=tuple(question.hints[place] for place in path)), sample)
         for sample in range(repetitions)
         for path in paths
     ]
     identity = reader.generator_identity
     return len(known_replies(cache, identity, {cache_key(identity, request): request for request in requests}))
-
-
-def _counter(spec: ReaderSettings | Judge, notes: list[str]) -> Callable[[str], int]:
-    try:
-        from transformers import AutoTokenizer
-
-        tokenizer = AutoTokenizer.from_pretrained(spec.model, local_files_only=True)
-    except Exception:  # not on this machine, or no tokenizer of this name: an estimate will do
-        note = f"Tokens: {CHARACTERS_A_TOKEN:g} characters each where a model's tokenizer is not on this machine."
-        if note not in notes:
-            notes.append(note)
-        return lambda text: round(len(text) / CHARACTERS_A_TOKEN)
-    return lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-def _per_reply(measured: dict[str, dict[str, float]], name: str) -> float:
-    mine = measured.get(name, {})
-    return mine["completion_tokens"] / mine["requests"] if mine.get("requests") else COMPLETION_TOKENS
-
-
-def _seconds(
-    replies: float, name: str, throughput: float | None, measured: dict[str, dict[str, float]]
-) -> float | None:
-    mine = measured.get(name, {})
-    rate = throughput or (mine["requests"] / mine["seconds"] if mine.get("seconds") and mine.get("requests") else None)
-    return replies / rate if rate else None
-
-
-def _costs(spec: ReaderSettings | Judge, prompt: float, computed: float, completion: float) -> tuple[float, float]:
-    cached = spec.price_prompt if spec.price_cached is None else spec.price_cached
-    out = completion * spec.price_completion
-    with_cache = (computed * spec.price_prompt + (prompt - computed) * cached + out) / 1e6
-    return with_cache, (prompt * spec.price_prompt + out) / 1e6
 
 
 class _Unused:

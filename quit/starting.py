@@ -17,13 +17,15 @@ from quit.environment import SILENT
 from quit.errors import ServerError
 from quit.settings import Serving
 
+_SERVER_SECONDS = 120  # how long a server may take to start
+
 
 @contextmanager
 def prefect_server(wanted: bool, settings: Serving) -> Iterator[str | None]:
     """Run a server while the context lasts and give its API's address (None where none is wanted).
 
     It keeps its records where Prefect does (``PREFECT_HOME``), so the next start knows earlier runs. Raises :class:`ServerError` where
-    the port is taken or the server does not come up in ``serving.server_seconds``.
+    the port is taken or the server does not come up in two minutes.
     """
     if not wanted:
         yield None
@@ -43,7 +45,7 @@ def prefect_server(wanted: bool, settings: Serving) -> Iterator[str | None]:
     with log.open("wb") as file:
         process = Child(command, env=environment, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         try:
-            deadline = time.monotonic() + settings.server_seconds
+            deadline = time.monotonic() + _SERVER_SECONDS
             while not _healthy(address):
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise ServerError(f"The Prefect server did not start; see {log}.")

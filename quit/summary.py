@@ -1,8 +1,8 @@
-"""What a workspace holds, stage by stage: for ``quit status``, the end of a run, and the flow's summary artifact."""
+"""What a workspace holds, in counts: for ``quit status``, the end of a run, and the flow's summary artifact."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,76 +11,9 @@ import pyarrow as pa
 from quit.endpoints import address
 from quit.evaluate.normalize import normalize_answer
 from quit.files import is_url
-from quit.stages import STAGES
+from quit.status import status
 from quit.usage import totals
 from quit.workspace import Workspace
-
-
-@dataclass(frozen=True)
-class StageStatus:
-    """One stage run: ``state`` is ``complete``, ``partial`` or ``to do``; ``rows`` counts its tables, ``rejects`` its reasons."""
-
-    number: int
-    run: str
-    doc: str
-    state: str
-    rows: dict[str, int] = field(default_factory=dict)
-    rejects: dict[str, int] = field(default_factory=dict)
-    shards_done: int = 0
-    shards: int = 0
-
-
-def status(workspace: Workspace, pipeline: Any = None) -> list[StageStatus]:
-    """Return the state of every stage run.
-
-    ``pipeline``: the workspace's :class:`quit.pipeline.Pipeline`, if its sources can still be read; it tells how far an
-    unfinished stage is.
-    """
-    current = workspace.current()
-    rejects = rejects_by_stage(workspace)
-    keys = [(run.stage, run.key) for run in pipeline.runs] if pipeline else _keys(workspace)
-    found = []
-    for stage, key in keys:
-        if key in current:
-            tables = current[key][1]["tables"]
-            rows = {name: facts["rows"] for name, facts in tables.items() if name != "rejects"}
-            shards = len(next(iter(tables.values()))["parts"])
-            found.append(
-                StageStatus(stage.number, key, stage.doc, "complete", rows, rejects.get(stage.name, {}), shards, shards)
-            )
-            continue
-        done = shards = 0
-        if pipeline and ("collect" in current or key == "collect"):
-            run = pipeline.stage_run(key)
-            shards = len(pipeline.shards(run))
-            done = shards - len(pipeline.pending(run))
-        found.append(
-            StageStatus(stage.number, key, stage.doc, "partial" if done else "to do", shards_done=done, shards=shards)
-        )
-    return found
-
-
-def _keys(workspace: Workspace) -> list[tuple[Any, str]]:
-    state = list(workspace.state)
-    keys = []
-    for stage in STAGES:
-        mine = [key for key in state if key.partition(":")[0] == stage.name]
-        if stage.name == "update" and not mine:
-            continue
-        keys += [(stage, key) for key in mine or [stage.name]]
-    return keys
-
-
-def rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
-    """Return stage -> ``kind: reason`` -> count."""
-    with workspace.connect(tables=["rejects"]) as connection:
-        rows = connection.execute(
-            "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
-        ).fetchall()
-    found: dict[str, dict[str, int]] = {}
-    for stage, reason, count in rows:
-        found.setdefault(stage, {})[reason] = count
-    return found
 
 
 def left_out(workspace: Workspace) -> list[dict[str, Any]]:
@@ -266,9 +199,7 @@ def markdown_summary(workspace: Workspace) -> str:
     """Return the summary of a build as Markdown."""
     lines = [f"# Build of `{workspace.name}`", "", "| stage | rows | left out |", "|---|---|---|"]
     for row in status(workspace):
-        rows = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in row.rows.items())
-        left = ", ".join(f"{count:,} {reason}" for reason, count in row.rejects.items())
-        lines.append(f"| {row.number} {row.run} | {rows or row.state} | {left} |")
+        lines.append(f"| {row.number} {row.run} | {row.made or row.state} | {row.left_out} |")
     lines += ["", "| questions | |", "|---|---|", *(f"| {name} | {count:,} |" for name, count in funnel(workspace))]
     lines += ["", "| hints in the passage | passages | label 2 | share |", "|---|---|---|---|"]
     lines += [

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.errors import WorkspaceError
+from quit.json_lines import diary_lines
 
 FIELDS = ("requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
 
@@ -45,13 +46,7 @@ def entries(path: Path) -> list[dict[str, Any]]:
     """
     diary = path / "usage.jsonl"
     found = []
-    for number, line in enumerate(
-        diary.read_text(encoding="utf-8", errors="replace").splitlines() if diary.is_file() else (), start=1
-    ):
-        try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
+    for number, entry in diary_lines(diary):
         if not _is_entry(entry):
             raise WorkspaceError(
                 f"{diary} is damaged: line {number} is no entry of a model and its counts. Remove the line; it only tells what was asked."

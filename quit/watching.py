@@ -14,9 +14,12 @@ from rich.text import Text
 
 from quit.errors import QuitError
 from quit.history import runs_of
-from quit.stage_progress import Progress, lock_holder, progress
+from quit.status import StageStatus, lock_holder, status
 from quit.usage import entries
 from quit.workspace import Workspace
+
+WATCH_SECONDS = 2.0
+"""Seconds between two looks at a workspace, unless told otherwise."""
 
 
 class Rates:
@@ -26,22 +29,22 @@ class Rates:
         self._clock = clock
         self._first: dict[str, tuple[float, int]] = {}
 
-    def see(self, one: Progress) -> tuple[float | None, float | None]:
+    def see(self, row: StageStatus) -> tuple[float | None, float | None]:
         """Return (shards a minute, seconds left) of a stage run, None where nothing was seen to move yet."""
         now = self._clock()
-        since, before = self._first.setdefault(one.run, (now, one.done))
-        if one.done < before:  # another build began
-            self._first[one.run] = (now, one.done)
+        since, before = self._first.setdefault(row.run, (now, row.shards_done))
+        if row.shards_done < before:  # another build began
+            self._first[row.run] = (now, row.shards_done)
             return None, None
-        if one.done == before or now <= since:
+        if row.shards_done == before or now <= since:
             return None, None
-        rate = (one.done - before) / (now - since)
-        return 60 * rate, (one.shards - one.done) / rate
+        rate = (row.shards_done - before) / (now - since)
+        return 60 * rate, (row.shards - row.shards_done) / rate
 
 
-def is_done(rows: Sequence[Progress]) -> bool:
+def is_done(rows: Sequence[StageStatus]) -> bool:
     """Whether every stage run is complete."""
-    return bool(rows) and all(one.state == "complete" for one in rows)
+    return bool(rows) and all(row.state == "complete" for row in rows)
 
 
 def footer(workspace: Workspace) -> list[str]:
@@ -97,19 +100,19 @@ def watch(place: str | Path, interval: float, until_done: bool, console: Console
         return is_done(_read(place)[1])
 
 
-def changes(workspace: Workspace | None, rows: Sequence[Progress], told: dict[str, str]) -> list[str]:
+def changes(workspace: Workspace | None, rows: Sequence[StageStatus], told: dict[str, str]) -> list[str]:
     """Return a line for each thing that is not as it was told last; ``told`` remembers."""
-    now = {one.run: f"{one.number:>2} {one.run}: {_state(one)}" for one in rows}
+    now = {row.run: f"{row.number:>2} {row.run}: {_state(row)}" for row in rows}
     now |= {f"({place})": line for place, line in enumerate(footer(workspace) if workspace else [])}
     lines = [line for key, line in now.items() if told.get(key) != line]
     told.update(now)
     return lines
 
 
-def _read(place: str | Path) -> tuple[Workspace | None, list[Progress]]:
+def _read(place: str | Path) -> tuple[Workspace | None, list[StageStatus]]:
     try:
         workspace = Workspace.open(place)
-        return workspace, progress(workspace)
+        return workspace, status(workspace, rejects=False)
     except (QuitError, FileNotFoundError):  # not there yet, or it went while it was read: the next look will tell
         return None, []
 
@@ -121,31 +124,30 @@ def _is_free(workspace: Workspace) -> bool:
         return False
 
 
-def _state(one: Progress) -> str:
-    if one.state == "complete":
-        return "complete" + "".join(f", {rows:,} {name.replace('_', ' ')}" for name, rows in one.rows.items())
-    return f"{one.done} of {one.shards} shards" if one.shards else one.state
+def _state(row: StageStatus) -> str:
+    if row.state == "complete":
+        return f"complete, {row.made}"
+    return f"{row.shards_done} of {row.shards} shards" if row.shards else row.state
 
 
-def _table(place: str | Path, workspace: Workspace | None, rows: Sequence[Progress], rates: Rates) -> Group:
+def _table(place: str | Path, workspace: Workspace | None, rows: Sequence[StageStatus], rates: Rates) -> Group:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("", "stage", "", "shards", "a minute", "left", "made"):
         table.add_column(name, justify="left" if name in ("stage", "made") else "right")
-    for one in rows:
-        speed, left = rates.see(one)
-        share = one.done / one.shards if one.shards else 0
+    for row in rows:
+        speed, left = rates.see(row)
+        share = row.shards_done / row.shards if row.shards else 0
         bar = "█" * round(10 * share) + "░" * (10 - round(10 * share))
-        style = {"complete": "green", "partial": "yellow"}.get(one.state, "dim")
-        made = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in one.rows.items())
-        moving = one.state == "partial"
+        style = {"complete": "green", "partial": "yellow"}.get(row.state, "dim")
+        moving = row.state == "partial"
         table.add_row(
-            str(one.number),
-            one.run,
+            str(row.number),
+            row.run,
             f"[{style}]{bar}[/]",
-            f"{one.done}/{one.shards}" if one.shards else "",
+            f"{row.shards_done}/{row.shards}" if row.shards else "",
             f"{speed:.1f}" if speed is not None and moving else "",
             _span(left) if left is not None and moving else "",
-            made,
+            row.made,
         )
     below = Text("\n".join(footer(workspace)) if workspace else f"{place} is not there yet")
     return Group(Text(str(place), style="bold"), table, Text(""), below)

@@ -20,7 +20,7 @@ from quit.errors import ServerError
 from quit.history import record_run, runs_of
 from quit.logs import JsonLines
 from quit.metrics import as_text, listen
-from quit.stage_progress import Progress, lock_holder, progress
+from quit.status import StageStatus, lock_holder, status
 from quit.watching import Rates, changes, watch
 from quit.workspace import Workspace
 from tests.conftest import ROOT, call_quit
@@ -83,9 +83,9 @@ def test_a_stage_that_was_killed_is_counted_by_its_parts(built: Path, tmp_path: 
         folder / "verdicts" / "part-00000-of-00005.parquet", folder / "verdicts" / "part-00001-of-00005.parquet"
     )
     (folder / "manifest.json").unlink()
-    rows = {one.run: one for one in progress(opened)}
+    rows = {one.run: one for one in status(opened)}
     # The third part has no second table yet where the stage has two: it is not done.
-    assert (rows["judge"].state, rows["judge"].done, rows["judge"].shards) == ("partial", 2, 5)
+    assert (rows["judge"].state, rows["judge"].shards_done, rows["judge"].shards) == ("partial", 2, 5)
     assert rows["split"].state == "complete"
     found = _samples(as_text([workspace]))
     assert found["quit_stage_shards_done", (("stage", "judge"),)] == 2
@@ -145,7 +145,7 @@ def test_the_diary_survives_a_line_that_was_cut(tmp_path: Path) -> None:
 def test_rates_are_what_was_seen_since_the_watch_began() -> None:
     now = [0.0]
     rates = Rates(lambda: now[0])
-    see = lambda done: rates.see(Progress(8, "read:x", "partial", done, 20))  # noqa: E731
+    see = lambda done: rates.see(StageStatus(8, "read:x", "", "partial", shards_done=done, shards=20))  # noqa: E731
     assert see(5) == (None, None)
     now[0] = 30.0
     assert see(8) == (6.0, 120.0)  # three shards in half a minute; twelve left at one in ten seconds
@@ -154,10 +154,10 @@ def test_rates_are_what_was_seen_since_the_watch_began() -> None:
 
 def test_changes_are_told_once(tmp_path: Path) -> None:
     told: dict[str, str] = {}
-    row = Progress(3, "rank", "partial", 1, 4)
+    row = StageStatus(3, "rank", "", "partial", shards_done=1, shards=4)
     assert changes(None, [row], told) == [" 3 rank: 1 of 4 shards"]
     assert changes(None, [row], told) == []
-    done = Progress(3, "rank", "complete", 4, 4, {"ranked_hints": 1234})
+    done = StageStatus(3, "rank", "", "complete", {"ranked_hints": 1234}, shards_done=4, shards=4)
     assert changes(None, [done], told) == [" 3 rank: complete, 1,234 ranked hints"]
 
 

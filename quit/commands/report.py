@@ -92,7 +92,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _settings(workspace: Any, texts: list[str] | None) -> Any:
-    from quit.report.data import settings_of
+    from quit.status import settings_of
 
     for text in texts or ():
         if not text.strip().startswith("pages."):

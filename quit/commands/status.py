@@ -43,10 +43,10 @@ def status(
     if as_json + watch + prometheus > 1 or (left_out and (watch or prometheus)):
         raise SettingsError("Name one of --json, --watch and --prometheus; --left-out goes with --json only.")
     if watch:
-        from quit.settings import Serving
+        from quit.watching import WATCH_SECONDS
         from quit.watching import watch as look
 
-        look(workspace, interval or Serving().watch_seconds, until_done)
+        look(workspace, interval or WATCH_SECONDS, until_done)
         return
     from quit.workspace import Workspace
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, clean
 from quit.errors import InputError
-from quit.files import json_object
+from quit.json_lines import json_object
 from quit.records import Reject
 
 _IDS = ("id", "_id", "doc_id")

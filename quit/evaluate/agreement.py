@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import eq
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float 
     items = len(first)
     if not items:
         return None
-    observed = sum(one == other for one, other in zip(first, second, strict=True)) / items
+    observed = sum(map(eq, first, second)) / items
     left, right = Counter(first), Counter(second)
     chance = sum(left[value] * right[value] for value in left) / items**2
     return None if chance == 1 else (observed - chance) / (1 - chance)
@@ -45,39 +46,29 @@ def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
 
     Units with fewer than two values say nothing about agreement. None where fewer than two values are in use.
     """
-    together: Counter[tuple[Hashable, Hashable]] = Counter()
-    for values in units:
-        counts = Counter(values)
-        size = sum(counts.values())
-        if size < 2:
-            continue
-        for one, how_many in counts.items():
-            for other, as_many in counts.items():
-                pairs = how_many * (as_many - (one == other))
-                if pairs:
-                    together[one, other] += pairs / (size - 1)  # type: ignore[assignment]
-    totals: Counter[Hashable] = Counter()
-    for (one, _), weight in together.items():
-        totals[one] += weight  # type: ignore[assignment]
-    pairable = sum(totals.values())
+    counts = [Counter(values) for values in units]
+    counts = [count for count in counts if count.total() > 1]
+    totals = sum(counts, Counter())
     if len(totals) < 2:
         return None
-    observed = sum(weight for (one, other), weight in together.items() if one != other)
-    expected = (pairable**2 - sum(total**2 for total in totals.values())) / (pairable - 1)
+    observed = sum(
+        sum(given * (count.total() - given) for given in count.values()) / (count.total() - 1) for count in counts
+    )
+    expected = (totals.total() ** 2 - sum(total**2 for total in totals.values())) / (totals.total() - 1)
     return 1 - observed / expected
 
 
 def pair_agreements(judged: Mapping[str, Mapping[Hashable, Hashable]]) -> list[PairAgreement]:
     """Return the agreement of every two annotators who share items; ``judged``: annotator -> item -> value."""
-    made = []
+    agreements = []
     for first, second in combinations(sorted(judged), 2):
         shared = sorted(judged[first].keys() & judged[second].keys(), key=repr)
         if shared:
             left = [judged[first][item] for item in shared]
             right = [judged[second][item] for item in shared]
-            agreed = sum(one == other for one, other in zip(left, right, strict=True)) / len(shared)
-            made.append(PairAgreement(first, second, len(shared), agreed, cohen_kappa(left, right)))
-    return made
+            agreed = sum(map(eq, left, right)) / len(shared)
+            agreements.append(PairAgreement(first, second, len(shared), agreed, cohen_kappa(left, right)))
+    return agreements
 
 
 def alpha_of(judged: Mapping[str, Mapping[Hashable, Hashable]]) -> float | None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 Statistic = Callable[[np.ndarray, np.ndarray], float | None]
 
@@ -68,21 +69,16 @@ def associate(
 
 def kendall_tau_b(values: np.ndarray, labels: np.ndarray) -> float | None:
     """Return Kendall's tau-b of two orders, ties allowed, -1 to 1."""
-    x = np.sign(np.subtract.outer(values, values)).astype(np.float32)
-    y = np.sign(np.subtract.outer(labels, labels)).astype(np.float32)
-    size = float(np.sqrt(np.square(x).sum(dtype=np.float64) * np.square(y).sum(dtype=np.float64)))
-    return float((x * y).sum(dtype=np.float64) / size) if size else None
+    return _defined(stats.kendalltau(values, labels).statistic)
 
 
 def auc_minus_half(values: np.ndarray, labels: np.ndarray) -> float | None:
     """Return the probability that a positive has a higher value than a negative, ties half, minus 1/2: -0.5 to 0.5."""
     positive = labels.astype(bool)
-    count, others = int(positive.sum()), int((~positive).sum())
-    if not count or not others:
+    pairs = int(positive.sum()) * int((~positive).sum())
+    if not pairs:
         return None
-    _, inverse, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    middle = np.cumsum(sizes) - (sizes - 1) / 2
-    return float((middle[inverse][positive].sum() - count * (count + 1) / 2) / (count * others) - 0.5)
+    return float(stats.mannwhitneyu(values[positive], values[~positive], method="asymptotic").statistic / pairs - 0.5)
 
 
 def matthews(predicted: np.ndarray, labels: np.ndarray) -> float | None:
@@ -96,28 +92,23 @@ def matthews(predicted: np.ndarray, labels: np.ndarray) -> float | None:
 
 def cramers_v(values: np.ndarray, labels: np.ndarray) -> float | None:
     """Return Cramér's V of two classifications, corrected for chance (Bergsma 2013), 0 to 1."""
-    (rows, row), (columns, column) = (np.unique(each, return_inverse=True) for each in (values, labels))
-    if len(rows) < 2 or len(columns) < 2:
+    table = stats.contingency.crosstab(values, labels).count
+    if min(table.shape) < 2:
         return None
-    table = np.zeros((len(rows), len(columns)))
-    np.add.at(table, (row, column), 1)
     n = table.sum()
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / n
-    phi = max(0.0, float(((table - expected) ** 2 / expected).sum() / n) - np.prod(np.array(table.shape) - 1) / (n - 1))
+    phi = stats.chi2_contingency(table, correction=False).statistic / n - np.prod(np.array(table.shape) - 1) / (n - 1)
     corrected = [size - (size - 1) ** 2 / (n - 1) for size in table.shape]
     least = min(corrected) - 1
-    return float(np.sqrt(phi / least)) if least > 0 else None
+    return float(np.sqrt(max(0.0, phi) / least)) if least > 0 else None
 
 
 def epsilon_squared(values: np.ndarray, labels: np.ndarray) -> float | None:
     """Return the effect size of Kruskal and Wallis' H, H / (n - 1), 0 to 1: how much of the ranks' variance the classes explain."""
-    kinds, code = np.unique(labels, return_inverse=True)
-    if len(kinds) < 2:
+    classes = [values[labels == kind] for kind in np.unique(labels)]
+    if len(classes) < 2 or np.ptp(values) == 0:
         return None
-    _, inverse, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(sizes) - (sizes - 1) / 2)[inverse]
-    total = ((ranks - ranks.mean()) ** 2).sum()
-    if not total:
-        return None
-    between = sum((code == kind).sum() * (ranks[code == kind].mean() - ranks.mean()) ** 2 for kind in range(len(kinds)))
-    return float(between / total)
+    return float(stats.kruskal(*classes).statistic / (len(values) - 1))
+
+
+def _defined(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
-from quit.files import json_lines
+from quit.json_lines import json_lines
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
 from quit.records import RawQuestion

@@ -60,16 +60,16 @@ def compare(
         return []
     differences = np.stack([np.subtract(a, b, dtype=np.float64) for a, b in pairs], axis=1)
     bounds = intervals(differences, resamples, level, seed)
-    flipped = _randomisation(differences, resamples, seed)
-    adjusted = holm(flipped)
-    made = []
-    for place, (a, b) in enumerate(pairs):
-        mine = differences[:, place]
+    p_randomisation = _randomisation(differences, resamples, seed)
+    comparisons = []
+    for column, (a, b), interval, p, adjusted in zip(
+        differences.T, pairs, bounds.tolist(), p_randomisation, holm(p_randomisation), strict=True
+    ):
         # scipy warns and gives NaN where all differences are equal: there is no spread to measure one against.
-        p_t = float(stats.ttest_rel(a, b).pvalue) if len(mine) > 1 and np.ptp(mine) > 0 else 1.0
-        mean = float(mine.mean()) if len(mine) else 0.0
-        made.append(Comparison(mean, *map(float, bounds[place]), flipped[place], p_t, adjusted[place]))
-    return made
+        p_t = float(stats.ttest_rel(a, b).pvalue) if len(column) > 1 and np.ptp(column) > 0 else 1.0
+        mean = float(column.mean()) if len(column) else 0.0
+        comparisons.append(Comparison(mean, *interval, p, p_t, adjusted))
+    return comparisons
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -78,13 +78,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
-    order = np.argsort(p_values, kind="stable")
-    made = np.zeros(len(order))
-    highest = 0.0
-    for place, row in enumerate(order):
-        highest = max(highest, min(1.0, (len(order) - place) * p_values[row]))
-        made[row] = highest
-    return made.tolist()
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    adjusted = np.empty(len(values))
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, values[order] * np.arange(len(values), 0, -1)))
+    return adjusted.tolist()
 
 
 def _randomisation(differences: np.ndarray, resamples: int, seed: int) -> list[float]:
@@ -97,9 +95,9 @@ def _randomisation(differences: np.ndarray, resamples: int, seed: int) -> list[f
     for start in range(0, resamples if len(many) else 0, _AT_ONCE):
         signs = generator.integers(0, 2, (min(_AT_ONCE, resamples - start), len(differences)), dtype=np.int8) * 2 - 1
         extreme[many] += (np.abs(signs.astype(np.float64) @ differences[:, many]) >= observed[many]).sum(axis=0)
-    made = extreme / (resamples + 1)
-    for place in np.setdiff1d(np.arange(differences.shape[1]), many):
-        moved = differences[differences[:, place] != 0, place]  # a zero has no sign to flip
+    p_values = extreme / (resamples + 1)
+    for column in np.setdiff1d(np.arange(differences.shape[1]), many):
+        moved = differences[differences[:, column] != 0, column]  # a zero has no sign to flip
         bits = (np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved))) & 1
-        made[place] = (np.abs((2 * bits - 1) @ moved) >= observed[place]).mean()
-    return made.tolist()
+        p_values[column] = (np.abs((2 * bits - 1) @ moved) >= observed[column]).mean()
+    return p_values.tolist()

@@ -20,7 +20,7 @@ from quit.errors import InputError, QuitError
 from quit.files import replacing, writing
 from quit.secrets import SECRET, anonymous
 from quit.settings import load
-from quit.summary import status
+from quit.status import status
 from quit.workspace import Workspace
 
 README = """Made by `quit workspace support`. Read it before you send it: it is plain text.

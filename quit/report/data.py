@@ -18,22 +18,13 @@ from quit.release.release import Release, open_release, releases_of
 from quit.release.tables import TableFiles
 from quit.report.examples import examples
 from quit.report.people import judge_against_people, review_progress
-from quit.settings import Settings, load
+from quit.settings import Settings
 from quit.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
 from quit.usage import totals
 from quit.workspace import Workspace
 
 SPLITS = ("train", "dev", "test")
 _FIGURES = 17  # steps of ``gather`` that progress is told about
-
-
-def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings:
-    """Return the settings of the workspace's last build (the defaults where none is known) under ``overrides``.
-
-    Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
-    """
-    known = workspace.build or {"profile": "embedded", "overrides": []}
-    return load(known["profile"], [*known["overrides"], *overrides]).settings
 
 
 def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +12,11 @@ import pyarrow.compute as pc
 from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
 from quit.ids import draw
+from quit.json_lines import json_lines
 from quit.review.items import ReviewItem
 from quit.settings import Review
+
+_EXPECTED = '{"question_id": "...", "correct": [...], "incorrect": [...]}'
 
 
 @dataclass(frozen=True)
@@ -35,22 +37,13 @@ def load_controls(path: str | Path) -> Controls:
     Raises :class:`InputError` that names the line for anything else, and for an answer that is said to be both.
     """
     known: dict[str, dict[str, bool]] = {}
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The control questions {path} cannot be read: {error}.") from error
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in json_lines(Path(path), "the control questions ", _EXPECTED):
         try:
-            row = json.loads(line)
             identity = row["question_id"]
             right = {normalize_answer(text) for text in row.get("correct", [])}
             wrong = {normalize_answer(text) for text in row.get("incorrect", [])}
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputError(
-                f'{path}, line {number}: expected {{"question_id": "...", "correct": [...], "incorrect": [...]}} ({error}).'
-            ) from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise InputError(f"{path}, line {number}: expected {_EXPECTED} ({error}).") from error
         if both := right & wrong:
             raise InputError(f"{path}, line {number}: {min(both)!r} is said to be both correct and incorrect.")
         if not right | wrong:

@@ -51,7 +51,6 @@ class Review(Section):
     timeout_seconds: float = Field(120.0, gt=0, description="How long one request may take.")
     retries: int = Field(3, ge=0, description="How often a request that failed on the server's side is tried again.")
     retry_seconds: float = Field(1.0, ge=0, description="Pause before the first new try; doubles each time.")
-    connections: int = Field(2, ge=1, description="Requests at a time where a change has to be sent task by task.")
     reread_seconds: float = Field(
         60.0,
         ge=0,

@@ -148,5 +148,3 @@ class Serving(Section):
     )
     metrics_host: str = Field("127.0.0.1", description="Address on which `--metrics-port` listens.")
     server_port: int = Field(4200, ge=0, le=65535, description="Port of `--with-server`; 0 takes a free one.")
-    server_seconds: float = Field(120, gt=0, description="How long that server may take to start.")
-    watch_seconds: float = Field(2.0, gt=0, description="How often `quit status --watch` looks.")

@@ -22,11 +22,13 @@ import schemas
 from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, normalize_question
 from quit.ids import draw
+from quit.json_lines import json_lines
 from quit.settings import Split
 from quit.stages.probe import parametric
 from quit.stages.stage import Context, Tables, stage
 
 SPLITS = ("train", "dev", "test")
+_PIN = "an object with content_key and split"
 
 
 @stage("split", outputs=("splits", "rejects"), sections=("split",), scope="collection", version=2)
@@ -143,19 +145,12 @@ def read_pins(path: str | None) -> dict[str, str]:
         return {}
     if Path(path).is_dir():
         return _pins_of_release(Path(path))
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError(f"split.pinned: cannot read {path}: {error.strerror}.") from error
     pins: dict[str, str] = {}
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
+    for number, row in json_lines(Path(path), "split.pinned: ", _PIN):
         try:
-            row = json.loads(line)
             key, place = row["content_key"], row["split"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}, line {number}: expected an object with content_key and split.") from error
+        except KeyError as error:
+            raise InputError(f"{path}, line {number}: expected {_PIN}.") from error
         if place not in SPLITS:
             raise InputError(f"{path}, line {number}: split is {place!r}; it must be train, dev or test.")
         pins[key] = place

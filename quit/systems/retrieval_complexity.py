@@ -18,7 +18,8 @@ from quit.corpora.protocols import Documents
 from quit.errors import InputError
 from quit.evaluate import association
 from quit.evaluate.association import associate
-from quit.files import json_lines, replacing, write_json, writing
+from quit.files import replacing, write_json, writing
+from quit.json_lines import json_lines
 from quit.models.protocols import Encoder
 from quit.settings.complexity import Complexity
 from quit.systems.collection import Question

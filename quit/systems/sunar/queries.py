@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError
-from quit.files import json_lines
+from quit.json_lines import json_lines
 
 
 @dataclass(frozen=True, slots=True)

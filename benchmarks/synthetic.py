@@ -1,0 +1,172 @@
+"""A synthetic collection and a workspace whose stages are filled in without a model: what the benchmarks of table work run on.
+
+Five hints a question of the starter's words, few of them common; twenty-five answers a question, given with falling frequency by six
+readers; people's reviews of the questions in dev and test.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import quit
+import schemas
+from quit.evaluate.normalize import normalize_answer
+from quit.pipeline import Pipeline, StageRun
+from quit.planning import plan_build
+from quit.review.store import ReviewStore
+
+STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"
+PLACES, CANDIDATES = 4_000, 25
+REVIEWED, OVERRULED = 0.35, 0.25
+"""Shares: of the questions that are in dev and test, and reviewed, as in the paper; of these, whose reviewer overrules one verdict."""
+DEV = 0.12 / 0.35  # of the questions that are in dev and test
+
+
+def starter(folder: Path, questions: int = 0) -> Path:
+    """Write the first questions of the starter (0: all) as ``collection.jsonl`` and return the file."""
+    lines = STARTER.read_text(encoding="utf-8").splitlines(keepends=True)
+    target = folder / "collection.jsonl"
+    target.write_text("".join(lines[: questions or None]), encoding="utf-8")
+    return target
+
+
+def make(
+    folder: Path,
+    count: int,
+    reviewed: int | None = None,
+    overruled: float = OVERRULED,
+    names: np.ndarray | None = None,
+    seed: int = 7,
+) -> Pipeline:
+    """Write ``collection.jsonl`` and the workspace ``W`` with everything up to the readers' answers and the judge's verdicts.
+
+    ``reviewed``: how many questions are in dev and test, and reviewed. ``names``: the 4,000 answers of the collection, by default such as
+    stand in no hint.
+    """
+    reviewed = round(REVIEWED * count) if reviewed is None else reviewed
+    random = np.random.default_rng(seed)
+    words = np.array(sorted(set(re.findall(r"[a-z]{2,}", STARTER.read_text(encoding="utf-8")))))
+    drawn = words[(len(words) * random.random((count, 6, 16)) ** 3).astype(int)]  # few words are common
+    if names is None:
+        names = np.array([f"Qz{'bcdfg'[i % 5]}{i:x} Yv{i * 7919 % PLACES:x}" for i in range(PLACES)])
+    choices = names[
+        np.argsort(random.random((count, 60)), axis=1)[:, :CANDIDATES] * 66 + random.integers(0, 66, (count, 1))
+    ]
+    with (folder / "collection.jsonl").open("w", encoding="utf-8") as file:
+        for place in range(count):
+            text = [" ".join(line) for line in drawn[place]]
+            row = {"id": f"{place:05d}", "question": f"{text[0][:70]} {place}?", "answers": [choices[place, 0]],
+                   "hints": [{"hint": f"{hint}.", "convergence": 0.5} for hint in text[1:]],
+                   "question_type": {"coarse": "HUM:HUMAN", "fine": "ind:Individual"}}  # fmt: skip
+            file.write(json.dumps(row) + "\n")
+    pipeline = begun(folder, [f"run.shards={max(1, count // 64)}"])
+    carry_out(pipeline, pipeline.stage_run("collect"))
+    ids = pipeline.workspace.read("questions").column("question_id").to_pylist()
+    _fill(pipeline, _described(pipeline, ids, 1 - reviewed / count))
+    carry_out(pipeline, pipeline.stage_run("enumerate"))
+    given = dict(zip(ids, choices, strict=True))
+    _fill_answers(pipeline, given, random)
+    _fill(pipeline, {"judge": {"verdicts": [_verdicts(one, given[one]) for one in ids], "second_verdicts": []}})
+    ReviewStore(pipeline.workspace).append(_reviews(ids[count - reviewed :], given, overruled, random))
+    return pipeline
+
+
+def begun(folder: Path, overrides: Sequence[str] = ()) -> Pipeline:
+    """Return a build of ``collection.jsonl`` into the workspace ``W`` of the same folder, on the embedded profile."""
+    pipeline = plan_build(folder / "W", [f"jsonl:{folder / 'collection.jsonl'}"], "embedded", overrides)
+    pipeline.begin()
+    return pipeline
+
+
+def carry_out(pipeline: Pipeline, run: StageRun) -> None:
+    """Carry out a real stage in this process, shard by shard."""
+    for shard in pipeline.pending(run):
+        pipeline.work_on(run, shard)
+    pipeline.finish(run)
+
+
+def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str, dict[str, list]]:
+    hints = pipeline.workspace.read("hints").to_pylist()
+    place = {one: number / len(ids) for number, one in enumerate(ids)}
+    dev = train + DEV * (1 - train)
+    level = {one: "easy" if share < 0.3 else "medium" if share < 0.6 else "hard" for one, share in place.items()}
+    return {
+        "filter": {"usable_hints": [{"hint_id": row["hint_id"], "question_id": row["question_id"]} for row in hints],
+                   "leak_findings": [], "rejects": []},
+        "rank": {"ranked_hints": [
+            {"question_id": row["question_id"], "rank": int(row["hint_id"][-2:]), "hint_id": row["hint_id"], "hint": row["hint"],
+             "convergence": 0.5, "producer": "source", "selected": True} for row in hints], "drawn_candidates": [], "rejects": []},
+        "describe": {"descriptions": [
+            {"question_id": one, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0, "type_producer": "source",
+             "answerability": 0.1, "answer_share": 0.1, "completeness": 0.1, "similarity": 0.1, "difficulty": share,
+             "difficulty_bin": level[one], "difficulty_producer": "synthetic"} for one, share in place.items()], "rejects": []},
+        "probe": {"probe_answers": []},
+        "split": {"splits": [
+            {"question_id": one, "parametric": False, "draw": share, "split": "train" if share < train else "dev" if share < dev else "test"}
+            for one, share in place.items()], "rejects": []},
+    }  # fmt: skip
+
+
+def _fill(pipeline: Pipeline, made: dict[str, dict[str, list]]) -> None:
+    """Write rows as the tables of stages, under the fingerprints that these stages would have."""
+    for stage, tables in made.items():
+        run = pipeline.stage_run(stage)
+        for shard in pipeline.shards(run):
+            pieces = {}
+            for name, rows in tables.items():
+                flat = [row for item in rows for row in (item if isinstance(item, list) else [item])]
+                mine = [row for row in flat if shard.holds(row["question_id"], row["question_id"])]
+                pieces[name] = schemas.table(name).from_rows(mine)
+            pipeline.workspace.write_part(pipeline.folder(run), shard, pieces)
+        pipeline.finish(run)
+
+
+def _fill_answers(pipeline: Pipeline, given: dict[str, np.ndarray], random: np.random.Generator) -> None:
+    weights = 1 / np.arange(1, CANDIDATES + 1)
+    bounds = np.cumsum(weights / weights.sum())
+    for reader in pipeline.settings.readers:
+        run = pipeline.stage_run(f"read:{reader.name}")
+        for shard in pipeline.shards(run):
+            passages = pipeline.workspace.read("passages", shard)
+            ids = passages.column("question_id").to_pylist()
+            picked = np.minimum(np.searchsorted(bounds, random.random(len(ids))), CANDIDATES - 1)
+            answers = pa.array([given[one][choice] for one, choice in zip(ids, picked.tolist(), strict=True)])
+            rows = pa.table(
+                {"question_id": passages["question_id"], "permutation": passages["permutation"],
+                 "reader": pa.repeat(reader.name, len(ids)), "answer": answers, "raw": answers,
+                 "producer": pa.repeat("synthetic", len(ids))}, schema=schemas.table("answers").schema,
+            )  # fmt: skip
+            pipeline.workspace.write_part(pipeline.folder(run), shard, {"answers": rows})
+        pipeline.finish(run)
+
+
+def _verdicts(question: str, answers: Sequence[str]) -> list[dict[str, Any]]:
+    return [
+        {"question_id": question, "answer_key": normalize_answer(answer), "answer": str(answer), "correct": place in (0, 7),
+         "basis": "model", "passages": 10, "judge": "synthetic", "producer": "synthetic", "raw": ""}
+        for place, answer in enumerate(answers)
+    ]  # fmt: skip
+
+
+def _reviews(
+    asked: Sequence[str], given: dict[str, np.ndarray], overruled: float, random: np.random.Generator
+) -> list[dict[str, Any]]:
+    """Return one annotation a question; in a share of them one verdict differs from the judge's."""
+    made = []
+    for number, question in enumerate(asked, start=1):
+        common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": "a", "created": "2026",
+                  "updated": "2026", "project": "p", "task": number, "annotation": number, "version": 1, "digest": "d",
+                  "sync": 1}  # fmt: skip
+        flipped = int(random.integers(0, CANDIDATES)) if random.random() < overruled else -1
+        made.append({**common, "kind": "annotation"})
+        for place, answer in enumerate(given[question]):
+            correct = (place in (0, 7)) is not (place == flipped)
+            made.append({**common, "kind": "answer", "answer_key": normalize_answer(answer), "answer": str(answer), "correct": correct})  # fmt: skip
+    return made

@@ -1,0 +1,58 @@
+"""JSON Lines that people write for a command, and diaries that runs append to: rows with their line numbers.
+
+Sources and corpora, where a bad line is a reject and no error, are read by :mod:`quit.sources.files`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from quit.errors import InputError
+
+
+def json_object(line: str | bytes, where: str, expected: str = "") -> dict[str, Any]:
+    """Return the object on a line.
+
+    Raises ``InputError`` for a line that holds none; it begins with ``where`` and says what was ``expected``.
+    """
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: {f'expected {expected}' if expected else 'no JSON'} ({error}).") from error
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: expected {expected or 'an object'}, found {str(row)[:60]!r}.")
+    return row
+
+
+def json_lines(path: Path, what: str = "", expected: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (line number from 1, object) for each line of a file that is not blank.
+
+    ``what`` it holds, for messages; ``expected`` what a line should hold. Raises ``InputError`` for a file that cannot
+    be read, and for a line that is no object, naming file and line.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, json_object(line, f"{path}, line {number}", expected)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"Cannot read {what and what + ' '}{path}: {getattr(error, 'strerror', None) or error}."
+        ) from error
+
+
+def diary_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield (line number from 1, value) of a diary, oldest first; nothing where there is none.
+
+    A line that is no JSON is left out: a kill cut it short.
+    """
+    if not path.is_file():
+        return
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").split("\n"), start=1):
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError):
+            continue

@@ -1,0 +1,166 @@
+"""How far each stage of a workspace is, read from its files: nothing is locked and no model loaded. For `quit status`, its
+`--watch`, metrics, the summary of a build and the support bundle."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from quit.errors import QuitError
+from quit.review.store import ReviewStore
+from quit.settings import Settings, load
+from quit.stages import STAGES
+from quit.stages.stage import Stage
+from quit.workspace import Workspace
+
+_PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """One stage run. ``state``: ``complete``, ``partial`` or ``to do``; ``rows``: of its tables, where it is complete; ``rejects``:
+    ``kind: reason`` -> count; ``shards_done`` of ``shards`` (0 where nobody knows yet)."""
+
+    number: int
+    run: str
+    doc: str
+    state: str
+    rows: dict[str, int] = field(default_factory=dict)
+    rejects: dict[str, int] = field(default_factory=dict)
+    shards_done: int = 0
+    shards: int = 0
+
+    @property
+    def made(self) -> str:
+        """The rows in words: ``1,234 labels, 56 valid answers``."""
+        return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in self.rows.items())
+
+    @property
+    def left_out(self) -> str:
+        """The rejects in words."""
+        return ", ".join(f"{count:,} {reason}" for reason, count in self.rejects.items())
+
+
+def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings:
+    """Return the settings of the workspace's last build (the defaults where there is none) under ``overrides``.
+
+    Its sources need not be there any more. Raises ``SettingsError`` for an override or a profile that cannot be read.
+    """
+    known = workspace.build or {"profile": "embedded", "overrides": []}
+    return load(known["profile"], [*known["overrides"], *overrides]).settings
+
+
+def readable_settings(workspace: Workspace) -> Settings | None:
+    """Return the settings of the last build, or None where there is none or its profile is gone."""
+    try:
+        return settings_of(workspace) if workspace.build else None
+    except QuitError:
+        return None
+
+
+def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) -> list[StageStatus]:
+    """Return every stage run of the last build in pipeline order.
+
+    ``pipeline``: the workspace's :class:`quit.pipeline.Pipeline`, if its sources can still be read; it tells exactly which shards of an
+    unfinished stage are left. Without it, they are counted in the newest unfinished folder. ``rejects``: whether to count these too,
+    which reads their table.
+    """
+    current = workspace.current()
+    reasons = _rejects_by_stage(workspace) if rejects else {}
+    rows = []
+    for stage, key in [(run.stage, run.key) for run in pipeline.runs] if pipeline else _runs(workspace, list(current)):
+        if key in current:
+            tables = current[key][1]["tables"]
+            counts = {name: facts["rows"] for name, facts in tables.items() if name != "rejects"}
+            shards = len(next(iter(tables.values()))["parts"])
+            rows.append(
+                StageStatus(stage.number, key, stage.doc, "complete", counts, reasons.get(key, {}), shards, shards)
+            )
+            continue
+        done = shards = 0
+        if pipeline is None:
+            done, shards = _begun(workspace, stage, key)
+        elif current or not stage.inputs:  # until the sources are collected, nobody knows how many shards there are
+            run = pipeline.stage_run(key)
+            shards = len(pipeline.shards(run))
+            done = shards - len(pipeline.pending(run))
+        state = "partial" if done else "to do"
+        rows.append(StageStatus(stage.number, key, stage.doc, state, shards_done=done, shards=shards))
+    return rows
+
+
+def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str]]:
+    """Return the stage runs of the last build, with the readers of its settings, or those that have tables if its profile is gone."""
+    settings = readable_settings(workspace)
+    applied = ReviewStore(workspace).applied
+    runs = []
+    for stage in STAGES:
+        keys = [stage.name]
+        if stage.per_reader and settings:
+            keys = [f"{stage.name}:{reader.name}" for reader in settings.readers]
+        elif stage.per_reader:
+            keys = [key for key in current if key.startswith(f"{stage.name}:")] or keys
+        # What supersedes the tables of others runs only where reviews are applied.
+        runs += [(stage, key) for key in keys if key in current or applied or not stage.supersedes]
+    return runs
+
+
+def _rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
+    """Return stage -> ``kind: reason`` -> count."""
+    with workspace.connect(tables=["rejects"]) as connection:
+        rows = connection.execute(
+            "SELECT stage, kind || ': ' || reason, count(*) FROM rejects GROUP BY ALL ORDER BY 1, 3 DESC, 2"
+        ).fetchall()
+    counts: dict[str, dict[str, int]] = {}
+    for stage, reason, count in rows:
+        counts.setdefault(stage, {})[reason] = count
+    return counts
+
+
+def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
+    """Return (shards done, shards) of the stage run's newest unfinished folder."""
+    below: dict[str, dict[str, float]] = {}
+    for name, when in workspace.files_below(workspace.folder(key, stage.number, "x").parent).items():
+        fingerprint, _, rest = name.partition("/")
+        below.setdefault(fingerprint, {})[rest] = when
+    first = f"{stage.outputs[0]}/"
+    begun = [
+        {name.removeprefix(first): when for name, when in files.items() if name.startswith(first)} | {"": 0.0}
+        for files in below.values()
+        if "manifest.json" not in files
+    ]
+    newest = max(range(len(begun)), key=lambda place: (max(begun[place].values()), len(begun[place])), default=None)
+    if newest is None:
+        return 0, 0
+    files = [files for files in below.values() if "manifest.json" not in files][newest]
+    found = {name: match for name in begun[newest] if (match := _PART.fullmatch(name))}
+    if not found:
+        return 0, 0
+    shards = found[max(found, key=lambda name: begun[newest][name])].group(2)
+    done = sum(
+        all(f"{output}/{name}" in files for output in stage.outputs)
+        for name, match in found.items()
+        if match.group(2) == shards
+    )
+    return done, int(shards)
+
+
+def lock_holder(workspace: Workspace) -> dict[str, Any] | None:
+    """Return who holds a workspace (``pid``, ``host``, ``since``), or None. A holder on this machine that is gone holds nothing."""
+    found = workspace.lock_info
+    if found is None:
+        return None
+    try:
+        if found["host"] == socket.gethostname():
+            os.kill(int(found["pid"]), 0)
+    except (ProcessLookupError, ValueError, KeyError, TypeError):
+        return None
+    except PermissionError:
+        pass  # it is there, and another user's
+    except OSError:
+        return None
+    return found
