@@ -24,7 +24,7 @@ from benchmarks.synthetic import carry_out, make
 def measure(arguments: list[str]) -> dict[str, float]:
     """Run a command of ``quit`` in this process; returns ``seconds``, ``checking`` and ``mib``."""
     import quit.parts
-    import quit.workspace
+    import quit.store.folder
     from quit.cli import main
 
     compare, checked = quit.parts.damage, {"seconds": 0.0, "bytes": 0}
@@ -39,7 +39,7 @@ def measure(arguments: list[str]) -> dict[str, float]:
             checked["bytes"] += path.stat().st_size
         return fault
 
-    quit.workspace.damage = timed
+    quit.store.folder.damage = timed
     with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
         main(arguments)
     return {"seconds": time.process_time(), "checking": checked["seconds"], "mib": checked["bytes"] / (1 << 20)}

@@ -24,18 +24,18 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
     try:
         manifest = workspace.manifest(folder)
     except WorkspaceError as error:
-        workspace.remove([folder / "manifest.json"])
+        workspace.store.remove([folder / "manifest.json"])
         return [str(error)]
     parts: Sequence[tuple[Path, dict[str, Any] | None]]
     if manifest is None:
         parts = [(path, None) for name in outputs for path in sorted((folder / name).glob("part-*.parquet"))]
     else:
         parts = parts_of(folder, manifest)
-    faults = {path: fault for path, part in parts if (fault := workspace.part_fault(path, part)) is not None}
+    faults = {path: fault for path, part in parts if (fault := workspace.store.fault(path, part)) is not None}
     if faults and manifest is not None:
         write_json(folder / _BEFORE, manifest)
-        workspace.remove([folder / "manifest.json"])
-    workspace.remove(list(faults))
+        workspace.store.remove([folder / "manifest.json"])
+    workspace.store.remove(faults)
     return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
 
 

@@ -7,12 +7,11 @@ import hashlib
 import json
 import os
 import re
-import socket
 import threading
 import time
-import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from quit.errors import WorkspaceError
 LEFTOVER = re.compile(r"\..+\.\d+-\d+(-[0-9a-f]{8})?\.tmp")
 """Names of the temporary files that :func:`replacing` makes; a killed run leaves some."""
 
+_PROCESS = uuid.uuid4().hex[:8]
 _COARSEST = 2_000_000_000  # ns; FAT counts in two seconds
 _CHECKSUMS: dict[tuple[Any, ...], str] = {}
 
@@ -77,17 +77,18 @@ def writing(target: Path) -> Iterator[None]:
 
 
 def temporary_of(target: Path) -> Path:
-    """Return where this thread writes what is to become ``target``: nobody else does, not even another machine's process of equal id."""
-    machine = zlib.crc32(socket.gethostname().encode())
-    return target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}-{machine:08x}.tmp")
+    """Return where this thread writes what is to become ``target``: nobody else does, on this or another machine."""
+    return target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}-{_PROCESS}.tmp")
 
 
 @contextmanager
-def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
+def replacing(
+    target: Path, *, private: bool = False, place: Callable[[Path, Path], object] = os.replace
+) -> Iterator[Path]:
     """Give a temporary path beside ``target`` to write to; on leaving, flush it and move it into place.
 
-    ``private``: nobody but the owner can ever read it. An error removes the temporary file and leaves ``target`` as it was. Raises what
-    writing to disk raises.
+    ``private``: nobody but the owner can ever read it. ``place``: how it gets its name; ``os.link`` refuses one that is
+    taken. An error removes the temporary file and leaves ``target`` as it was. Raises what writing to disk raises.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_of(target)
@@ -97,17 +98,21 @@ def replacing(target: Path, *, private: bool = False) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb") as file:
             os.fsync(file.fileno())
-        os.replace(temporary, target)
+        place(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def remove_leftovers(folder: Path, files: str = "**/*") -> None:
-    """Remove the temporary files that killed runs left below ``folder``, of ``files`` (a pattern); nobody may be writing these."""
+def remove_leftovers(folder: Path, files: str = "**/*", older: float = 0) -> None:
+    """Remove the temporary files of ``files`` (a pattern) that killed runs left below ``folder`` ``older`` seconds ago.
+
+    Nobody may be writing these.
+    """
     head, _, name = files.rpartition("/")
     for path in folder.glob(f"{head}/.{name}.tmp".lstrip("/")):
-        if LEFTOVER.fullmatch(path.name):
-            path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # its writer has moved it into place
+            if LEFTOVER.fullmatch(path.name) and (not older or time.time() - path.stat().st_mtime > older):
+                path.unlink()
 
 
 def take_back(partial: Path, target: Path, names: Sequence[str]) -> bool:
@@ -121,7 +126,12 @@ def take_back(partial: Path, target: Path, names: Sequence[str]) -> bool:
     return all((partial / name).exists() for name in names)
 
 
+def json_bytes(value: Any) -> bytes:
+    """Return JSON as it is written to files, keys in their order."""
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+
+
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON, keys in their order. Raises :class:`WorkspaceError` where the disk refuses."""
+    """Write JSON. Raises :class:`WorkspaceError` where the disk refuses."""
     with writing(path), replacing(path) as temporary:
-        temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        temporary.write_bytes(json_bytes(value))

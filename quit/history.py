@@ -10,7 +10,6 @@ import json
 import os
 from typing import Any, Literal
 
-from quit.files import writing
 from quit.json_lines import diary_lines
 from quit.workspace import Workspace
 
@@ -25,9 +24,8 @@ def record_run(
     """Append a run to the diary of a workspace; nothing where there is none (a build that never began)."""
     if not workspace.exists:
         return
-    path = workspace.path
     line = {"flow": flow, "outcome": outcome, "started": started, "finished": finished, "message": message, "run": run}
-    with workspace.changing(_FILE), writing(path / _FILE), (path / _FILE).open("a", encoding="utf-8") as file:
+    with workspace.changing(_FILE) as path, path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")  # one write, so lines of two processes do not mix
         file.flush()
         os.fsync(file.fileno())

@@ -124,8 +124,9 @@ def _rejects_by_stage(workspace: Workspace) -> dict[str, dict[str, int]]:
 def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
     """Return (shards done, shards) of the stage run's newest unfinished folder."""
     below: dict[str, dict[str, float]] = {}
-    for name, when in workspace.files_below(workspace.folder(key, stage.number, "x").parent).items():
-        fingerprint, _, rest = name.partition("/")
+    folder = workspace.folder(key, stage.number, "x").parent
+    for path, when in workspace.store.below(folder):
+        fingerprint, _, rest = path.relative_to(folder).as_posix().partition("/")
         below.setdefault(fingerprint, {})[rest] = when
     first = f"{stage.outputs[0]}/"
     begun = [

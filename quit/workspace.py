@@ -2,27 +2,26 @@
 
 ::
 
-    W/workspace.json                                   layout version
-    W/build.json                                       profile, settings and sources of the last build
-    W/state.json                                       stage run -> fingerprint of its current tables
+    W/workspace.json                               layout version
+    W/build.json                                   profile, settings and sources of the last build
+    W/state.json                                   stage run -> fingerprint of its current tables
     W/tables/03_rank/<fingerprint>/ranked_hints/part-00000-of-00002.parquet
-    W/tables/03_rank/<fingerprint>/manifest.json       written last: its presence marks the stage as complete
-    W/overrides/part-00001.parquet                     what people decided: one part an entry, never changed
-    W/reviews/                                         what people said (quit/review/store.py); append-only, made by no stage
+    W/tables/03_rank/<fingerprint>/manifest.json   written last: its presence marks the stage as complete
+    W/overrides/part-00001.parquet                 what people decided: one part an entry, never changed
+    W/reviews/                                     what people said (quit/review/store.py): appended, made by no stage
 
-Every file is written under a temporary name, flushed to disk and moved into place, so a run killed anywhere leaves whole files
-or none; what killed runs were writing is removed by the next one. No part is read before it was compared with its manifest
-(:meth:`Workspace.check`). Tables of older fingerprints stay until someone removes them: going back to old settings costs nothing.
+Every file appears whole or not at all (:mod:`quit.store`), so a run can be killed anywhere. No part is read before it
+was compared with its manifest (:meth:`Workspace.part_files`). Tables of older fingerprints stay until someone removes
+them: going back to old settings costs nothing.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
-import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as dataset
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.files import LEFTOVER, is_url, remove_leftovers, replacing, temporary_of, write_json, writing
+from quit.files import json_bytes, remove_leftovers, writing
 from quit.parts import (
-    damage,
     describe,
     joined,
     log_number,
@@ -48,29 +46,28 @@ from quit.parts import (
 )
 from quit.ranges import WHOLE, Range
 from quit.shapes import read_json
+from quit.store.base import MARKER, Make, described, open_store
 
 
 class Workspace:
-    """One folder of tables. Open it with :meth:`open` or :meth:`create`.
+    """Tables under a folder or a URL. Open it with :meth:`open` or :meth:`create`.
 
-    What is at a URL is a :class:`quit.remote.workspace.RemoteWorkspace`: the same on a local mirror, with the store behind the few
-    methods that write (``put_json``, ``publish...``) and fetch (``bring...``); for a folder these have little or nothing to do.
+    ``store`` writes its files and fetches them to below ``path`` (of a workspace at a URL, a local copy).
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, place: str | Path) -> None:
+        self.store = open_store(place)
+        self.path = self.store.path
+        self._held = False
+        self._replies: Any = None
 
     def __str__(self) -> str:
-        return str(self.path)
+        return str(self.store)
 
     @classmethod
     def at(cls, place: str | Path) -> Workspace:
         """Return what is or will be a workspace at a path or URL, unchecked. Raises what a store refuses."""
-        if is_url(place):
-            from quit.remote.workspace import RemoteWorkspace  # a folder needs none of it
-
-            return RemoteWorkspace(str(place))
-        return Workspace(Path(place))
+        return cls(place)
 
     @classmethod
     def open(cls, place: str | Path) -> Workspace:
@@ -78,187 +75,133 @@ class Workspace:
 
         Raises :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
         """
-        opened = cls.at(place)
+        opened = cls(place)
         opened.check_format()
         return opened
+
+    @classmethod
+    def create(cls, place: str | Path) -> Workspace:
+        """Open a workspace, making it where there is none.
+
+        Raises :class:`WorkspaceError` for a place with other files in it, and as :meth:`open` does.
+        """
+        workspace = cls(place)
+        if not workspace.exists:
+            if any(True for _ in workspace.store.below(workspace.path)):
+                raise WorkspaceError(
+                    f"{workspace} holds other files and is no workspace. Name a new or an empty folder."
+                )
+            workspace.make()
+        workspace.check_format()
+        return workspace
 
     def check_format(self) -> None:
         """Raise :class:`WorkspaceError` where there is no workspace, or one of another version of the layout."""
         if self.format < schemas.WORKSPACE_FORMAT:
             raise WorkspaceError(
-                f"The workspace {self} has format {self.format}, this program's is {schemas.WORKSPACE_FORMAT}. Bring it up to date with: "
-                f"quit workspace migrate -w {self}"
+                f"The workspace {self} has format {self.format}, this program's is {schemas.WORKSPACE_FORMAT}. "
+                f"Bring it up to date with: quit workspace migrate -w {self}"
             )
 
     @property
     def format(self) -> int:
-        """The version of the layout. Raises :class:`WorkspaceError` where there is no workspace, or a newer program's."""
+        """The version of the layout. Raises :class:`WorkspaceError` for no workspace, or a newer program's."""
         if not self.exists:
             raise WorkspaceError(f"{self} is no workspace. Make one with: quit build -w {self} --source triviahg:FILE")
-        found = read_json(self.path / "workspace.json")["format"]
-        if found > schemas.WORKSPACE_FORMAT:
+        version = read_json(self.path / MARKER)["format"]
+        if version > schemas.WORKSPACE_FORMAT:
             raise WorkspaceError(
-                f"The workspace {self} has format {found}; this program knows up to {schemas.WORKSPACE_FORMAT}. Use a newer program."
+                f"The workspace {self} has format {version}; this program knows up to {schemas.WORKSPACE_FORMAT}. "
+                "Use a newer program."
             )
-        return found
-
-    @classmethod
-    def create(cls, place: str | Path) -> Workspace:
-        """Open a workspace, making it where there is none. A place with other things in it is refused (:class:`WorkspaceError`)."""
-        made = cls.at(place)
-        if made.exists:
-            made.check_format()
-            return made
-        if not made.empty:
-            raise WorkspaceError(f"{made} holds other files and is no workspace. Name a new or an empty folder.")
-        made.make()
-        return made
+        return version
 
     @property
     def address(self) -> str:
         """The whole path, or the URL: what another process opens it by."""
-        return str(self.path.resolve())
+        return self.store.address
 
     @property
     def name(self) -> str:
         """The last part of the address."""
-        return self.path.resolve().name
+        return Path(self.address).name
 
     @property
     def exists(self) -> bool:
         """Whether there is a workspace."""
-        return (self.path / "workspace.json").is_file()
-
-    @property
-    def empty(self) -> bool:
-        """Whether there is nothing, but for what a run left that was killed before it had made the workspace."""
-        return not self.path.is_dir() or all(LEFTOVER.fullmatch(path.name) for path in self.path.iterdir())
+        return self.store.has(self.path / MARKER)
 
     def make(self) -> None:
-        """Write what makes the place a workspace."""
-        with writing(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._remove_leftovers()
-            write_json(self.path / "workspace.json", {"format": schemas.WORKSPACE_FORMAT})
-
-    # What a store behind a URL needs, and a folder does not
+        """Write what makes the place a workspace. Another machine's, made at the same moment, is as good."""
+        self.store.add(self.path / MARKER, _json({"format": schemas.WORKSPACE_FORMAT, "id": uuid.uuid4().hex}))
+        self.look()
 
     def heed(self, settings: Any) -> None:
-        """Go by the settings of a run."""
-
-    def refresh(self) -> None:
-        """Take notice of what others have written, before work."""
+        """Follow the settings of a run, of which those of ``remote`` concern a shared store."""
+        if self.store.objects is not None and settings.remote != self.store.objects.how:
+            self.store.objects.use(settings.remote)
 
     def look(self) -> None:
-        """Take notice of what workers elsewhere have written for the run that holds the workspace."""
+        """Take notice of what others have written. Raises :class:`WorkspaceError` where the workspace is gone."""
+        if not self.store.has(self.path / MARKER, now=True):
+            raise WorkspaceError(f"{self} is no workspace any more: {MARKER} is gone. Restore it, or build again.")
 
-    def bring(self, paths: Sequence[Path]) -> None:
-        """Make sure that these files are here. Raises :class:`WorkspaceError` where the store lacks one."""
-
-    def bring_folder(self, folder: Path) -> None:
-        """Make sure that every file below a folder is here."""
-
-    def has(self, path: Path) -> bool:
-        """Whether a file is part of the workspace, not only of its mirror."""
-        return path.is_file()
-
-    def files_below(self, folder: Path) -> dict[str, float]:
-        """Return the name of every file below a folder, relative to it, and when it was written (0 where nobody says)."""
-        return {
-            path.relative_to(folder).as_posix(): path.stat().st_mtime for path in folder.rglob("*") if path.is_file()
-        }
-
-    @contextmanager
-    def changing(self, name: str) -> Iterator[None]:
-        """Change a small file, which others see afterwards."""
-        yield
-
-    def publish_once(self, path: Path) -> None:
-        """Let others see a file that never changes."""
-
-    def publish_folder(self, folder: Path, last: str) -> None:
-        """Let others see a folder; ``last``: the file that marks it as complete."""
-
-    def flush_replies(self) -> None:
-        """Let others see the replies of language models that came in so far."""
-
-    def keep_replies(self, cache: Any) -> None:
-        """Bring and keep the replies of language models that this workspace rests on (``cache``: a ``GenerationCache``)."""
-
-    def put_json(self, name: str, value: Any) -> None:
-        """Write one of the small files that change."""
-        write_json(self.path / name, value)
-
-    def place_new(self, temporary: Path, target: Path) -> bool:
-        """Give a finished file its name; False where the name is taken, which a move would not notice."""
-        try:
-            os.link(temporary, target)
-        except FileExistsError:
-            return False
-        return True
-
-    def drop_other_parts(self, folder: Path, wanted: Sequence[str]) -> None:
-        """Remove what is no part of a table (left by an interrupted run with other shards)."""
-        for path in folder.iterdir():
-            if path.name not in wanted:
-                path.unlink()
+    def refresh(self) -> None:
+        """Take notice of what others have written; who holds the lock knows it already."""
+        if not self._held:
+            self.look()
 
     # Locking
 
     @contextmanager
     def lock(self, seconds: float, waiting: Callable[[str], None] = lambda _: None) -> Iterator[None]:
-        """Hold the workspace for one run. The system frees the lock when a process dies, however it dies.
+        """Hold the workspace for one run; a run that dies frees it.
 
         ``waiting`` is told once who holds it. Raises :class:`WorkspaceError` when it is still held after ``seconds``.
         """
-        holder = self.path / "lock.json"
-        lock = FileLock(self.path / "lock")
-        try:
+        with self.store.lock(seconds, waiting):
+            self._held = True
             try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                waiting(f"Another run holds {self.path} ({self.holder or 'just begun'}); waiting for it.")
-                lock.acquire(timeout=seconds)
-        except Timeout:
-            raise WorkspaceError(
-                f"Another run still holds {self.path} ({self.holder or 'unknown'}) after {seconds:g} s. Try again when it has finished."
-            ) from None
-        except OSError as error:
-            raise WorkspaceError(f"Cannot lock {self.path}: {error}. Check that you may write there.") from error
-        try:
-            self._remove_leftovers()
-            write_json(
-                holder, {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
-            )
-            yield
-        finally:
-            holder.unlink(missing_ok=True)
-            lock.release()
-
-    def _remove_leftovers(self) -> None:
-        """Remove what killed runs were writing. Only files that nobody writes without the lock."""
-        remove_leftovers(self.path / "tables")
-        for name in ("workspace", "build", "state", "lock"):
-            remove_leftovers(self.path, f"{name}.json.*")
-        remove_leftovers(self.path / "reviews", "*.json.*")
+                yield
+                self.flush_replies()
+            finally:
+                self._held = False
 
     @property
     def lock_info(self) -> dict[str, Any] | None:
-        """What the lock says of its holder (``pid``, ``host``, ``since``), dead or alive; None where it says nothing."""
-        try:
-            return read_json(self.path / "lock.json")
-        except WorkspaceError:  # half a line, of a machine that went down
-            return None
+        """What the lock says of its holder (``pid``, ``host``, ``since``), dead or alive, or None."""
+        return self.store.holder()
 
     @property
     def holder(self) -> str:
         """Who holds the workspace: process, host and time; empty where nobody does."""
-        found = self.lock_info
-        return (
-            f"process {found.get('pid', '?')} on {found.get('host', '?')} since {found.get('since', '?')}"
-            if found
-            else ""
-        )
+        return described(self.lock_info)
+
+    # Small files, and replies of language models (those of a folder are in the generation cache of its machine alone)
+
+    def put_json(self, name: str, value: Any) -> None:
+        """Write one of the small files that change."""
+        self.store.write(self.path / name, _json(value))
+
+    def changing(self, name: str) -> AbstractContextManager[Path]:
+        """Give the path of a small file to change in place; others see the change afterwards."""
+        return self.store.changing(self.path / name)
+
+    def bring_folder(self, folder: Path) -> None:
+        """Make sure that every file below a folder is here."""
+        self.store.fetch({path: None for path, _ in self.store.below(folder)})
+
+    def keep_replies(self, cache: Any) -> None:
+        """Fetch the replies that a shared store has into a ``GenerationCache``, and copy new ones to it from now on."""
+        if self.store.objects is not None and self._replies is None:
+            from quit.store.replies import Replies
+
+            self._replies = Replies(self.store.objects, cache)
+
+    def flush_replies(self) -> None:
+        """Copy the replies that came in so far to the shared store."""
+        if self._replies is not None:
+            self._replies.flush()
 
     # State
 
@@ -278,7 +221,7 @@ class Workspace:
         return read_json(self.path / "build.json")
 
     def set_build(self, values: Mapping[str, Any]) -> None:
-        """Remember how this workspace is built. The caller holds the workspace, and has read what it replaces since then."""
+        """Remember how this workspace is built. The caller holds the workspace, and has read ``build`` since then."""
         if dict(values) != self.build:
             self.put_json("build.json", dict(values))
 
@@ -290,47 +233,46 @@ class Workspace:
 
     def manifest(self, folder: Path) -> dict[str, Any] | None:
         """Return the manifest of a complete stage run, or None. Raises :class:`WorkspaceError` for a damaged one."""
-        return read_json(folder / "manifest.json")
+        path = folder / "manifest.json"
+        if not self.store.has(path):
+            return None
+        self.store.fetch({path: None})
+        return read_json(path)
 
     def part_done(self, folder: Path, outputs: Sequence[str], shard: Range, *, publish: bool = False) -> bool:
-        """Whether every table of a stage run has this shard's part. ``publish``: one that only this machine has becomes one that all have."""
-        return all((folder / name / part_name(shard)).is_file() for name in outputs)
+        """Whether every table of a stage run has this shard's part.
+
+        ``publish``: a part that a killed run left in the local copy alone is added to the store.
+        """
+        paths = [folder / name / part_name(shard) for name in outputs]
+        if publish:
+            for path in paths:
+                if path.is_file() and not self.store.has(path):
+                    self.store.add(path, partial(shutil.copyfile, path))
+        return all(self.store.has(path) for path in paths)
 
     def write_part(self, folder: Path, shard: Range, tables: Mapping[str, pa.Table]) -> None:
         """Write one shard's part of every table of a stage run."""
         for name, rows in tables.items():
-            target = folder / name / part_name(shard)
             rows = rows.cast(schemas.table(name).schema)
-            with writing(target), replacing(target) as temporary:
-                write_part(temporary, rows)
-            self.publish_once(target)
+            self.store.add(folder / name / part_name(shard), partial(write_part, rows=rows))
 
     def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, Any]) -> None:
-        """Write a stage run's manifest and remove what no part of it is (left by an interrupted run with other shards)."""
+        """Write a stage run's manifest, and remove what an interrupted run with other shards left."""
         tables: dict[str, Any] = {}
         for name in outputs:
-            wanted = [part_name(Range(index, count)) for index in range(count)]
-            self.bring([folder / name / part for part in wanted])
-            parts = [describe(folder / name / part, name) for part in wanted]
-            self.drop_other_parts(folder / name, wanted)
+            wanted = [folder / name / part_name(Range(index, count)) for index in range(count)]
+            self.store.fetch(dict.fromkeys(wanted))
+            parts = [describe(path, name) for path in wanted]
+            others = {*(path for path, _ in self.store.below(folder / name)), *(folder / name).iterdir()}
+            self.store.remove(others - {*wanted})
             tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
-        write_json(folder / "manifest.json", {**facts, "tables": tables})
-        self.publish_once(folder / "manifest.json")
-
-    def part_fault(self, path: Path, part: Mapping[str, Any] | None) -> str | None:
-        """Return what is wrong with a part (:func:`quit.parts.damage`), None where nothing is."""
-        return damage(path, part)
-
-    def remove(self, paths: Sequence[Path]) -> None:
-        """Remove files. The caller holds the workspace."""
-        for path in paths:
-            with writing(path):
-                path.unlink(missing_ok=True)
+        self.store.add(folder / "manifest.json", _json({**facts, "tables": tables}))
 
     def discard(self, folder: Path) -> None:
-        """Remove a stage run. A manifest goes first: whatever a kill leaves is an unfinished run, never one that lacks parts."""
-        self.remove([folder / "manifest.json"])
-        self.remove([path for path in folder.rglob("*") if path.is_file()])
+        """Remove a stage run, its manifest first: what a kill leaves is an unfinished run, not one that lacks parts."""
+        self.store.remove([folder / "manifest.json"])
+        self.store.remove([path for path, _ in self.store.below(folder)])
         shutil.rmtree(folder, ignore_errors=True)
 
     # Logs: tables that people append to
@@ -347,19 +289,23 @@ class Workspace:
     def append(self, name: str, make: Callable[[pa.Table], pa.Table]) -> pa.Table:
         """Append rows to a log as one part and return them.
 
-        ``make`` is given the log and returns the new rows (none: nothing is written). Nobody else can append meanwhile; a
-        running build goes on with the log as it was when it began.
+        ``make`` is given the log and returns the new rows (none: nothing is written); it is called again where another
+        machine appended meanwhile. A running build continues with the log as it was when it began.
         """
         folder = self.path / name
         with writing(folder):
             folder.mkdir(exist_ok=True)
-            with FileLock(folder / "lock"):
-                rows = make(self.read_log(name)).cast(schemas.table(name).schema)
-                if len(rows) and self.add_log_part(name, rows) is None:
-                    raise WorkspaceError(
-                        f"{self.log_files(name)[-1]} was written by another program meanwhile. Run the same command again."
-                    )
-        return rows
+            with FileLock(folder / "lock"):  # other processes of this machine
+                while True:
+                    self.look()
+                    rows = make(self.read_log(name)).cast(schemas.table(name).schema)
+                    if not len(rows) or self.add_log_part(name, rows) is not None:
+                        return rows
+                    if self.store.objects is None:  # not by another machine: by a program that does not know the lock
+                        raise WorkspaceError(
+                            f"{self.log_files(name)[-1]} was written by another program meanwhile. "
+                            "Run the same command again."
+                        )
 
     def next_log_part(self, name: str) -> Path:
         """Return the path of a log's next part: numbered after the last one that is there, whichever others are."""
@@ -372,17 +318,8 @@ class Workspace:
         Nothing that exists is ever replaced. The caller holds the log's own lock.
         """
         target = self.next_log_part(name)
-        with writing(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(target.parent, "part-*")
-            temporary = temporary_of(target)
-            try:
-                write_log_part(temporary, rows)
-                with temporary.open("rb") as file:
-                    os.fsync(file.fileno())
-                return target if self.place_new(temporary, target) else None
-            finally:
-                temporary.unlink(missing_ok=True)
+        remove_leftovers(target.parent, "part-*")
+        return target if self.store.create(target, partial(write_log_part, rows=rows)) else None
 
     # Reading
 
@@ -397,33 +334,22 @@ class Workspace:
         return found
 
     def current_parts(self) -> list[tuple[Path, dict[str, Any]]]:
-        """Return the path of every current part with what its manifest says of it (``file``, ``rows``, ``bytes``, ``sha256``)."""
+        """Return the path of every current part, with its manifest's ``file``, ``rows``, ``bytes`` and ``sha256``."""
         return [pair for folder, manifest in self.current().values() for pair in parts_of(folder, manifest)]
-
-    def check(self, parts: Sequence[tuple[Path, Mapping[str, Any]]]) -> None:
-        """Make sure that parts are here and are what their manifests say.
-
-        Every file is hashed once a process (:func:`quit.files.known_checksum`). Of a part whose manifest knows no checksum only what
-        :func:`quit.parts.damage` says can be checked. Raises :class:`WorkspaceError` for the first that is missing or altered.
-        """
-        self.bring([path for path, _ in parts])
-        for path, part in parts:
-            if (fault := damage(path, part)) is not None:
-                raise WorkspaceError(f"{path} {fault}. Make it anew: quit build -w {self}")
 
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
 
-        What a stage made was compared with its manifest (:meth:`check`). Raises :class:`WorkspaceError` for what was altered.
+        A stage's file was fetched and compared with its manifest, once a process (:func:`quit.files.known_checksum`).
+        Raises :class:`WorkspaceError` for the first that is missing or was altered.
         """
         if schemas.table(name).grows:  # people's work, not made by a stage; reviews are read whole
             return [(path, shard == WHOLE or name == "reviews") for path in self.log_files(name)]
         current = self.current()
         if runs is None:
-            # A stage that supersedes a table (the label update) has it for itself; without it, the earlier one is the current one.
-            runs = [run for run, (_, manifest) in current.items() if name in manifest.get("supersedes", ())][
-                -1:
-            ] or None
+            # A stage that supersedes a table (the label update) has it for itself.
+            superseding = [run for run, (_, manifest) in current.items() if name in manifest.get("supersedes", ())]
+            runs = superseding[-1:] or None
         files: list[tuple[Path, Mapping[str, Any], bool]] = []
         for run, (folder, manifest) in current.items():
             if name in manifest["tables"] and (runs is None or run in runs):
@@ -431,13 +357,13 @@ class Workspace:
                     if part["rows"] and (shard == WHOLE or not shard.misses(part["first"], part["last"])):
                         whole = shard == WHOLE or shard.holds(part["first"], part["last"])
                         files.append((folder / name / part["file"], part, whole))
-        self.check([(path, part) for path, part, _ in files])
+        self.store.fetch({path: part for path, part, _ in files})
         return [(path, whole) for path, _, whole in files]
 
     def read_questions(
         self, name: str, question_ids: Sequence[str], columns: Sequence[str], runs: Sequence[str] | None = None
     ) -> pa.Table:
-        """Return some columns of the current rows of a few questions, in table order; parts without them are not opened."""
+        """Return some columns of a few questions' current rows, in table order; parts without them are not opened."""
         whole = schemas.table(name).schema
         schema = pa.schema([whole.field(column) for column in columns])
         if not question_ids:
@@ -459,21 +385,28 @@ class Workspace:
             rows = read_log_part(name, path) if schemas.table(name).grows else read_part(path)
             if not whole:
                 ids = rows.column("question_id")
-                keep = pa.array([True] * len(rows)) if shard.first is None else pc.greater_equal(ids, shard.first)
-                if shard.end is not None:
-                    keep = pc.and_(keep, pc.less(ids, shard.end))
-                rows = rows.filter(keep)
+                keep = pc.greater_equal(ids, shard.first or "")
+                rows = rows.filter(keep if shard.end is None else pc.and_(keep, pc.less(ids, shard.end)))
             pieces.append(rows)
         return joined(name, pieces)
 
     def damaged(self) -> list[Path]:
-        """Return the current part files that are missing or do not have the checksum of their manifest."""
-        return [path for path, part in self.current_parts() if self.part_fault(path, part) is not None]
+        """Return the current parts that are missing or not as their manifest says; a damaged local copy is repaired."""
+        damaged = []
+        for path, part in self.current_parts():
+            try:
+                if self.store.fault(path, part) is None:
+                    self.store.fetch({path: part})
+                    continue
+            except WorkspaceError:
+                pass
+            damaged.append(path)
+        return damaged
 
     def connect(self, question_id: str | None = None, tables: Sequence[str] | None = None) -> duckdb.DuckDBPyConnection:
         """Return an in-memory DuckDB with one view a table over the current Parquet files.
 
-        ``question_id``: open only the parts that may hold this question (all of tables whose parts are not bounded: rejects, logs).
+        ``question_id``: open only the parts that may hold this question, and all rejects and logs.
         ``tables``: only these, where a store would have to be asked for the others in vain.
         """
         connection = duckdb.connect()
@@ -496,3 +429,7 @@ def parts_of(folder: Path, manifest: Mapping[str, Any]) -> list[tuple[Path, dict
     return [
         (folder / name / part["file"], part) for name, facts in manifest["tables"].items() for part in facts["parts"]
     ]
+
+
+def _json(value: Any) -> Make:
+    return lambda temporary: temporary.write_bytes(json_bytes(value))

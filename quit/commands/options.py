@@ -21,7 +21,7 @@ def _release(text: str | Path) -> Path:
     """The folder of a release; what is at a URL is fetched."""
     if "://" not in str(text):
         return Path(text)
-    from quit.remote.release import fetched_release
+    from quit.release.remote import fetched_release
 
     return fetched_release(str(text))
 

@@ -79,9 +79,12 @@ def backup(
     with workspace.lock(wait):
         remove_leftovers(target.parent, f"{glob.escape(target.name)}.*")
         workspace.bring_folder(workspace.path / "releases")
-        workspace.bring([path for path, _ in workspace.current_parts()])
+        if damaged := workspace.damaged():
+            raise WorkspaceError(
+                f"{damaged[0]} is damaged: it is missing or has not the checksum of its manifest. Build again (or "
+                "restore it), then back up."
+            )
         names, old = _chosen(workspace, everything)
-        wanted = _checksums(workspace)
         total = sum((workspace.path / name).stat().st_size for name in names)
         files: dict[str, dict[str, Any]] = {}
         done = 0
@@ -93,10 +96,6 @@ def backup(
             for name in names:
                 path = workspace.path / name
                 digest, size = _add(tar, name, path)
-                if wanted.get(name, digest) != digest:
-                    raise WorkspaceError(
-                        f"{path} is damaged: it has not the checksum of its manifest. Build again (or restore it), then back up."
-                    )
                 files[name] = {"bytes": size, "sha256": digest}
                 done += size
                 progress(done, total)
@@ -153,16 +152,6 @@ def _chosen(workspace: Workspace, everything: bool) -> tuple[list[str], int]:
                 continue
         names.append(name)
     return sorted(names), len(old)
-
-
-def _checksums(workspace: Workspace) -> dict[str, str]:
-    """Return name -> checksum of every current part; one that is missing is an error."""
-    found = {}
-    for path, part in workspace.current_parts():
-        if not path.is_file():
-            raise WorkspaceError(f"{path} is missing. Build again (or restore it), then back up.")
-        found[path.relative_to(workspace.path).as_posix()] = part["sha256"]
-    return found
 
 
 def _entry(name: str, size: int) -> tarfile.TarInfo:

@@ -38,6 +38,7 @@ from quit.release.tables import TABLES, TableFiles, workspace_tables, write_tabl
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decisions_hash, live_reviews
 from quit.settings import Settings, parse
+from quit.store.folder import FolderStore
 from quit.workspace import Workspace
 
 MADE_BY = "QUIT builder"
@@ -98,12 +99,8 @@ def create(
         if is_release(target):
             return Created(_same(target, facts), False)
         write_json(folder / DESCRIPTION, facts)
-        for path in sorted(folder.rglob("*")):
-            _sync(path)
-        os.rename(folder, target)
-        _sync(target.parent)
-    if out is None:
-        workspace.publish_folder(target, DESCRIPTION)
+        store = workspace.store if out is None else FolderStore(target.parent)
+        store.add_folder(folder, target, DESCRIPTION)
     return Created(open_release(target), True)
 
 
@@ -160,14 +157,6 @@ def _partial(target: Path):
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(handle)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
         os.close(handle)
 
 

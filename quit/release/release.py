@@ -166,8 +166,9 @@ def _fault(path: Path, name: str, entry: Mapping[str, Any]) -> str | None:
 def releases_of(workspace: Workspace) -> list[Release]:
     """Return the releases in a workspace's own folder, by name. Folders that are no releases are left out."""
     folder = workspace.path / FOLDER
-    found = [path for path in sorted(folder.glob("[!.]*")) if is_release(path) and workspace.has(path / DESCRIPTION)]
-    return [replace(open_release(path), fetch=workspace.bring) for path in found]
+    store = workspace.store
+    paths = [path for path in sorted(folder.glob("[!.]*")) if is_release(path) and store.has(path / DESCRIPTION)]
+    return [replace(open_release(path), fetch=lambda files: store.fetch(dict.fromkeys(files))) for path in paths]
 
 
 def newest_release(workspace: Workspace) -> Release | None:

@@ -37,7 +37,7 @@ def load_controls(path: str | Path) -> Controls:
     Raises :class:`InputError` that names the line for anything else, and for an answer that is said to be both.
     """
     known: dict[str, dict[str, bool]] = {}
-    for number, row in json_lines(Path(path), "the control questions ", _EXPECTED):
+    for number, row in json_lines(Path(path), "the control questions", _EXPECTED):
         try:
             identity = row["question_id"]
             right = {normalize_answer(text) for text in row.get("correct", [])}

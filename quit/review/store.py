@@ -13,7 +13,7 @@ Losing every JSON file here loses no review: the next pull reads everything agai
 
 from __future__ import annotations
 
-import os
+import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ import pyarrow as pa
 
 import schemas
 from quit.errors import WorkspaceError
-from quit.files import temporary_of, writing
+from quit.files import replacing, writing
 from quit.parts import joined, log_number, read_log_part
 from quit.shapes import read_json
 from quit.workspace import Workspace
@@ -102,24 +102,11 @@ class ReviewStore:
 
     def enqueue(self, event: bytes) -> Path:
         """Keep an event until a pull has read it; on disk before this returns."""
-        folder = self.folder / "queue"
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            target = folder / f"{_now()}-{uuid.uuid4().hex[:8]}.json"
-            temporary = temporary_of(target)
-            with temporary.open("wb") as file:
-                file.write(event)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
+        target = self.folder / "queue" / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.json"
+        with writing(target), replacing(target) as temporary:
+            temporary.write_bytes(event)
         return target
 
     def queued(self) -> list[Path]:
         """Return the events that no pull has read yet, oldest first."""
         return sorted((self.folder / "queue").glob("[0-9]*.json"))
-
-
-def _now() -> str:
-    import time
-
-    return f"{time.time_ns():020d}"

@@ -146,7 +146,7 @@ def read_pins(path: str | None) -> dict[str, str]:
     if Path(path).is_dir():
         return _pins_of_release(Path(path))
     pins: dict[str, str] = {}
-    for number, row in json_lines(Path(path), "split.pinned: ", _PIN):
+    for number, row in json_lines(Path(path), "split.pinned:", _PIN):
         try:
             key, place = row["content_key"], row["split"]
         except KeyError as error:

@@ -11,7 +11,7 @@ import pytest
 
 import schemas
 from quit.ranges import ranges
-from quit.remote.workspace import VARIABLE, RemoteWorkspace
+from quit.store.remote import VARIABLE
 from quit.workspace import Workspace
 from tests.servers.moto import MotoServer
 
@@ -59,8 +59,8 @@ def store(workspace: Workspace, parts: list[list[int]]) -> None:
         workspace.set_current({"filter": "f0"})
 
 
-def opened(place: str) -> RemoteWorkspace:
+def opened(place: str) -> Workspace:
     """Open a workspace that is a remote one."""
     workspace = Workspace.open(place)
-    assert isinstance(workspace, RemoteWorkspace)
+    assert workspace.store.objects is not None
     return workspace

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from quit.errors import ServerError, WorkspaceError
-from quit.remote.lease import Lease
-from quit.remote.store import Store, open_store
 from quit.settings.remote import Remote
+from quit.store.lease import Lease
+from quit.store.objects import Objects, open_objects
 
 QUICK = Remote(lease_seconds=1.0, poll_seconds=0.02, settle_seconds=0.05)
 
@@ -27,7 +27,7 @@ def test_of_many_who_try_at_once_exactly_one_holds(place: str) -> None:
     holding, most, order = [0], [0], []
 
     def work(number: int) -> None:
-        lease = Lease(open_store(place, QUICK))
+        lease = Lease(open_objects(place, QUICK))
         lease.acquire(120)
         holding[0] += 1
         most[0] = max(most[0], holding[0])
@@ -45,12 +45,12 @@ def test_of_many_who_try_at_once_exactly_one_holds(place: str) -> None:
 
 
 def test_a_dead_holder_is_replaced_when_its_lease_has_run_out_and_not_before(place: str) -> None:
-    dead = Stuck(open_store(place, QUICK))
+    dead = Stuck(open_objects(place, QUICK))
     dead.acquire(0)
     began = time.monotonic()
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_store(place, QUICK)).acquire(0.3)
-    heir = Lease(open_store(place, QUICK))
+        Lease(open_objects(place, QUICK)).acquire(0.3)
+    heir = Lease(open_objects(place, QUICK))
     heir.acquire(120)
     assert time.monotonic() - began > QUICK.lease_seconds
     heir.check()
@@ -59,29 +59,29 @@ def test_a_dead_holder_is_replaced_when_its_lease_has_run_out_and_not_before(pla
     dead.release()  # changes nothing for the heir
     heir.check()
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_store(place, QUICK)).acquire(2)
+        Lease(open_objects(place, QUICK)).acquire(2)
     heir.release()
 
 
 def test_a_living_holder_is_waited_for_however_long_it_takes(place: str) -> None:
-    holder = Lease(open_store(place, QUICK))
+    holder = Lease(open_objects(place, QUICK))
     holder.acquire(0)
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_store(place, QUICK)).acquire(3 * QUICK.lease_seconds)
+        Lease(open_objects(place, QUICK)).acquire(3 * QUICK.lease_seconds)
     holder.check()
     holder.release()
 
 
 def test_the_holders_own_lease_counts_not_the_one_of_who_waits(place: str) -> None:
-    slow = Stuck(open_store(place, QUICK.model_copy(update={"lease_seconds": 30})))
+    slow = Stuck(open_objects(place, QUICK.model_copy(update={"lease_seconds": 30})))
     slow.acquire(0)
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_store(place, QUICK)).acquire(2)
+        Lease(open_objects(place, QUICK)).acquire(2)
 
 
 def test_a_number_that_was_cleared_away_gives_nothing(place: str) -> None:
     """Who looked long ago may create a low number again; it must not believe that it holds the workspace."""
-    store = open_store(place, QUICK)
+    store = open_objects(place, QUICK)
     for _ in range(3):
         lease = Lease(store)
         lease.acquire(0)
@@ -92,7 +92,7 @@ def test_a_number_that_was_cleared_away_gives_nothing(place: str) -> None:
 
 
 def test_a_damaged_lease_is_replaced_when_it_does_not_change(place: str) -> None:
-    store = open_store(place, QUICK)
+    store = open_objects(place, QUICK)
     store.write("locks/build/00000005.json", b"{")
     lease = Lease(store)
     lease.acquire(120)
@@ -101,7 +101,7 @@ def test_a_damaged_lease_is_replaced_when_it_does_not_change(place: str) -> None
 
 
 def test_a_network_that_fails_for_a_while_costs_nothing(place: str, caplog: pytest.LogCaptureFixture) -> None:
-    store = open_store(place, QUICK)
+    store = open_objects(place, QUICK)
     lease = Lease(store)
     lease.acquire(0)
     listing, store.listing = store.listing, lambda under="": (_ for _ in ()).throw(ServerError("cut off"))
@@ -117,13 +117,15 @@ def test_a_network_that_fails_for_a_while_costs_nothing(place: str, caplog: pyte
 def test_a_store_that_cannot_refuse_to_replace_still_has_one_holder(place: str, monkeypatch) -> None:
     """The last writer wins there; everyone looks again when the dust has settled."""
 
-    def careless(self: Store, key: str, value: bytes) -> bool:
+    def careless(self: Objects, key: str, value: bytes) -> bool:
         self._put(key, value)
         return True
 
-    monkeypatch.setattr(type(open_store(place)), "_put_new", careless)
+    monkeypatch.setattr(type(open_objects(place)), "_put_new", careless)
     won = []
-    threads = [threading.Thread(target=lambda: won.append(Lease(open_store(place, QUICK))._take(1))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: won.append(Lease(open_objects(place, QUICK))._take(1))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

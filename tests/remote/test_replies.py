@@ -13,10 +13,10 @@ from quit.models.generation import CachedGenerator, ChatRequest, Completion, Gen
 from quit.models.generation.cache import Entry
 from quit.models.prompting import load_prompt
 from quit.pipeline import Pipeline
-from quit.remote.replies import UNDER, Replies
-from quit.remote.store import open_store
 from quit.settings import load
 from quit.settings.remote import Remote
+from quit.store.objects import open_objects
+from quit.store.replies import UNDER, Replies
 from quit.workspace import Workspace
 from tests.models.generation.test_cache import Counting
 
@@ -31,7 +31,7 @@ def _keys(*numbers: int) -> list[bytes]:
 
 
 def test_what_one_machine_was_given_another_finds(place: str, tmp_path: Path) -> None:
-    store = open_store(place)
+    store = open_objects(place)
     with GenerationCache(tmp_path / "a.sqlite") as here, GenerationCache(tmp_path / "b.sqlite") as there:
         here.add(_entry(1)).result()  # before the workspace was: not what it rests on, until it is asked for
         replies = Replies(store, here)
@@ -54,7 +54,7 @@ def test_what_one_machine_was_given_another_finds(place: str, tmp_path: Path) ->
 
 
 def test_a_copy_that_fails_is_made_later(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = open_store(place)
+    store = open_objects(place)
     with GenerationCache(tmp_path / "a.sqlite") as here:
         replies = Replies(store, here)
         here.add(_entry(1)).result()
@@ -70,7 +70,7 @@ def test_a_copy_that_fails_is_made_later(place: str, tmp_path: Path, monkeypatch
 
 
 def test_new_replies_are_copied_while_a_run_goes_on(place: str, tmp_path: Path) -> None:
-    store = open_store(place, Remote(replies_seconds=0.1))
+    store = open_objects(place, Remote(replies_seconds=0.1))
     with GenerationCache(tmp_path / "a.sqlite") as here:
         Replies(store, here)
         here.add(_entry(1)).result()
@@ -82,7 +82,7 @@ def test_new_replies_are_copied_while_a_run_goes_on(place: str, tmp_path: Path) 
 
 def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_path: Path) -> None:
     """A run breaks off in the middle of a batch; the store knows all it was answered, the next machine asks for the rest."""
-    store = open_store(place)
+    store = open_objects(place)
     asked: list[list[str]] = []
     for number, fail_after in enumerate((5, None)):
         model = Counting(fail_after=fail_after)
@@ -101,7 +101,7 @@ def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_
 
 
 def test_a_damaged_copy_is_named(place: str, tmp_path: Path) -> None:
-    store = open_store(place)
+    store = open_objects(place)
     store.write(f"{UNDER}/1-x.parquet", b"PAR1")
     with GenerationCache(tmp_path / "a.sqlite") as here, pytest.raises(WorkspaceError, match="1-x.parquet cannot be"):
         Replies(store, here)
@@ -117,11 +117,11 @@ def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(
         workspace = Workspace.create(place)
         models = Models(settings)
         Pipeline(workspace, settings, [], models=models)
-        assert workspace.store.how.lease_seconds == 7
+        assert workspace.store.objects.how.lease_seconds == 7
         with workspace.lock(60):
             cache = models._cache
             assert cache is not None
             assert [one.text for one in cache.find(_keys(5)).values()] == ([] if name == "first" else ["reply 5"])
             cache.add(_entry(5)).result()
         cache.close()
-    assert len(workspace.store.listing(UNDER)) == 1
+    assert len(workspace.store.objects.listing(UNDER)) == 1

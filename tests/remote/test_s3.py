@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from quit.remote.lease import Lease
-from quit.remote.store import Store, open_store
 from quit.settings.remote import Remote
+from quit.store.lease import Lease
+from quit.store.objects import Objects, open_objects
 from quit.workspace import Workspace
 from tests.comparing import bytes_of
 from tests.conftest import FEW, ROOT, call_quit
@@ -39,7 +39,7 @@ def place(request: pytest.FixtureRequest, s3: MotoServer) -> str:
     return f"{s3.bucket(f'bucket-{digest}')}/some/W"
 
 
-def _hashes(store: Store) -> dict[str, str]:
+def _hashes(store: Objects) -> dict[str, str]:
     found = sorted(key for key in store.listing("tables"))
     return {key: hashlib.sha256(store.read(key) or b"").hexdigest() for key in found}
 
@@ -47,7 +47,7 @@ def _hashes(store: Store) -> dict[str, str]:
 def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    stores = [open_store(place) for _ in range(6)]
+    stores = [open_objects(place) for _ in range(6)]
     with ThreadPoolExecutor(6) as pool:
         told = list(pool.map(lambda number: stores[number].create("one", b"%d" % number), range(6)))
     assert sum(told) == 1 and stores[0].read("one") == b"%d" % told.index(True)
@@ -57,17 +57,17 @@ def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> Non
 def test_a_dead_holders_lease_is_taken_over(place: str) -> None:
     how = Remote(lease_seconds=3, poll_seconds=0.1)
     code = (
-        "import sys; from quit.remote.lease import Lease; from quit.remote.store import open_store\n"
+        "import sys; from quit.store.lease import Lease; from quit.store.objects import open_objects\n"
         "from quit.settings.remote import Remote\n"
-        f"Lease(open_store({place!r}, Remote(lease_seconds=3))).acquire(0); print('held', flush=True); sys.stdin.read()"
+        f"Lease(open_objects({place!r}, Remote(lease_seconds=3))).acquire(0); print('held', flush=True); sys.stdin.read()"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
     with pytest.raises(Exception, match="still holds"):
-        Lease(open_store(place, how)).acquire(6)  # alive: its signs of life come through
+        Lease(open_objects(place, how)).acquire(6)  # alive: its signs of life come through
     process.kill()
     process.wait()
-    heir = Lease(open_store(place, how))
+    heir = Lease(open_objects(place, how))
     heir.acquire(120)
     heir.check()
     heir.release()
@@ -83,7 +83,7 @@ def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(
     s3: MotoServer, place: str, machine, monkeypatch: pytest.MonkeyPatch, guarded: None
 ) -> None:
     store(Workspace.create(place), [[0, 1], [2, 3]])
-    before = open_store(place).listing()
+    before = open_objects(place).listing()
     reader = s3.user("reader", "s3:GetObject", "s3:ListBucket")
     nobody = s3.user("nobody")
     s3.enforce()
@@ -106,7 +106,7 @@ def test_who_may_only_read_reads_and_writing_is_refused_in_one_line(
     s3.enforce(False)
     for key, value in s3.environment.items():
         monkeypatch.setenv(key, value)
-    assert open_store(place).listing() == before
+    assert open_objects(place).listing() == before
 
 
 def test_a_bucket_that_is_not_there_is_named() -> None:
@@ -136,7 +136,7 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
             )
 
     process = start("first")
-    there = open_store(place)
+    there = open_objects(place)
     deadline = time.monotonic() + 300
     while not any("part-" in key for key in there.listing("tables/05_probe")):
         assert process.poll() is None and time.monotonic() < deadline

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import sys
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
 
 from quit.cli import main
 from quit.errors import ServerError, SettingsError, WorkspaceError
-from quit.remote.faults import endpoint
-from quit.remote.store import checked_url, open_store
 from quit.settings.remote import Remote
+from quit.store.base import open_store
+from quit.store.faults import endpoint
+from quit.store.objects import checked_url, open_objects
 from tests.servers.ports import free_port
 
 
 def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:
-    store = open_store(place + "/")
+    store = open_objects(place + "/")
     assert store.url == place and store.listing() == {} and store.read("a/b") is None
     store.write("a/b", b"123")
     (tmp_path / "file").write_bytes(b"4567")
@@ -31,14 +34,51 @@ def test_objects_come_back_as_they_were(place: str, tmp_path: Path) -> None:
     assert store.read("a/b") == b"123"
     store.delete(["a/b", "a/b", "never"])
     assert store.listing() == {"a/c": 4}
-    assert open_store(place.removesuffix("/W")).listing() == {"W/a/c": 4}
+    assert open_objects(place.removesuffix("/W")).listing() == {"W/a/c": 4}
+
+
+@pytest.mark.parametrize("kind", ["folder", "memory", "file"])
+def test_a_folder_and_a_shared_store_keep_the_same_promises(kind: str, machine, tmp_path: Path) -> None:
+    url = {
+        "folder": f"{tmp_path}/W",
+        "memory": f"memory://{uuid.uuid4().hex}/W",
+        "file": f"file://{tmp_path}/shared/W",
+    }[kind]
+    store = open_store(url)
+    small, part, log = (
+        store.path / name for name in ("state.json", "tables/02_filter/f/a/p", "reviews/part-00001.parquet")
+    )
+    assert not list(store.below(store.path)) and store.holder() is None and store.address == url
+    for text in ("1", "2"):
+        store.write(small, lambda path, text=text: path.write_text(f'{{"a": "{text}"}}'))
+    store.add(part, lambda path: path.write_text("part"))
+    assert store.create(log, lambda path: path.write_text("first"))
+    assert not store.create(log, lambda path: path.write_text("second"))
+    with store.changing(store.path / "runs.jsonl") as path, path.open("a") as file:
+        file.write("line")
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "release.json").write_text("release")
+    (store.path / "releases").mkdir(parents=True)
+    store.add_folder(tmp_path / "made", store.path / "releases" / "v1", "release.json")
+    machine("second")
+    there = open_store(url)
+    contents = {'{"a": "2"}', "part", "first", "line", "release"}
+    paths = dict.fromkeys(path for path, _ in there.below(there.path))
+    there.fetch(paths)
+    assert {path.read_text() for path in paths} == contents
+    with pytest.raises(WorkspaceError, match="is missing"):
+        there.fetch({there.path / "tables" / "nothing": None})
+    with there.lock(10, lambda _: None):
+        assert there.holder()["pid"] == os.getpid()
+        there.remove([there.path / part.relative_to(store.path), there.path / "never"])
+    assert store.holder() is None and not store.has(part, now=True)
 
 
 def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
     told: list[tuple[bool, int]] = []
 
     def work(number: int) -> None:
-        told.append((open_store(place).create("one", str(number).encode()), number))
+        told.append((open_objects(place).create("one", str(number).encode()), number))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
@@ -46,11 +86,11 @@ def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> Non
     for thread in threads:
         thread.join()
     ((_, winner),) = [one for one in told if one[0]]
-    assert open_store(place).read("one") == str(winner).encode() and len(told) == 8
+    assert open_objects(place).read("one") == str(winner).encode() and len(told) == 8
 
 
 def test_a_shared_folder_never_shows_half_a_file(tmp_path: Path) -> None:
-    store = open_store(f"file://{tmp_path}/shared")
+    store = open_objects(f"file://{tmp_path}/shared")
     store.write("a", b"x" * 10)
     (tmp_path / "shared" / ".a.1234.tmp").write_bytes(b"half")
     assert store.listing() == {"a": 10}
@@ -65,8 +105,8 @@ def test_a_file_system_without_hard_links_is_named(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr("os.link", refuse)  # as exFAT does
     with pytest.raises(WorkspaceError, match="no hard links"):
-        open_store(f"file://{tmp_path}/shared").create("a", b"1")
-    assert open_store(f"file://{tmp_path}/shared").listing() == {}
+        open_objects(f"file://{tmp_path}/shared").create("a", b"1")
+    assert open_objects(f"file://{tmp_path}/shared").listing() == {}
 
 
 @pytest.mark.parametrize(
@@ -116,7 +156,7 @@ def test_an_unreachable_endpoint_is_a_server_to_try_again_later(monkeypatch: pyt
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "identity")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
-    store = open_store("s3://bucket/x", Remote(attempts=1, connect_seconds=1))
+    store = open_objects("s3://bucket/x", Remote(attempts=1, connect_seconds=1))
     with pytest.raises(ServerError, match="AWS_ENDPOINT_URL") as told:
         store.listing()
     assert told.value.retryable and "hush" not in str(told.value)
@@ -129,12 +169,12 @@ def test_missing_credentials_are_told_with_what_to_set(monkeypatch: pytest.Monke
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     with pytest.raises(SettingsError, match="AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"):
-        open_store("s3://bucket/x", Remote(attempts=1)).listing()
+        open_objects("s3://bucket/x", Remote(attempts=1)).listing()
 
 
 def test_the_settings_of_a_run_reach_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    store = open_store("s3://bucket/x")
+    store = open_objects("s3://bucket/x")
     store.use(Remote(attempts=2, answer_seconds=7))
     assert store._files.config_kwargs["retries"]["max_attempts"] == 2
     assert store._files.config_kwargs["read_timeout"] == 7

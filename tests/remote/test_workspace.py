@@ -14,8 +14,8 @@ import schemas
 from quit.damage import discard_damaged
 from quit.errors import WorkspaceError
 from quit.ranges import Range, ranges
-from quit.remote.lease import Lease
 from quit.review.store import ReviewStore
+from quit.store.lease import Lease
 from quit.workspace import Workspace
 from tests.remote.conftest import FOLDER, hints, opened, store
 from tests.report import tiny
@@ -44,14 +44,14 @@ def test_another_machine_reads_what_was_written_and_fetches_no_more_than_it_read
 def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(place: str, machine) -> None:
     with pytest.raises(WorkspaceError, match=f"{place} is no workspace. Make one with: quit build -w {place}"):
         Workspace.open(place)
-    Workspace.at(place).store.write("locks/probe-1", b"of a run that was killed here")
-    assert Workspace.at(place).empty
-    Workspace.at(place).store.delete(["locks/probe-1"])
-    Workspace.at(place).store.write("holiday.jpg", b"sea")
+    Workspace.at(place).store.objects.write("locks/probe-1", b"of a run that was killed here")
+    assert not list(Workspace.at(place).store.below(Workspace.at(place).path))
+    Workspace.at(place).store.objects.delete(["locks/probe-1"])
+    Workspace.at(place).store.objects.write("holiday.jpg", b"sea")
     with pytest.raises(WorkspaceError, match="holds other files"):
         Workspace.create(place)
-    assert list(Workspace.at(place).store.listing()) == ["holiday.jpg"]
-    Workspace.at(place).store.write("workspace.json", b'{"format": 999}')
+    assert list(Workspace.at(place).store.objects.listing()) == ["holiday.jpg"]
+    Workspace.at(place).store.objects.write("workspace.json", b'{"format": 999}')
     with pytest.raises(WorkspaceError, match="format 999"):
         Workspace.open(place)
 
@@ -78,11 +78,11 @@ def test_a_part_that_is_damaged_in_the_store_is_named_and_never_used(place: str,
     machine("second")
     there = opened(place)
     key = "tables/02_filter/f0/usable_hints/part-00001-of-00002.parquet"
-    there.store.write(key, (there.store.read(key) or b"")[:-9] + b"damaged!!")
+    there.store.objects.write(key, (there.store.objects.read(key) or b"")[:-9] + b"damaged!!")
     with pytest.raises(WorkspaceError, match=f"{place}/{key} does not have the checksum of its manifest"):
         there.read("usable_hints")
     assert there.damaged() == [there.path / key] and not (there.path / key).exists()
-    there.store.delete([key])
+    there.store.objects.delete([key])
     with pytest.raises(WorkspaceError, match=f"{place}/{key} is missing"):
         opened(place).read("usable_hints")
 
@@ -94,8 +94,8 @@ def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_
     folder = there.folder(*FOLDER)
     first, second, third = (f"tables/02_filter/f0/usable_hints/part-0000{n}-of-00003.parquet" for n in range(3))
     assert discard_damaged(there, folder, ["usable_hints"]) == [] and _parts(there) == []
-    there.store.write(first, b"short")
-    there.store.delete([second])
+    there.store.objects.write(first, b"short")
+    there.store.objects.delete([second])
     again = opened(place)
     with again.lock(10):
         found = discard_damaged(again, folder, ["usable_hints"])
@@ -103,7 +103,7 @@ def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_
             "usable_hints/part-00000-of-00003.parquet was altered in the store.",
             "usable_hints/part-00001-of-00003.parquet is missing in the store.",
         ]
-        assert list(again.store.listing("tables")) == [third] and again.manifest(folder) is None
+        assert list(again.store.objects.listing("tables")) == [third] and again.manifest(folder) is None
         shards = ranges([f"q{number:03d}" for number in range(6)], 3)
         for shard, numbers in zip(shards[:2], ([0, 1], [2, 3]), strict=True):
             again.write_part(folder, shard, {"usable_hints": hints(*numbers)})
@@ -123,7 +123,7 @@ def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_m
     sound, damaged = sorted(folder.rglob("part-*"))
     sound.write_bytes(sound.read_bytes()[:-5])  # here only
     damaged.write_bytes(b"PAR1 half")
-    here.store.write("tables/02_filter/f0/usable_hints/part-00001-of-00002.parquet", damaged)
+    here.store.objects.write("tables/02_filter/f0/usable_hints/part-00001-of-00002.parquet", damaged)
     again = opened(place)
     with again.lock(10):
         (line,) = discard_damaged(again, folder, ["usable_hints"])
@@ -131,7 +131,9 @@ def test_an_unfinished_part_that_cannot_be_read_leaves_the_store_and_a_damaged_m
         assert again.part_done(folder, ["usable_hints"], first) and not again.part_done(
             folder, ["usable_hints"], second
         )
-    assert list(again.store.listing("tables")) == ["tables/02_filter/f0/usable_hints/part-00000-of-00002.parquet"]
+    assert list(again.store.objects.listing("tables")) == [
+        "tables/02_filter/f0/usable_hints/part-00000-of-00002.parquet"
+    ]
 
 
 def test_a_log_in_a_store_is_numbered_after_its_last_part(place: str, machine) -> None:
@@ -139,13 +141,13 @@ def test_a_log_in_a_store_is_numbered_after_its_last_part(place: str, machine) -
     store_ = ReviewStore(here)
     for _ in range(3):
         store_.append(tiny.reviews())
-    third = here.store.read("reviews/part-00003.parquet")
-    here.store.delete(["reviews/part-00001.parquet"])
+    third = here.store.objects.read("reviews/part-00003.parquet")
+    here.store.objects.delete(["reviews/part-00001.parquet"])
     machine("second")
     there = opened(place)
     assert ReviewStore(there).append(tiny.reviews()) == "part-00004.parquet"
     assert there.next_log_part("overrides").name == "part-00001.parquet"
-    assert there.store.read("reviews/part-00003.parquet") == third
+    assert there.store.objects.read("reviews/part-00003.parquet") == third
 
 
 def test_an_interrupted_stage_goes_on_on_another_machine(place: str, machine) -> None:
@@ -167,20 +169,23 @@ def test_an_interrupted_stage_goes_on_on_another_machine(place: str, machine) ->
         there.set_current({"filter": "f0"})
     machine("third")
     assert opened(place).read("usable_hints").equals(hints(0, 1))
-    assert not [key for key in there.store.listing("tables") if "of-00009" in key]
+    assert not [key for key in there.store.objects.listing("tables") if "of-00009" in key]
 
 
 def test_a_part_that_never_left_its_machine_is_copied_not_made_again(place: str, machine) -> None:
     here = Workspace.create(place)
     folder = here.folder(*FOLDER)
-    here.publish_once = lambda path: None  # killed before this
-    here.write_part(folder, Range(0, 1), {"usable_hints": hints(0)})
-    assert here.store.listing("tables") == {}
+    here.store.objects.create = lambda key, path: 1 / 0  # killed here
+    with pytest.raises(ZeroDivisionError):
+        here.write_part(folder, Range(0, 1), {"usable_hints": hints(0)})
+    assert here.store.objects.listing("tables") == {}
     again = opened(place)
     assert not again.part_done(folder, ["usable_hints"], Range(0, 1))  # a look changes nothing
-    assert again.store.listing("tables") == {}
+    assert again.store.objects.listing("tables") == {}
     assert again.part_done(folder, ["usable_hints"], Range(0, 1), publish=True)
-    assert list(again.store.listing("tables")) == ["tables/02_filter/f0/usable_hints/part-00000-of-00001.parquet"]
+    assert list(again.store.objects.listing("tables")) == [
+        "tables/02_filter/f0/usable_hints/part-00000-of-00001.parquet"
+    ]
 
 
 def test_of_two_who_make_the_same_part_the_first_counts_for_both(place: str, machine) -> None:
@@ -191,7 +196,7 @@ def test_of_two_who_make_the_same_part_the_first_counts_for_both(place: str, mac
     there = opened(place)
     there.write_part(there.folder(*FOLDER), shard, {"usable_hints": hints(1)})
     name = "tables/02_filter/f0/usable_hints/part-00000-of-00001.parquet"
-    assert (there.path / name).read_bytes() == (here.path / name).read_bytes() == there.store.read(name)
+    assert (there.path / name).read_bytes() == (here.path / name).read_bytes() == there.store.objects.read(name)
 
 
 def test_who_works_without_the_lock_sees_what_was_finished_after_a_refresh(place: str, machine) -> None:
@@ -209,7 +214,7 @@ def test_a_run_that_lost_the_workspace_stops_before_it_says_anything(place: str,
     with pytest.raises(WorkspaceError, match="another run has taken the workspace"), here.lock(60):
         here.set_current({"collect": "ours"})
         there = opened(place)
-        there.store.create("locks/build/00000002.json", json.dumps({"token": "theirs", "beat": 0}).encode())
+        there.store.objects.create("locks/build/00000002.json", json.dumps({"token": "theirs", "beat": 0}).encode())
         there.set_current({"collect": "theirs"})
         here.set_current({"collect": "ours", "filter": "ours"})
     assert opened(place).state == {"collect": "theirs"}
@@ -219,7 +224,7 @@ def test_a_removed_workspace_is_gone_from_the_mirror_too(place: str, machine) ->
     here = Workspace.create(place)
     store(here, [[0]])
     ReviewStore(here).set_applied(["part-00001.parquet"])
-    here.store.delete(here.store.listing())
+    here.store.objects.delete(here.store.objects.listing())
     made = Workspace.create(place)
     assert not any(made.path.glob("tables/*"))
     assert made.state == {} and ReviewStore(made).applied == [] and made.current() == {}
@@ -301,4 +306,4 @@ def test_one_run_at_a_time(place: str, machine) -> None:
             pass
         assert len(said) == 1 and f"process {os.getpid()} on" in said[0]
     with there.lock(0):
-        assert Lease(there.store)._highest() == 2
+        assert Lease(there.store.objects)._highest() == 2

@@ -1,4 +1,4 @@
-"""What a store refuses, as one line that says what to do. Nothing here knows a secret: keys are never part of a message."""
+"""What a store refuses, as one line that says what to do. No key or password is ever part of it."""
 
 from __future__ import annotations
 
@@ -21,23 +21,21 @@ _BUSY = (errno.EBUSY, errno.EREMOTEIO, errno.EIO, errno.ETIMEDOUT)
 
 
 def endpoint() -> str:
-    """Return the address of the S3 service that the environment names, without user and password; ``""`` for the default one."""
-    for name in _ENDPOINTS:
-        if os.environ.get(name):
-            parts = urlsplit(os.environ[name])
-            return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path.rstrip('/')}"
-    return ""
+    """Return the address of the S3 service in the environment, without user and password; ``""`` for the default."""
+    parts = urlsplit(next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), ""))
+    port = f":{parts.port}" if parts.port else ""
+    return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path.rstrip('/')}" if parts.scheme else ""
 
 
 @contextmanager
 def speaking(url: str, doing: str = "use") -> Iterator[None]:
-    """Turn what goes wrong with a store into errors made for people; ``doing``: what was tried, such as ``write to``."""
+    """Turn a store's errors into ones made for people; ``doing``: what was tried, such as ``write to``."""
     try:
         yield
     except QuitError:
         raise
     except Exception as error:
-        raise _told(error, url, doing) from error
+        raise _explained(error, url, doing) from error
 
 
 def is_missing_bucket(error: BaseException) -> bool:
@@ -45,10 +43,12 @@ def is_missing_bucket(error: BaseException) -> bool:
     return _code(error) == "NoSuchBucket" or "bucket does not exist" in str(error)
 
 
-def _told(error: Exception, url: str, doing: str) -> QuitError:
-    names = {type(one).__name__ for one in _chain(error)}
+def _explained(error: Exception, url: str, doing: str) -> QuitError:
+    names = {type(cause).__name__ for cause in _chain(error)}
     there = f" at {endpoint()}" if url.startswith("s3") and endpoint() else ""
+    number = error.errno if isinstance(error, OSError) else None
     code = _code(error)
+    kind = code or type(list(_chain(error))[-1]).__name__
     if names & _CREDENTIALS:
         return SettingsError(
             f"There are no credentials for {url}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE "
@@ -61,21 +61,22 @@ def _told(error: Exception, url: str, doing: str) -> QuitError:
         )
     if isinstance(error, PermissionError):
         return WorkspaceError(
-            f"No permission to {doing} {url}{there}. Reading needs to list and get objects, building to put and delete them "
-            "too (s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject); in a shared folder, the rights to read and write."
+            f"No permission to {doing} {url}{there}. Reading needs to list and get objects, building to put and delete "
+            "them too (s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject); in a shared folder, the rights to "
+            "read and write."
         )
     if is_missing_bucket(error):
         return WorkspaceError(
             f"There is no bucket for {url}{there}. Make it, or check its name and the endpoint (AWS_ENDPOINT_URL)."
         )
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if number in (errno.ENOSPC, errno.EDQUOT):
         return WorkspaceError(f"There is no space left to {doing} {url}. Free some and run the same command again.")
-    if names & _UNREACHABLE or isinstance(error, TimeoutError) or (isinstance(error, OSError) and error.errno in _BUSY):
+    if names & _UNREACHABLE or isinstance(error, TimeoutError) or number in _BUSY:
         return ServerError(
-            f"{url}{there} did not answer, or answered with an error, however often it was tried ({_kind(error)}). Check the "
+            f"{url}{there} did not answer, or answered with an error, however often it was tried ({kind}). Check the "
             "network and the endpoint (AWS_ENDPOINT_URL) and run the same command again; what is done stays done."
         )
-    return WorkspaceError(f"Could not {doing} {url}{there}: {_kind(error)}: {shown(str(error), 200)}")
+    return WorkspaceError(f"Could not {doing} {url}{there}: {kind}: {shown(str(error), 200)}")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -87,12 +88,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _code(error: BaseException) -> str:
-    for one in _chain(error):
-        response = getattr(one, "response", None)
+    for cause in _chain(error):
+        response = getattr(cause, "response", None)
         if isinstance(response, dict):
             return str(response.get("Error", {}).get("Code", ""))
     return ""
-
-
-def _kind(error: BaseException) -> str:
-    return _code(error) or type(list(_chain(error))[-1]).__name__

@@ -9,8 +9,8 @@ from filelock import FileLock
 from quit.errors import InputError
 from quit.files import replacing
 from quit.release.release import DESCRIPTION
-from quit.remote.store import open_store
-from quit.remote.workspace import mirror_folder
+from quit.store.objects import open_objects
+from quit.store.remote import copy_folder
 
 
 def fetched_release(url: str) -> Path:
@@ -18,13 +18,13 @@ def fetched_release(url: str) -> Path:
 
     Raises ``InputError`` when that is no release, and what a store refuses.
     """
-    store = open_store(url)
-    found = store.listing()
+    objects = open_objects(url)
+    found = objects.listing()
     if DESCRIPTION not in found:
         raise InputError(
-            f"{store.url} is no release: it has no {DESCRIPTION}. List a workspace's: quit release list -w URL"
+            f"{objects.url} is no release: it has no {DESCRIPTION}. List a workspace's: quit release list -w URL"
         )
-    folder = mirror_folder(store)
+    folder = copy_folder(objects)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.with_name(f".{folder.name}.lock")):
         # What another command reads meanwhile is left alone: the same bytes stay, others are moved into place whole.
@@ -33,5 +33,5 @@ def fetched_release(url: str) -> Path:
                 path.unlink()
         for key in sorted(found):
             with replacing(folder / key) as temporary:
-                store.fetch(key, temporary)
+                objects.fetch(key, temporary)
     return folder

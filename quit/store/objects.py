@@ -1,4 +1,4 @@
-"""Objects under a URL: list, read, write, create only where there is none. An object appears whole or not at all."""
+"""Objects under a URL, by fsspec: list, read, write, create where there is none. Each appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from threading import RLock
@@ -15,8 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from quit.errors import MissingDependency, SettingsError, WorkspaceError, did_you_mean
-from quit.remote.faults import endpoint, is_missing_bucket, speaking
+from quit.files import replacing
 from quit.settings.remote import Remote
+from quit.store.faults import endpoint, is_missing_bucket, speaking
 
 PROTOCOLS = ("s3", "file", "memory", "gs", "az", "abfs")
 _MEMORY = RLock()
@@ -25,7 +26,7 @@ _PACKAGES = {"s3": "-c constraints.txt -e '.[object-store]'", "gs": "gcsfs", "az
 
 
 def checked_url(text: str) -> str:
-    """Return the URL without slashes at its end. Raises ``SettingsError`` for a protocol nobody knows, or credentials in it."""
+    """Return the URL without slashes at its end. Raises ``SettingsError`` for an unknown protocol, or credentials."""
     parts = urlsplit(text)
     if parts.username or parts.password or "@" in parts.netloc:
         raise SettingsError(
@@ -43,14 +44,14 @@ def checked_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def open_store(url: str, how: Remote | None = None) -> Store:
-    """Return the store of a URL. Raises ``SettingsError`` for a URL that is none, ``MissingDependency`` for a missing package."""
+def open_objects(url: str, how: Remote | None = None) -> Objects:
+    """Return the objects under a URL. Raises as :func:`checked_url`, and ``MissingDependency``."""
     url = checked_url(url)
-    return (FolderStore if url.startswith("file:") else Store)(url, how or Remote())
+    return (SharedFolder if url.startswith("file:") else Objects)(url, how or Remote())
 
 
-class Store:
-    """Objects by key below a URL, by fsspec. Safe to use from several threads; every error is one of :mod:`quit.errors`."""
+class Objects:
+    """Objects by key below a URL. Safe to use from several threads; every error is one of :mod:`quit.errors`."""
 
     def __init__(self, url: str, how: Remote) -> None:
         self.url = url
@@ -59,7 +60,7 @@ class Store:
         self._refuses: bool | None = None
 
     def use(self, how: Remote) -> None:
-        """Go by these settings from now on."""
+        """Follow these settings from now on."""
         import fsspec
 
         self.how = how
@@ -79,68 +80,52 @@ class Store:
 
     def listing(self, under: str = "") -> dict[str, int]:
         """Return key -> bytes of every object (below ``under``)."""
-        with self._guard, speaking(self.url, "list"):
-            self._files.invalidate_cache()
-            try:
-                found = self._files.find(f"{self._root}/{under}".rstrip("/"), detail=True)
-            except FileNotFoundError as error:
-                if is_missing_bucket(error):
-                    raise
-                return {}
+        self._files.invalidate_cache()
+        found = self._ask("list", lambda: self._files.find(self._path(under).rstrip("/"), detail=True)) or {}
         start = len(self._root) + 1
         return {name[start:]: facts["size"] or 0 for name, facts in found.items() if len(name) > start}
 
     def read(self, key: str) -> bytes | None:
         """Return an object, None where there is none."""
-        with self._guard, speaking(self.url, "read"):
-            try:
-                return self._files.cat_file(self._path(key))
-            except FileNotFoundError as error:
-                if is_missing_bucket(error):
-                    raise
-                return None
+        return self._ask("read", lambda: self._files.cat_file(self._path(key)))
 
     def fetch(self, key: str, target: Path) -> bool:
         """Copy an object to a file; False where there is none."""
-        with self._guard, speaking(self.url, "read"):
-            try:
-                self._files.get_file(self._path(key), str(target))
-            except FileNotFoundError as error:
-                if is_missing_bucket(error):
-                    raise
-                return False
-        return True
+        return self._ask("read", lambda: (self._files.get_file(self._path(key), str(target)), True)) is not None
 
     def write(self, key: str, value: bytes | Path) -> None:
         """Write an object, replacing what is there."""
-        with self._guard, speaking(self.url, "write to"):
-            self._put(key, value)
+        self._ask("write to", lambda: self._put(key, value), missing=False)
 
     def create(self, key: str, value: bytes | Path) -> bool:
         """Write an object where there is none; False, and nothing written, where there is one with other content.
 
-        Of several who create one key at once exactly one is told True. Where the store cannot refuse to replace an object, the last
-        writer wins and everyone looks again after ``settle_seconds``.
+        Of several who create one key at once exactly one is told True. Where the store cannot refuse to replace an
+        object, the last writer wins and everyone looks again after ``settle_seconds``.
         """
         with self._guard, speaking(self.url, "write to"):
-            if self._can_refuse():
-                return self._put_new(key, value) or self.read(key) == _bytes(
-                    value
-                )  # a repeated request meets its own object
-            if self.read(key) is not None:
-                return False
-            self._put(key, value)
-            time.sleep(self.how.settle_seconds)
-            return self.read(key) == _bytes(value)
+            if self._can_refuse() and self._put_new(key, value):
+                return True
+            if not self._refuses and self.read(key) is None:
+                self._put(key, value)
+                time.sleep(self.how.settle_seconds)
+            content = value.read_bytes() if isinstance(value, Path) else value
+            return self.read(key) == content  # a repeated request meets its own object
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; one that is not there is no fault."""
-        with self._guard, speaking(self.url, "delete from"):
-            for key in keys:
-                try:
-                    self._files.rm_file(self._path(key))
-                except FileNotFoundError:
-                    continue
+        for key in keys:
+            self._ask("delete from", lambda key=key: self._files.rm_file(self._path(key)))
+
+    def _ask(self, doing: str, request: Callable[[], Any], *, missing: bool = True) -> Any:
+        """Return the answer to a request, None where there is no such object (``missing``: which is no fault)."""
+        with self._guard, speaking(self.url, doing):
+            try:
+                return request()
+            except FileNotFoundError as error:
+                if is_missing_bucket(error) or not missing:
+                    raise
+                return None
 
     def _can_refuse(self) -> bool:
         """Whether the store heeds a condition on writing; tried out once on an object of its own."""
@@ -153,18 +138,15 @@ class Store:
                 self.delete([key])
         return self._refuses
 
-    def _put(self, key: str, value: bytes | Path) -> None:
+    def _put(self, key: str, value: bytes | Path, **options: str) -> None:
         if isinstance(value, Path):
-            self._files.put_file(str(value), self._path(key))
+            self._files.put_file(str(value), self._path(key), **options)
         else:
-            self._files.pipe_file(self._path(key), value)
+            self._files.pipe_file(self._path(key), value, **options)
 
     def _put_new(self, key: str, value: bytes | Path) -> bool:
         try:
-            if isinstance(value, Path):
-                self._files.put_file(str(value), self._path(key), mode="create")
-            else:
-                self._files.pipe_file(self._path(key), value, mode="create")
+            self._put(key, value, mode="create")
         except FileExistsError:
             return False
         return True
@@ -173,56 +155,32 @@ class Store:
         return f"{self._root}/{key}"
 
 
-class FolderStore(Store):
-    """A shared folder. fsspec writes files in place; here they appear whole: a temporary name, flushed, then moved or linked."""
+class SharedFolder(Objects):
+    """A shared folder. fsspec writes files in place; here they are moved or linked into place whole."""
 
     def listing(self, under: str = "") -> dict[str, int]:
         """Return key -> bytes of every file (below ``under``), without those that are just being written."""
         found = super().listing(under)
         return {key: size for key, size in found.items() if not key.rpartition("/")[2].startswith(".")}
 
-    def _put(self, key: str, value: bytes | Path) -> None:
-        temporary = self._written(key, value)
-        os.replace(temporary, self._path(key))
+    def _put(self, key: str, value: bytes | Path, mode: str = "overwrite") -> None:
+        place = os.link if mode == "create" else os.replace  # unlike a move, a link refuses to replace
+        with replacing(Path(self._path(key)), place=place) as temporary:
+            if isinstance(value, Path):
+                shutil.copyfile(value, temporary)
+            else:
+                temporary.write_bytes(value)
 
     def _put_new(self, key: str, value: bytes | Path) -> bool:
-        temporary = self._written(key, value)
         try:
-            os.link(temporary, self._path(key))  # unlike a move, this refuses to replace
-        except FileExistsError:
-            return False
+            return super()._put_new(key, value)
         except OSError as error:
-            if error.errno in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
-                raise WorkspaceError(
-                    f"The file system of {self.url} has no hard links, by which machines agree who writes. Use the folder "
-                    "itself (without file://) from one machine, or another place."
-                ) from error
-            raise
-        finally:
-            temporary.unlink(missing_ok=True)
-        return True
-
-    def _written(self, key: str, value: bytes | Path) -> Path:
-        target = Path(self._path(key))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
-        try:
-            with temporary.open("wb") as file:
-                if isinstance(value, Path):
-                    with value.open("rb") as source:
-                        shutil.copyfileobj(source, file)
-                else:
-                    file.write(value)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return temporary
-
-
-def _bytes(value: bytes | Path) -> bytes:
-    return value.read_bytes() if isinstance(value, Path) else value
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
+                raise
+            raise WorkspaceError(
+                f"The file system of {self.url} has no hard links, by which machines agree who writes. Use the folder "
+                "itself (without file://) from one machine, or another place."
+            ) from error
 
 
 def _options(protocol: str, how: Remote) -> dict[str, Any]:

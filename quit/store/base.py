@@ -1,0 +1,99 @@
+"""What a workspace needs of the place where its files are."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from quit.files import is_url
+
+if TYPE_CHECKING:
+    from quit.store.objects import Objects
+
+MARKER = "workspace.json"
+CHANGING = (
+    *(MARKER, "build.json", "state.json", "usage.jsonl", "runs.jsonl"),
+    *("reviews/applied.json", "reviews/project.json", "reviews/sync.json"),
+)
+"""The small files of a workspace that are written more than once."""
+
+Make = Callable[[Path], object]
+"""Writes a file under the temporary name that it is given."""
+Part = Mapping[str, Any]
+"""What a manifest says of a part: ``file``, ``rows``, ``bytes``, ``sha256``."""
+
+
+class Store(Protocol):
+    """Files below ``path``, each there whole or not at all. Every method may raise a :class:`quit.errors.QuitError`.
+
+    ``objects``: the shared place that ``path`` is a local copy of; None where it is no copy. ``address``: what another
+    process opens the store by.
+    """
+
+    path: Path
+    objects: Objects | None
+    address: str
+
+    def has(self, path: Path, *, now: bool = False) -> bool:
+        """Whether there is a file; ``now``: after a look at what others have written."""
+
+    def below(self, folder: Path) -> Iterator[tuple[Path, float]]:
+        """Yield the files below a folder, and when each was written (seconds since 1970; 0 where that is not known)."""
+
+    def fetch(self, wanted: Mapping[Path, Part | None]) -> None:
+        """Make files readable here, and compare them with their manifests if any. Raises for the first that differs."""
+
+    def fault(self, path: Path, part: Part | None) -> str | None:
+        """Return what is wrong with a part, None where nothing is; ``part`` is None where no manifest knows it yet."""
+
+    def write(self, path: Path, make: Make) -> None:
+        """Write a small file, replacing what is there."""
+
+    def changing(self, path: Path) -> AbstractContextManager[Path]:
+        """Let a small file be changed in place; others see the change afterwards."""
+
+    def add(self, path: Path, make: Make) -> None:
+        """Write a file that never changes. Of several that are added at once, one counts for all."""
+
+    def create(self, path: Path, make: Make) -> bool:
+        """Write a file where there is none. Of several who try exactly one is told True; the others write nothing."""
+
+    def add_folder(self, source: Path, target: Path, last: str) -> None:
+        """Move a finished folder of this machine into place; the file ``last`` marks it as complete."""
+
+    def remove(self, paths: Iterable[Path]) -> None:
+        """Remove files; one that is not there is no fault."""
+
+    def lock(self, seconds: float, waiting: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Hold the workspace for one run, waiting up to ``seconds``; ``waiting`` is told once who holds it."""
+
+    def holder(self) -> dict[str, Any] | None:
+        """Return what the lock says of its holder (``pid``, ``host``, ``since``), dead or alive, or None."""
+
+
+def open_store(place: str | Path) -> Store:
+    """Return the store of a path or a URL. Raises what a store refuses."""
+    if is_url(place):
+        from quit.store.remote import RemoteStore  # a folder needs none of it
+
+        return RemoteStore(str(place))
+    from quit.store.folder import FolderStore
+
+    return FolderStore(Path(place))
+
+
+def this_process() -> dict[str, Any]:
+    """Return what a lock says of its holder."""
+    return {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S")}
+
+
+def described(holder: Mapping[str, Any] | None) -> str:
+    """Return who holds a workspace, for people; empty where nobody does."""
+    if not holder:
+        return ""
+    return "process {} on {} since {}".format(*(holder.get(key, "?") for key in ("pid", "host", "since")))
