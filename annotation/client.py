@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 
 from annotation.server import stored_account
+from quit.common.secrets import sends, shown
 from quit.errors import InputError, MissingDependency, ServerError, SettingsError
-from quit.secrets import sends, shown
 from quit.settings import Review
 
 try:

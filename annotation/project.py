@@ -21,8 +21,8 @@ from markdown_it import MarkdownIt
 
 from annotation.client import NotThere, Server
 from annotation.tasks import SUGGESTIONS, digest, make_task
+from quit.common.files import writing
 from quit.errors import InputError, ServerError, WorkspaceError
-from quit.files import writing
 from quit.review.controls import Controls, mixed
 from quit.review.items import ReviewItem
 from quit.review.store import ReviewStore

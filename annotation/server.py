@@ -1,7 +1,7 @@
 """A Label Studio server on this machine: its own environment, an embedded database in the workspace, one account.
 
 The server's dependencies conflict with Prefect's, so it never shares an environment with the pipeline
-(:mod:`quit.environments`).
+(:mod:`quit.common.environments`).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 
 import httpx
 
-from quit.children import Child
-from quit.environment import SILENT
-from quit.environments import ensure_environment
+from quit.common.children import Child
+from quit.common.environments import ensure_environment
+from quit.common.files import replacing, writing
+from quit.common.telemetry import SILENT
 from quit.errors import InputError, MissingDependency, ServerError, WorkspaceError
-from quit.files import replacing, writing
 
 REQUIREMENTS = Path(__file__).with_name("server-requirements.txt")
 HOST = "127.0.0.1"

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from annotation.client import Server
 from annotation.project import alone, config_faults, known_project
 from annotation.tasks import read_result
+from quit.common.ids import content_hash
 from quit.evaluate.normalize import normalize_answer
-from quit.ids import content_hash
 from quit.review.store import ReviewStore
 from quit.settings import Settings
 

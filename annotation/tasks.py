@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from quit.common.ids import content_hash
 from quit.evaluate.normalize import normalize_answer
-from quit.ids import content_hash
 from quit.review.items import ReviewAnswer, ReviewItem
 
 SUGGESTIONS = "quit"

@@ -16,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from annotation.client import Server
+from quit.common.files import writing
 from quit.errors import InputError, QuitError, WorkspaceError
-from quit.files import writing
 from quit.review.store import ReviewStore
 from quit.settings import Review
 

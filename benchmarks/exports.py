@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # where the file is run by i
 
 from benchmarks.measuring import bytes_below, peak_mib, timed, write_seconds
 from benchmarks.synthetic import carry_out, make
+from quit.engine.planning import last_build
+from quit.engine.workspace import Workspace
 from quit.export import FORMATS, FineTuning, export
 from quit.export.release import frozen_tables
 from quit.export.workspace import readers_of
-from quit.planning import last_build
 from quit.release.tables import workspace_tables
-from quit.workspace import Workspace
 
 
 def one(folder: Path, name: str, wanted: FineTuning) -> None:

@@ -23,8 +23,8 @@ from typing import Any
 
 from benchmarks.measuring import bytes_below, timed, write_seconds
 from benchmarks.synthetic import carry_out, make
+from quit.engine.planning import last_build
 from quit.export import FORMATS
-from quit.planning import last_build
 
 
 def measured(name: str, command: Sequence[str], wrote: Sequence[Path], count: int) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def main() -> None:
         make(given.keep, given.make)
         return
     if given.stage:
-        from quit.workspace import Workspace
+        from quit.engine.workspace import Workspace
 
         pipeline = last_build(Workspace.open(given.workspace))
         run, state = pipeline.stage_run(given.stage), pipeline.workspace.state

@@ -21,8 +21,8 @@ from pathlib import Path
 from benchmarks.measuring import bytes_below, peak_mib
 from benchmarks.synthetic import STARTER, begun, carry_out
 from quit.evaluate.normalize import normalize_question
-from quit.records import RawQuestion
 from quit.sources import parse_source, read_source
+from quit.sources.records import RawQuestion
 
 
 def main() -> None:

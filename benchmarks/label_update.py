@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # where the file is run by i
 
 from benchmarks.measuring import peak_mib, timed
 from benchmarks.synthetic import OVERRULED, PLACES, carry_out, make
-from quit.planning import last_build
-from quit.ranges import WHOLE
+from quit.common.ranges import WHOLE
+from quit.engine.planning import last_build
+from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
-from quit.workspace import Workspace
 
 WORDS = "river tower engine poem desert island bridge king planet metal opera garden winter harbour signal".split()
 

@@ -22,10 +22,10 @@ from annotation.project import push
 from annotation.server import LocalServer
 from annotation.sync import pull
 from benchmarks.measuring import timed
+from quit.engine.workspace import Workspace
 from quit.review.items import ReviewAnswer, ReviewItem
 from quit.review.store import ReviewStore
 from quit.settings import load
-from quit.workspace import Workspace
 
 
 def items(count: int) -> list[ReviewItem]:

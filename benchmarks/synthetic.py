@@ -17,9 +17,9 @@ import pyarrow as pa
 
 import quit
 import schemas
+from quit.engine.pipeline import Pipeline, StageRun
+from quit.engine.planning import plan_build
 from quit.evaluate.normalize import normalize_answer
-from quit.pipeline import Pipeline, StageRun
-from quit.planning import plan_build
 from quit.review.store import ReviewStore
 
 STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
 from quit.sources import parse_source, read_source
-from quit.workspace import Workspace
 from tests.servers.builds import judging_lessons, kill_when, reading_lessons, start_build, table_bytes, write_profile
 from tests.servers.checkpoints import Shape, checkpoint
 from tests.servers.vllm import VllmServer

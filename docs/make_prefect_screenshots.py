@@ -20,8 +20,8 @@ from typing import Any
 
 from make_screenshots import IMAGES, ROOT, shoot
 
+from quit.common.starting import prefect_server
 from quit.settings import Serving, profile_file
-from quit.starting import prefect_server
 from tests.annotation.browser import annotator
 
 STARTER = ROOT / "quit" / "starter" / "questions.jsonl"

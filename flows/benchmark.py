@@ -14,14 +14,14 @@ from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Split
 from flows.scheduling import Ended, under_limits
 from quit import __version__
+from quit.common.files import write_json
+from quit.common.ids import content_hash
+from quit.common.progress import note
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, without_secrets_in_errors
-from quit.files import write_json
-from quit.ids import content_hash
-from quit.progress import note
 from quit.release.release import Release, is_release, newest_release, open_release
 from quit.settings import Limits, Settings, load
 from quit.systems.benchmark.benchmark import Request, run_benchmark
-from quit.workspace import Workspace
 
 _MARK = "scheduled.json"
 

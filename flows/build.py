@@ -9,8 +9,8 @@ from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
 from flows.scheduling import Ended, under_limits
 from flows.shards import Stages
-from quit.pipeline import Pipeline
-from quit.planning import held_build
+from quit.engine.pipeline import Pipeline
+from quit.engine.planning import held_build
 from quit.settings import Limits
 from quit.stages import (
     collect_stage,
@@ -25,7 +25,7 @@ from quit.stages import (
     split_stage,
     update_stage,
 )
-from quit.summary import markdown_links, markdown_summary
+from quit.status.summary import markdown_links, markdown_summary
 
 
 @flow(name="build", **HOOKS)  # its shards go to the runner that `run.runner` names

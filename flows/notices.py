@@ -15,9 +15,9 @@ from prefect.utilities.urls import url_for
 from pydantic import Field, SecretStr, ValidationError
 
 import quit.errors
-from quit.endpoints import address
+from quit.common.endpoints import address
+from quit.common.secrets import without_secrets
 from quit.errors import QuitError
-from quit.secrets import without_secrets
 from quit.settings import Limits
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from prefect.settings import PREFECT_API_URL
 
-from quit.children import Child
+from quit.common.children import Child
 
 
 def end_own_server_with_us() -> None:

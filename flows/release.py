@@ -15,19 +15,19 @@ from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Format
 from flows.scheduling import Ended, under_limits
 from flows.shards import may_help
+from quit.engine.pipeline import Pipeline
+from quit.engine.planning import held_last_build
 from quit.errors import without_secrets_in_errors
 from quit.export import export as export_tables
 from quit.export.release import export_tables_of_release, exported
 from quit.models.factory import Models
 from quit.models.protocols import Encoder
-from quit.pipeline import Pipeline
-from quit.planning import held_last_build
 from quit.release.create import Created, create
 from quit.release.gates import parse_waivers, with_release_settings
 from quit.release.release import FOLDER, Release, newest_release
 from quit.release.show import lines
 from quit.settings import Limits, Settings
-from quit.summary import markdown_links
+from quit.status.summary import markdown_links
 
 
 @task(name="create", cache_policy=NO_CACHE)

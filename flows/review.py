@@ -18,11 +18,11 @@ from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Step
 from flows.scheduling import Ended, under_limits
 from flows.shards import Stages, may_help
-from quit.endpoints import address
+from quit.common.endpoints import address
+from quit.common.progress import note
+from quit.engine.pipeline import Pipeline
+from quit.engine.planning import held_last_build
 from quit.errors import InputError, without_secrets_in_errors
-from quit.pipeline import Pipeline
-from quit.planning import held_last_build
-from quit.progress import note
 from quit.review.apply import plan_update
 from quit.review.apply import report as update_report
 from quit.review.items import review_items
@@ -30,7 +30,7 @@ from quit.review.report import controls_of, markdown, review_status
 from quit.review.store import ReviewStore
 from quit.settings import Limits
 from quit.stages import update_stage
-from quit.summary import markdown_links
+from quit.status.summary import markdown_links
 
 Reports = dict[str, dict[str, Any]]
 """What the steps ``push``, ``pull`` and ``update`` did, by step."""

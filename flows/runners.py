@@ -21,8 +21,8 @@ from prefect.futures import PrefectFuture
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
+from quit.common.secrets import shown
 from quit.errors import MissingDependency, QuitError, ServerError, SettingsError
-from quit.secrets import shown
 from quit.settings import Run
 from quit.settings.runner import parse_runner
 

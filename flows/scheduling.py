@@ -21,12 +21,12 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 from prefect.utilities.timeout import timeout
 
+from quit.common.progress import Listener, listening
+from quit.common.stopping import heeding_sigterm_again
+from quit.engine.workspace import Workspace
 from quit.errors import QuitError, without_secrets_in_errors
-from quit.history import Outcome, record_run
-from quit.progress import Listener, listening
 from quit.settings import Limits
-from quit.stopping import heeding_sigterm_again
-from quit.workspace import Workspace
+from quit.status.history import Outcome, record_run
 
 NOTHING_NEW = "Nothing new"
 SKIPPED = "Skipped"

@@ -21,14 +21,14 @@ from flows.benchmark import benchmark
 from flows.build import build
 from flows.release import release
 from flows.review import label_update, review_sync
-from quit.endpoints import address
+from quit.common.endpoints import address
+from quit.common.files import is_url
+from quit.common.ids import content_hash
+from quit.engine.pipeline import check_labelers
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, did_you_mean
-from quit.files import is_url
-from quit.ids import content_hash
-from quit.pipeline import check_labelers
 from quit.settings import Limits, Notice, Schedule, Settings
 from quit.sources import split_source
-from quit.workspace import Workspace
 
 FLOWS: dict[str, Flow[..., Any]] = {
     "build": build,

@@ -20,12 +20,12 @@ from prefect.logging import get_run_logger
 from prefect.runtime import task_run
 
 from flows.runners import LostCluster, LostWorker, Runner
-from quit import workers
-from quit.endpoints import endpoint_of
+from quit.common.endpoints import endpoint_of
+from quit.common.progress import note, shards_done
+from quit.common.ranges import Range
+from quit.engine import workers
+from quit.engine.pipeline import Pipeline, StageRun
 from quit.errors import ServerError, without_secrets_in_errors
-from quit.pipeline import Pipeline, StageRun
-from quit.progress import note, shards_done
-from quit.ranges import Range
 from quit.settings import Settings
 from quit.stages.stage import Stage
 

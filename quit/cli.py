@@ -43,11 +43,11 @@ from quit.commands.options import (
     release_place,
 )
 from quit.commands.overrides import override
-from quit.environment import without_telemetry
+from quit.common.logs import without_secrets_in_logs
+from quit.common.secrets import without_secrets
+from quit.common.stopping import exit_code, heeding_interrupts, on_stop
+from quit.common.telemetry import without_telemetry
 from quit.errors import QuitError, SettingsError
-from quit.logs import without_secrets_in_logs
-from quit.secrets import without_secrets
-from quit.stopping import exit_code, heeding_interrupts, on_stop
 
 app = typer.Typer(
     name="quit",
@@ -112,12 +112,12 @@ def build(
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
+    from quit.commands.console import BuildConsole, Notes, print_summary
     from quit.commands.flow import call_flow
-    from quit.console import BuildConsole, Notes, print_summary
-    from quit.planning import held_build
-    from quit.progress import listening
+    from quit.common.progress import listening
+    from quit.engine.planning import held_build
+    from quit.engine.workspace import Workspace
     from quit.sources import parse_source
-    from quit.workspace import Workspace
 
     known = _last_build(workspace)
     sources = [f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", [])]
@@ -156,9 +156,9 @@ def show(
 
     Example: `quit show -w W jsonl-geo-003 --passages 20`
     """
-    from quit.console import print_question
-    from quit.story import story
-    from quit.workspace import Workspace
+    from quit.commands.console import print_question
+    from quit.engine.workspace import Workspace
+    from quit.status.story import story
 
     told = story(Workspace.open(workspace), question_id)
     if as_json:
@@ -207,15 +207,15 @@ def export(
 
     Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out DIR`
     """
-    from quit.console import print_exports, working
+    from quit.commands.console import print_exports, working
+    from quit.engine.planning import last_build
+    from quit.engine.workspace import Workspace
     from quit.export import FineTuning
     from quit.export import export as export_tables
     from quit.export.release import export_tables_of_release
     from quit.export.workspace import export_tables_of
     from quit.models.factory import Models
-    from quit.planning import last_build
     from quit.settings import Settings
-    from quit.workspace import Workspace
 
     chosen = FineTuning(positives, negatives, negative_kind, miner, seed)
     formats = [name.strip() for name in format_.split(",") if name.strip()]
@@ -255,7 +255,7 @@ def settings(
 
     Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings --profile embedded --toml > mine.toml`
     """
-    from quit.console import print_settings
+    from quit.commands.console import print_settings
     from quit.settings import load, profile_file
 
     if toml:
@@ -282,8 +282,8 @@ def doctor(
 
     Example: `quit doctor -w W`
     """
-    from quit.console import print_checks
-    from quit.doctor import examine
+    from quit.commands.console import print_checks
+    from quit.operations.doctor import examine
 
     checks = examine(profile, workspace)
     if as_json:
@@ -318,12 +318,12 @@ def plan(
     """
     from dataclasses import asdict
 
-    from quit.console import print_plan, working
-    from quit.pipeline import Pipeline
-    from quit.plan import plan as make_plan
+    from quit.commands.console import print_plan, working
+    from quit.engine.pipeline import Pipeline
+    from quit.engine.workspace import Workspace
+    from quit.operations.plan import plan as make_plan
     from quit.settings import load
     from quit.sources import parse_source
-    from quit.workspace import Workspace
 
     known = _last_build(workspace)
     sources = [f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", [])]
@@ -363,7 +363,7 @@ status.register(app)
 
 
 def _last_build(path: Path) -> dict[str, Any]:
-    from quit.workspace import Workspace
+    from quit.engine.workspace import Workspace
 
     found = Workspace.at(path)
     if not found.exists:

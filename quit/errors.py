@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from quit.secrets import without_secrets
+from quit.common.secrets import without_secrets
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 import schemas
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
 from quit.evaluate.metrics import Measure, mean, run_values
 from quit.models.factory import Models
@@ -27,7 +28,6 @@ from quit.stages.label import label_passages
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
 from quit.stages.passages import enumerate_passages, passage_texts, permutation_table
-from quit.workspace import Workspace
 
 if TYPE_CHECKING:
     import datasets

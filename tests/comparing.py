@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import schemas
-from quit.workspace import Workspace
+from quit.engine.workspace import Workspace
 
 
 def bytes_of(folder: Path) -> dict[str, str]:

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import pytest
 
-from quit.cache import cache_folder
+from quit.common.cache import cache_folder
 from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def data() -> Path:
 @pytest.fixture(scope="session")
 def encoder():
     """The real MiniLM, remembering what it has encoded, as all that uses this run's cache does."""
-    from quit.cache import vector_store
+    from quit.common.cache import vector_store
     from quit.models.encoders.cache import CachingEncoder
     from quit.models.encoders.minilm import MiniLM
 

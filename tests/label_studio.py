@@ -13,10 +13,10 @@ import pytest
 
 from annotation.client import Server, connect
 from annotation.server import Account, LocalServer
+from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Settings, load
-from quit.workspace import Workspace
 
 SETTINGS = ["review.retries=0", "review.page_tasks=4", "review.reread_seconds=60"]
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from quit.cache import ContentStore, content_key
+from quit.common.cache import ContentStore, content_key
 from quit.errors import WorkspaceError
 
 VALUES = {content_key(str(number)): str(number).encode() * 50 for number in range(60)}

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from quit.commands.check import examine
+from quit.engine.workspace import Workspace
 from quit.settings import Settings, load
 from quit.sources import parse_source
-from quit.workspace import Workspace
 from tests.conftest import call_quit
 
 pytestmark = pytest.mark.slow

@@ -14,20 +14,20 @@ import pytest
 
 import schemas
 from quit.cli import main
-from quit.damage import discard_damaged
+from quit.common.files import temporary_of
+from quit.common.ranges import WHOLE
+from quit.engine.damage import discard_damaged
+from quit.engine.pipeline import Pipeline
+from quit.engine.planning import held_last_build
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
-from quit.files import temporary_of
 from quit.operations.migrate import migrate
-from quit.overrides import Decision, add
-from quit.pipeline import Pipeline
-from quit.planning import held_last_build
-from quit.ranges import WHOLE
 from quit.report.data import gather
+from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source, read_sources
-from quit.usage import totals
-from quit.workspace import Workspace
+from quit.status.usage import totals
 from tests.comparing import bytes_of
 from tests.conftest import run_quit
 from tests.release import small

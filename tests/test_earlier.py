@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from quit.pipeline import Pipeline
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
 from quit.release.diff import diff
 from quit.release.release import verify
 from quit.settings import load
 from quit.sources import parse_source
-from quit.workspace import Workspace
 from tests.conftest import call_quit
 
 EARLIER = Path(__file__).parent / "earlier"

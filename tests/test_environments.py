@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from quit.cache import cache_folder
-from quit.environments import READY, ensure_environment, environment_folder
+from quit.common.cache import cache_folder
+from quit.common.environments import READY, ensure_environment, environment_folder
 from quit.errors import MissingDependency
 
 
@@ -63,7 +63,7 @@ def test_what_is_removed_is_gone_and_the_environment_another(package: str) -> No
 
 @pytest.mark.slow
 def test_two_processes_make_it_once(package: str, cache: Path) -> None:
-    code = f"from quit.environments import *; ensure_environment('probe', [{package!r}])"
+    code = f"from quit.common.environments import *; ensure_environment('probe', [{package!r}])"
     builders = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = "".join(builder.communicate()[0] for builder in builders)
     assert [builder.returncode for builder in builders] == [0, 0]

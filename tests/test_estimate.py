@@ -1,4 +1,4 @@
-from quit.estimate import Estimate
+from quit.operations.estimate import Estimate
 
 
 def test_the_rest_at_the_pace_so_far() -> None:

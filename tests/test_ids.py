@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.ids import content_key, draw, hint_id, passage_id, question_id
+from quit.common.ids import content_key, draw, hint_id, passage_id, question_id
 
 
 def test_ids_are_namespaced_and_safe_in_files_and_urls() -> None:

@@ -9,12 +9,12 @@ import pytest
 
 import quit
 from flows.review import label_update
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 from quit.models.protocols import NO_ANSWER
 from quit.review.items import review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
-from quit.workspace import Workspace
 from tests.conftest import call_quit
 from tests.review.test_verdicts import said
 

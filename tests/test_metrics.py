@@ -16,13 +16,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
+from quit.common.logs import JsonLines
+from quit.engine.workspace import Workspace
 from quit.errors import ServerError
-from quit.history import record_run, runs_of
-from quit.logs import JsonLines
-from quit.metrics import as_text, listen
-from quit.status import StageStatus, lock_holder, status
-from quit.watching import Rates, changes, watch
-from quit.workspace import Workspace
+from quit.status.history import record_run, runs_of
+from quit.status.metrics import as_text, listen
+from quit.status.stages import StageStatus, lock_holder, status
+from quit.status.watching import Rates, changes, watch
 from tests.conftest import ROOT, call_quit
 
 

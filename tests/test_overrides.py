@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from quit import workers
+from quit.engine import workers
+from quit.engine.pipeline import Pipeline
+from quit.engine.planning import plan_build
+from quit.engine.workers import order
+from quit.engine.workspace import Workspace
 from quit.errors import InputError
-from quit.overrides import Decision, add, decisions, in_force, listed, read_decisions, withdraw
-from quit.pipeline import Pipeline
-from quit.planning import plan_build
-from quit.story import story
-from quit.workers import order
-from quit.workspace import Workspace
+from quit.review.overrides import Decision, add, decisions, in_force, listed, read_decisions, withdraw
+from quit.status.story import story
 
 RECORDS = [
     {

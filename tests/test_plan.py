@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks.prefix_reuse import ideal
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
 from quit.models.language import reader_prompts
-from quit.pipeline import Pipeline
-from quit.plan import plan
+from quit.operations.plan import plan
 from quit.settings import parse
 from quit.sources import parse_source
 from quit.stages.passages import permutations
-from quit.workspace import Workspace
 from tests.conftest import STARTER
 from tests.servers.checkpoints import checkpoint
 
@@ -92,7 +92,9 @@ def test_a_plan_keeps_the_overrides_that_a_build_would_keep(
     opened = Workspace.create(tmp_path / "W")
     opened.set_build({"sources": [f"jsonl:{source}"], "profile": "embedded", "overrides": ["run.shards=7"]})
     seen = []
-    monkeypatch.setattr("quit.plan.plan", lambda pipeline, **given: seen.append(pipeline) or plan(pipeline, **given))
+    monkeypatch.setattr(
+        "quit.operations.plan.plan", lambda pipeline, **given: seen.append(pipeline) or plan(pipeline, **given)
+    )
     with pytest.raises(SystemExit) as ended:
         cli.main(["plan", "-w", str(tmp_path / "W"), "--json", *more])
     assert ended.value.code == 0

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit import secrets
 from quit.cli import main
+from quit.common import secrets
+from quit.common.logs import without_secrets_in_logs
+from quit.common.secrets import repeats_a_key, sends, shown, without_secrets
 from quit.errors import QuitError, ServerError, without_secrets_in_errors
-from quit.logs import without_secrets_in_logs
-from quit.secrets import repeats_a_key, sends, shown, without_secrets
 from tests.servers.keys import ACCESS, KEY, pieces
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from quit.stopping import GRACE, LINE
-from quit.workspace import Workspace
+from quit.common.stopping import GRACE, LINE
+from quit.engine.workspace import Workspace
 from tests.conftest import FEW, ROOT, call_quit
 
 pytestmark = pytest.mark.slow

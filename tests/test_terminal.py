@@ -17,7 +17,7 @@ import typer
 
 from quit import errors
 from quit.cli import app
-from quit.progress import Listener, advance, listening
+from quit.common.progress import Listener, advance, listening
 from tests.conftest import ROOT, call_quit
 
 ESCAPE = "\x1b"
@@ -48,10 +48,10 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    sys.modules.pop("quit.console", None)  # it looks at the terminal when it is imported
+    sys.modules.pop("quit.commands.console", None)  # it looks at the terminal when it is imported
     with os.fdopen(theirs, "w") as terminal:
         done = call_quit(*arguments, stderr=terminal, **{"NO_COLOR": "", "TERM": "xterm-256color", **variables})
-    sys.modules.pop("quit.console")
+    sys.modules.pop("quit.commands.console")
     reader.join()
     os.close(ours)
     return done.returncode, done.stdout, shown.decode(errors="replace")

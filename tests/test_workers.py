@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from quit import errors, workers
+from quit.common.ranges import WHOLE
+from quit.engine.pipeline import Pipeline
+from quit.engine.planning import plan_build
+from quit.engine.workers import Order, order, wait_for_parts, work_on
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, WorkspaceError
 from quit.models.generation.meter import Meter
-from quit.pipeline import Pipeline
-from quit.planning import plan_build
-from quit.ranges import WHOLE
 from quit.settings import ServerSettings
-from quit.workers import Order, order, wait_for_parts, work_on
-from quit.workspace import Workspace
 from tests.conftest import STARTER
 
 QUICK = ["run.visible_seconds=0.1"]
@@ -166,7 +166,7 @@ def test_the_program_is_its_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     for package in ("quit", "schemas"):
         (tmp_path / package).mkdir()
     (tmp_path / "quit" / "x.py").write_text("a = 1\n")
-    monkeypatch.setattr(workers, "__file__", str(tmp_path / "quit" / "workers.py"))
+    monkeypatch.setattr(workers, "__file__", str(tmp_path / "quit" / "engine" / "workers.py"))
     made = []
     for text in ("a = 1\n", "a = 2\n", "a = 1\n"):
         (tmp_path / "quit" / "x.py").write_text(text)

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import schemas
+from quit.common.files import temporary_of, writing
+from quit.common.ranges import Range, ranges
+from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.files import temporary_of, writing
-from quit.ranges import Range, ranges
-from quit.workspace import Workspace
 
 HINTS = schemas.table("usable_hints")
 
@@ -152,7 +152,7 @@ def test_the_next_run_removes_what_a_killed_one_was_writing(tmp_path) -> None:
     workspace.write_part(folder, Range(0, 1), {"usable_hints": _rows(1)})
     script = (
         "import os, pathlib, signal, sys\n"
-        "from quit.files import replacing\n"
+        "from quit.common.files import replacing\n"
         "with replacing(pathlib.Path(sys.argv[1])) as temporary:\n"
         "    temporary.write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

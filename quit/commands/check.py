@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, print_json
-from quit.progress import advance
+from quit.common.progress import advance
 
 
 def check(
@@ -28,7 +28,7 @@ def check(
 
     Example: `quit check mine.jsonl triviahg:Copilot.json`
     """
-    from quit.console import working
+    from quit.commands.console import working
     from quit.models.factory import Models
     from quit.settings import load
     from quit.sources import parse_source

@@ -123,9 +123,9 @@ def judges(
     """
     from dataclasses import asdict
 
-    from quit.console import print_disagreements
-    from quit.summary import disagreements, judge_agreement
-    from quit.workspace import Workspace
+    from quit.commands.console import print_disagreements
+    from quit.engine.workspace import Workspace
+    from quit.status.summary import disagreements, judge_agreement
 
     opened = Workspace.open(workspace)
     agreement, rows = judge_agreement(opened), disagreements(opened)

@@ -13,7 +13,7 @@ from quit.commands.options import JsonOption, NamedProfileOption, SetOption, pri
 from quit.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
-    from quit.cache import ContentStore
+    from quit.common.cache import ContentStore
 
 models = typer.Typer(
     help="Language models: what a profile needs, how to start it, whether it is up.", no_args_is_help=True
@@ -129,7 +129,7 @@ def clear(
 
 
 def _stores() -> dict[str, ContentStore]:
-    from quit.cache import equivalence_store, vector_store
+    from quit.common.cache import equivalence_store, vector_store
 
     return {"vectors": vector_store(), "equivalence": equivalence_store()}
 

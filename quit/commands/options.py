@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from quit.common.files import is_url
 from quit.errors import SettingsError
-from quit.files import is_url
 
 
 def _place(text: str | Path) -> Any:

@@ -33,8 +33,8 @@ def override_leak(
 
     Example: `quit override leak -w W --hint jsonl-geo-003-h02 --decision no_leak --by ada --reason "A river's name."`
     """
-    from quit.overrides import Decision, add
-    from quit.workspace import Workspace
+    from quit.engine.workspace import Workspace
+    from quit.review.overrides import Decision, add
 
     rows = add(Workspace.open(workspace), [Decision(hint, decision, by, reason, span, answer)])
     _print(rows, as_json, "That is in force already: nothing was written.", workspace)
@@ -50,8 +50,8 @@ def override_import(
 
     Example: `quit override import decisions.jsonl -w W`
     """
-    from quit.overrides import add, read_decisions
-    from quit.workspace import Workspace
+    from quit.engine.workspace import Workspace
+    from quit.review.overrides import add, read_decisions
 
     rows = add(Workspace.open(workspace), read_decisions(file))
     _print(rows, as_json, "All of these are in force already: nothing was written.", workspace)
@@ -67,9 +67,9 @@ def override_list(
 
     Example: `quit override list -w W --question jsonl-geo-003`
     """
-    from quit.console import print_override
-    from quit.overrides import listed
-    from quit.workspace import Workspace
+    from quit.commands.console import print_override
+    from quit.engine.workspace import Workspace
+    from quit.review.overrides import listed
 
     rows = listed(Workspace.open(workspace), question)
     if as_json:
@@ -92,14 +92,14 @@ def override_withdraw(
 
     Example: `quit override withdraw 3f1c -w W --by ada`
     """
-    from quit.overrides import withdraw
-    from quit.workspace import Workspace
+    from quit.engine.workspace import Workspace
+    from quit.review.overrides import withdraw
 
     _print([withdraw(Workspace.open(workspace), override_id, by, reason)], as_json, "", workspace)
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str, workspace: Path) -> None:
-    from quit.console import describe_override
+    from quit.commands.console import describe_override
 
     if as_json:
         print_json(rows)

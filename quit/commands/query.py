@@ -42,6 +42,6 @@ def query(
         arrow_csv.write_csv(rows, text)
         typer.echo(text.getvalue().decode(), nl=False)
     else:
-        from quit.console import print_rows
+        from quit.commands.console import print_rows
 
         print_rows(rows)

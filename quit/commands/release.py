@@ -55,8 +55,8 @@ def create(
 
     Example: `quit release create -w W --name v1`
     """
+    from quit.commands.console import working
     from quit.commands.flow import call_flow
-    from quit.console import working
 
     with working("release", quiet):
         created = call_flow(
@@ -85,7 +85,7 @@ def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
 
     Example: `quit release verify W/releases/v1`
     """
-    from quit.console import working
+    from quit.commands.console import working
     from quit.release.release import verify as verify_release
 
     with working("verification"):
@@ -105,9 +105,9 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
 
     Example: `quit release list -w W`
     """
+    from quit.engine.workspace import Workspace
     from quit.release.create import list_rows
     from quit.release.release import releases_of
-    from quit.workspace import Workspace
 
     rows = list_rows(releases_of(Workspace.open(workspace)))
     if as_json:
@@ -151,13 +151,13 @@ def check(
 
     Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
     """
-    from quit.console import working
-    from quit.planning import last_build
+    from quit.commands.console import working
+    from quit.engine.planning import last_build
+    from quit.engine.workspace import Workspace
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, release_settings, with_release_settings
     from quit.release.release import verify as verify_release
-    from quit.workspace import Workspace
 
     waivers = parse_waivers(waive or ())
     if path is not None:
@@ -195,7 +195,7 @@ def diff(
 
     Example: `quit release diff W/releases/v1 W/releases/v2 > changes.md`
     """
-    from quit.console import working
+    from quit.commands.console import working
     from quit.release.diff import diff as compare
     from quit.release.show import changelog
 

@@ -40,10 +40,10 @@ def report(
 
     Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
     """
-    from quit.console import working
+    from quit.commands.console import working
+    from quit.engine.workspace import Workspace
     from quit.report.data import gather
     from quit.report.page import render, write
-    from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     settings = _settings(opened, set_)
@@ -72,8 +72,8 @@ def browse(
 
     Example: `quit browse -w W --port 8095`
     """
+    from quit.engine.workspace import Workspace
     from quit.report.browse import serve
-    from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     settings = _settings(opened, set_)
@@ -92,7 +92,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _settings(workspace: Any, texts: list[str] | None) -> Any:
-    from quit.status import settings_of
+    from quit.status.stages import settings_of
 
     for text in texts or ():
         if not text.strip().startswith("pages."):

@@ -42,8 +42,8 @@ def serve(
     """
     from annotation.client import connect
     from annotation.server import LocalServer
+    from quit.engine.workspace import Workspace
     from quit.settings import Settings
-    from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     review = _settings(opened).review if opened.build else Settings().review
@@ -85,8 +85,8 @@ def push(
 
     Example: `quit review push -w W --set review.overlap=2`
     """
+    from quit.commands.console import working
     from quit.commands.flow import call_flow
-    from quit.console import working
 
     with working("push"):
         report = call_flow(
@@ -122,8 +122,8 @@ def pull(
 
     Example: `quit review pull -w W`
     """
+    from quit.commands.console import working
     from quit.commands.flow import call_flow
-    from quit.console import working
 
     with working("pull"):
         report = call_flow("review.review_sync", str(workspace), url, ["pull"], project, full=full)["pull"]
@@ -151,8 +151,8 @@ def apply(
 
     Example: `quit review apply -w W`
     """
+    from quit.commands.console import working
     from quit.commands.flow import call_flow
-    from quit.console import working
 
     with working("labels", quiet):
         report = call_flow("review.label_update", str(workspace), withdraw, set_)["update"]
@@ -181,8 +181,8 @@ def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption =
 
     Example: `quit review status -w W`
     """
+    from quit.engine.workspace import Workspace
     from quit.review.report import markdown, review_status
-    from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     told = review_status(opened, _settings(opened).review)
@@ -202,8 +202,8 @@ def disagreements(
 
     Example: `quit review disagreements -w W --limit 0`
     """
+    from quit.engine.workspace import Workspace
     from quit.review.report import review_status
-    from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     rows = review_status(opened, _settings(opened).review)["disagreements"]
@@ -222,8 +222,8 @@ def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOptio
 
     Example: `quit review agreement -w W --json`
     """
+    from quit.engine.workspace import Workspace
     from quit.review.report import review_status
-    from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     told = review_status(opened, _settings(opened).review)
@@ -264,8 +264,8 @@ def webhook(
     from annotation.sync import pull as pull_reviews
     from annotation.webhook import Receiver, register, webhook_secret
     from annotation.webhook import serve as serve_events
+    from quit.engine.workspace import Workspace
     from quit.review.store import ReviewStore
-    from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     settings = _settings(opened, None if port is None else [f"review.webhook_port={port}"])
@@ -297,10 +297,10 @@ def run(
 
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
+    from quit.commands.console import working
     from quit.commands.flow import call_flow
-    from quit.console import working
+    from quit.engine.workspace import Workspace
     from quit.review.report import markdown, review_status
-    from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     if every:

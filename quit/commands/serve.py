@@ -45,8 +45,8 @@ def serve(
 
     Example: `quit serve -w W --profile nightly.toml --with-server --metrics-port 9464`
     """
+    from quit.common.starting import prefect_server
     from quit.settings import load
-    from quit.starting import prefect_server
 
     chosen = load(profile, set_ or ()).settings
     if chosen.serving.log_format == "json":
@@ -71,7 +71,7 @@ def serve(
         _print([one.to_dict() for one in planned], False)
         typer.echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
         if metrics_port is not None:
-            from quit.metrics import listen
+            from quit.status.metrics import listen
 
             port = listen(folders, metrics_port, chosen.serving.metrics_host)
             typer.echo(f"Metrics: http://{chosen.serving.metrics_host}:{port}/metrics", err=True)

@@ -43,23 +43,23 @@ def status(
     if as_json + watch + prometheus > 1 or (left_out and (watch or prometheus)):
         raise SettingsError("Name one of --json, --watch and --prometheus; --left-out goes with --json only.")
     if watch:
-        from quit.watching import WATCH_SECONDS
-        from quit.watching import watch as look
+        from quit.status.watching import WATCH_SECONDS
+        from quit.status.watching import watch as look
 
         look(workspace, interval or WATCH_SECONDS, until_done)
         return
-    from quit.workspace import Workspace
+    from quit.engine.workspace import Workspace
 
     opened = Workspace.open(workspace)
     if prometheus:
-        from quit.metrics import as_text
+        from quit.status.metrics import as_text
 
         typer.echo(as_text([workspace]), nl=False)
         return
-    from quit.console import print_left_out, print_status
-    from quit.planning import readable_build
-    from quit.summary import as_dict
-    from quit.summary import left_out as rows_left_out
+    from quit.commands.console import print_left_out, print_status
+    from quit.engine.planning import readable_build
+    from quit.status.summary import as_dict
+    from quit.status.summary import left_out as rows_left_out
 
     if left_out:
         rows = rows_left_out(opened)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, WorkspaceOption, local_folder, place, print_json
-from quit.estimate import Estimate
+from quit.operations.estimate import Estimate
 
 app = typer.Typer(
     help="Look after a workspace: back it up, restore it, free space, upgrade it, ask for help.", no_args_is_help=True
@@ -36,8 +36,8 @@ def backup(
 
     Example: `quit workspace backup W-2026-11-21.tar -w W`
     """
+    from quit.engine.workspace import Workspace
     from quit.operations.backup import backup as write
-    from quit.workspace import Workspace
 
     made = write(Workspace.open(workspace), archive, everything=everything, wait=wait, progress=_progress("backup"))
     if as_json:
@@ -84,8 +84,8 @@ def gc(
 
     Example: `quit workspace gc -w W --keep 1`, then the same with `--remove`
     """
+    from quit.engine.workspace import Workspace
     from quit.operations.garbage import collect, unused
-    from quit.workspace import Workspace
 
     opened = Workspace.open(workspace)
     found = unused(opened, keep=keep, days=days)

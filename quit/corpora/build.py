@@ -30,14 +30,14 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 import quit
+from quit.common.files import remove_leftovers, replacing, write_json, writing
+from quit.common.ids import content_hash, question_id
 from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, file_entry
 from quit.corpora.records import STAGE, CorpusRecord, RawQuery
 from quit.corpora.sources import CorpusRef
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.files import remove_leftovers, replacing, write_json, writing
-from quit.ids import content_hash, question_id
-from quit.records import Reject
 from quit.settings import Corpora
+from quit.sources.records import Reject
 from schemas.corpora import CORPUS_TABLES, corpus_table
 
 VERSION = 1

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
+from quit.common.files import file_checksum
 from quit.errors import InputError, WorkspaceError
-from quit.files import file_checksum
 from schemas.corpora import corpus_table
 
 MANIFEST = "manifest.json"

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from quit.common.json_lines import json_object
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, clean
 from quit.errors import InputError
-from quit.json_lines import json_object
-from quit.records import Reject
+from quit.sources.records import Reject
 
 _IDS = ("id", "_id", "doc_id")
 _TEXTS = ("text", "contents")

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import quit
+from quit.common.files import writing
 from quit.corpora.built import BuiltCorpus, file_entry
 from quit.errors import SettingsError, did_you_mean
 from quit.export.safe import TEXT_RULE, json_text, one_line
-from quit.files import writing
 
 MANIFEST = "manifest.json"
 MADE_BY = "QUIT builder corpus export"

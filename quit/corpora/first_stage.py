@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.files import remove_leftovers, write_json, writing
+from quit.common.ids import content_hash
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
 from quit.corpora.lexical import Bm25, best, fused
@@ -26,8 +28,6 @@ from quit.corpora.protocols import FirstStage, Ranking
 from quit.corpora.search import TopK
 from quit.corpora.vectors import Vectors, check_finite, encode_corpus, open_vectors
 from quit.errors import InputError, SettingsError
-from quit.files import remove_leftovers, write_json, writing
-from quit.ids import content_hash
 from quit.settings import FirstStages
 
 VERSION = 1

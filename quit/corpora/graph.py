@@ -27,12 +27,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
+from quit.common.files import remove_leftovers, replacing, take_back, write_json, writing
+from quit.common.ids import content_hash, draw
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.neighbours import Neighbours, make_neighbours
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.estimate import Estimate
-from quit.files import remove_leftovers, replacing, take_back, write_json, writing
-from quit.ids import content_hash, draw
+from quit.operations.estimate import Estimate
 from quit.settings import FirstStages, Graph
 from schemas.corpora import EDGES
 

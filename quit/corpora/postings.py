@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from quit.common.files import replacing, write_json
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import SparseEncoder
 from quit.corpora.vectors import check_finite, in_steps, write_array
-from quit.files import replacing, write_json
 
 
 class Postings:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 
-from quit.ids import content_hash
-from quit.records import Reject
+from quit.common.ids import content_hash
+from quit.sources.records import Reject
 
 STAGE = "corpus"
 

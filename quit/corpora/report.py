@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.files import replacing, write_json, writing
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.graph import ROWS_A_GROUP, NeighbourhoodGraph
 from quit.corpora.protocols import FirstStage
 from quit.corpora.reach import reach
 from quit.errors import MissingDependency
-from quit.files import replacing, write_json, writing
 from quit.settings import Graph
 
 BINS = 40

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from quit.common.files import file_checksum
 from quit.corpora import corpus, release
 from quit.corpora.records import CorpusRecord
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.files import file_checksum
 from quit.release.release import open_release
 from quit.settings import Corpora
 from quit.sources import musique, twowiki

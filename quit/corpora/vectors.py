@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.files import remove_leftovers, replacing, take_back, write_json, writing
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import DenseEncoder
 from quit.errors import InputError
-from quit.estimate import Estimate
-from quit.files import remove_leftovers, replacing, take_back, write_json, writing
+from quit.operations.estimate import Estimate
 
 DATA, IDS, MANIFEST, PROGRESS = "vectors.f32", "doc_ids.s20", "manifest.json", "progress.json"
 Progress = Callable[[str], None]

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from quit.common.json_lines import json_lines
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
-from quit.json_lines import json_lines
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
-from quit.records import RawQuestion
 from quit.settings import Settings
 from quit.sources import SourceRef, read_source
+from quit.sources.records import RawQuestion
 from quit.stages.leaks.find import LeakItem, find_leaks_of
 from quit.stages.rank import convergence
 

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.common.ids import content_hash
+from quit.common.progress import advance
 from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
-from quit.ids import content_hash
 from quit.models.protocols import NO_ANSWER
-from quit.progress import advance
 from quit.stages.passages import PermutationTable, permutation_table
 
 SPLITS = ("train", "dev", "test")

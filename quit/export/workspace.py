@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from quit import __version__
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.export.dataset import ExportTables, ReaderInfo
 from quit.models.factory import reader_identity
-from quit.pipeline import Pipeline
 from quit.sources import SOURCES
-from quit.workspace import Workspace
 
 _NEEDED = (
     "questions",

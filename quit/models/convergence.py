@@ -13,7 +13,7 @@ from threading import Lock
 
 import numpy as np
 
-from quit.files import file_checksum
+from quit.common.files import file_checksum
 from quit.models.convergence_features import features, meanings, texts_of
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.protocols import Encoder, HintSet

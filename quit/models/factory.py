@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.cache import equivalence_store, vector_store
+from quit.common.cache import equivalence_store, vector_store
+from quit.common.files import file_checksum
 from quit.errors import SettingsError, did_you_mean
-from quit.files import file_checksum
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.language import (
     generator_identity,

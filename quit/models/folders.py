@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from quit.cache import ContentStore, cache_folder, content_key
-from quit.files import file_mark, is_settled
+from quit.common.cache import ContentStore, cache_folder, content_key
+from quit.common.files import file_mark, is_settled
 from quit.models.loading import located
 
 _ENDS = 1 << 20  # bytes

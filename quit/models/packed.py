@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from quit.progress import advance
+from quit.common.progress import advance
 
 if TYPE_CHECKING:
     from quit.models.finetune import Body, Layer

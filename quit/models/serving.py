@@ -12,8 +12,8 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
+from quit.common.secrets import shown
 from quit.errors import SettingsError
-from quit.secrets import shown
 from quit.settings import Judge, ReaderSettings, ServerSettings, Settings
 
 _MOST = 4 << 20  # bytes of a list of models

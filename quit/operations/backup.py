@@ -26,9 +26,9 @@ from typing import IO, Any
 from pydantic import BaseModel, ValidationError
 
 from quit import __version__
+from quit.common.files import is_url, remove_leftovers, replacing, writing
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
-from quit.files import is_url, remove_leftovers, replacing, writing
-from quit.workspace import Workspace
 
 FORMAT = 1
 """Version of a backup's layout. A program refuses a backup whose number is higher than its own."""

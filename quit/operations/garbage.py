@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from quit.common.files import is_url, writing
+from quit.engine.planning import last_build
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError, WorkspaceError
-from quit.files import is_url, writing
-from quit.planning import last_build
-from quit.workspace import Workspace
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 import schemas
+from quit.common.files import is_url
+from quit.engine.parts import UNREADABLE
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
-from quit.files import is_url
-from quit.parts import UNREADABLE
-from quit.workspace import Workspace
 
 
 @dataclass(frozen=True)

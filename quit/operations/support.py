@@ -15,13 +15,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from quit import __version__
-from quit.doctor import examine
+from quit.common.files import replacing, writing
+from quit.common.secrets import SECRET, anonymous
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, QuitError
-from quit.files import replacing, writing
-from quit.secrets import SECRET, anonymous
+from quit.operations.doctor import examine
 from quit.settings import load
-from quit.status import status
-from quit.workspace import Workspace
+from quit.status.stages import status
 
 README = """Made by `quit workspace support`. Read it before you send it: it is plain text.
 

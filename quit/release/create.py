@@ -12,16 +12,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from quit.common.files import file_checksum, write_json, writing
+from quit.common.ids import content_hash
+from quit.common.progress import advance
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.evaluate.statistics import statistics
 from quit.export.workspace import provenance_of, readers_of
-from quit.files import file_checksum, write_json, writing
-from quit.ids import content_hash
 from quit.models.language import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
-from quit.pipeline import Pipeline
-from quit.progress import advance
 from quit.release.gates import GateResult, Subject, check, coverage
 from quit.release.release import (
     DESCRIPTION,
@@ -39,7 +40,6 @@ from quit.review.store import ReviewStore
 from quit.review.verdicts import decisions_hash, live_reviews
 from quit.settings import Settings, parse
 from quit.store.folder import FolderStore
-from quit.workspace import Workspace
 
 MADE_BY = "QUIT builder"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from quit.common.progress import advance
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import Dataset, ReaderInfo
 from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
-from quit.progress import advance
 from quit.release.tables import TableFiles, contract
 from quit.settings import Settings, load
 from quit.stages.leaks.containment import stands_in_a_passage

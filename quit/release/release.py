@@ -22,12 +22,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quit.common.files import file_checksum
+from quit.common.ids import content_hash
+from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.export.dataset import ReaderInfo
-from quit.files import file_checksum
-from quit.ids import content_hash
 from quit.release.tables import TABLES, TableFiles, contract
-from quit.workspace import Workspace
 
 DESCRIPTION = "release.json"
 LAYOUT = 1

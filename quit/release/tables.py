@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import schemas
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.export.workspace import check_finished
-from quit.pipeline import Pipeline
-from quit.workspace import Workspace
 
 TABLES = (
     "splits",

@@ -22,14 +22,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.report.data import gather
 from quit.report.lookup import FILTERS, ORDERS, Lookup
 from quit.report.page import environment, render, style
 from quit.report.tree import tree
 from quit.settings import Settings
-from quit.story import story
-from quit.workspace import Workspace
+from quit.status.story import story
 
 HOST = "127.0.0.1"
 _SAFE = {

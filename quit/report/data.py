@@ -10,18 +10,18 @@ from typing import Any
 import duckdb
 
 from quit import __version__
+from quit.common.progress import advance
+from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.statistics import statistics
-from quit.progress import advance
 from quit.release.diff import diff
 from quit.release.release import Release, open_release, releases_of
 from quit.release.tables import TableFiles
 from quit.report.examples import examples
 from quit.report.people import judge_against_people, review_progress
 from quit.settings import Settings
-from quit.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
-from quit.usage import totals
-from quit.workspace import Workspace
+from quit.status.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
+from quit.status.usage import totals
 
 SPLITS = ("train", "dev", "test")
 _FIGURES = 17  # steps of ``gather`` that progress is told about

@@ -9,10 +9,10 @@ from typing import Any
 
 import duckdb
 
+from quit.engine.workspace import Workspace
 from quit.release.release import releases_of
 from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
-from quit.workspace import Workspace
 
 ORDERS = {
     "id": "question_id",

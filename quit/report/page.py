@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from quit.files import replacing, writing
+from quit.common.files import replacing, writing
 from quit.report.sections import sections
 
 TEMPLATES = Path(__file__).parent / "templates"

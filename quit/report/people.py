@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import cohen_kappa
 from quit.review.report import review_status
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, live_reviews
 from quit.settings import Review
-from quit.workspace import Workspace
 
 
 def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | None:

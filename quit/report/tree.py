@@ -26,7 +26,7 @@ class Node:
 def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[str]) -> list[Node]:
     """Return the passages of one hint, each with those that continue it, in hint order.
 
-    ``story``: of :func:`quit.story.story`. ``labelers`` come first among a passage's answers, then ``readers``, then any others.
+    ``story``: of :func:`quit.status.story.story`. ``labelers`` come first among a passage's answers, then ``readers``, then any others.
     """
     hints = [hint["hint"] for hint in story["hints"] if hint["selected"]]
     verdicts = {normalize_answer(row["answer"]): row["correct"] for row in story["verdicts"]}

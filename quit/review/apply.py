@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
 from quit.errors import InputError
-from quit.pipeline import Pipeline
 from quit.review.store import ReviewStore
 from quit.review.verdicts import disagreements
-from quit.workspace import Workspace
 
 
 @dataclass

@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.common.ids import draw
+from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
-from quit.ids import draw
-from quit.json_lines import json_lines
 from quit.review.items import ReviewItem
 from quit.settings import Review
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Review
-from quit.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)

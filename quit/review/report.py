@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
 from quit.review.apply import change_counts
 from quit.review.controls import Controls, control_scores, load_controls
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, disagreements, live_reviews, votes
 from quit.settings import Review
-from quit.workspace import Workspace
 
 
 def agreement(live: pa.Table) -> dict[str, Any]:

@@ -22,11 +22,11 @@ from typing import Any
 import pyarrow as pa
 
 import schemas
+from quit.common.files import replacing, writing
+from quit.common.shapes import read_json
+from quit.engine.parts import joined, log_number, read_log_part
+from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.files import replacing, writing
-from quit.parts import joined, log_number, read_log_part
-from quit.shapes import read_json
-from quit.workspace import Workspace
 
 
 class ReviewStore:

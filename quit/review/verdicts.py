@@ -6,7 +6,7 @@ import duckdb
 import pyarrow as pa
 
 import schemas
-from quit.ids import content_hash
+from quit.common.ids import content_hash
 from quit.settings import Review
 
 DECISIONS = pa.schema(

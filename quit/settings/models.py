@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from quit.common.secrets import sends
 from quit.errors import SettingsError
-from quit.secrets import sends
 from quit.settings.section import Section
 
 

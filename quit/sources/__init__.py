@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 
+from quit.common.files import file_mark
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.files import file_mark
-from quit.records import SourceRecord
 from quit.sources import hinteval, huggingface, jsonl, triviahg, wikihint
 from quit.sources.files import check_file
+from quit.sources.records import SourceRecord
 
 __all__ = ["SOURCES", "Source", "SourceRef", "parse_source", "read_source", "read_sources", "source_checksum"]
 

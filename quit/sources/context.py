@@ -12,9 +12,9 @@ import ijson
 
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.errors import InputError
-from quit.records import Reject
 from quit.sources.fields import BadRecord, Item, describe
 from quit.sources.files import check_file, line_items
+from quit.sources.records import Reject
 
 _BOM = b"\xef\xbb\xbf"
 

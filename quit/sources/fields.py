@@ -16,7 +16,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.evaluate.normalize import normalize_answer
-from quit.records import RawHint, RawQuestion, Reject, SourceRecord
+from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources.text import clean_hint, is_boilerplate, repair
 
 STAGE = "collect"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError
-from quit.records import SourceRecord
 from quit.sources import fields
 from quit.sources.fields import LONGEST_QUOTE, Draft, DraftHint, Item, describe, quote
 from quit.sources.files import check_file, read_text
+from quit.sources.records import SourceRecord
 
 EXPECTED = "a HintEval dataset as JSON (Dataset.store_json): an object with subsets -> instances"
 # By preference. HintEval's third method, `convergence-specificity-*`, looks at no candidate answers: another quantity.

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from quit.errors import InputError, MissingDependency
-from quit.records import SourceRecord
 from quit.sources import fields, jsonl
 from quit.sources.fields import Draft, Item, quote
+from quit.sources.records import SourceRecord
 
 EXPECTED = "a folder that datasets.load_from_disk or load_dataset loads, with id, question, answers and hints"
 _FRONT_MATTER = re.compile(r"\A\ufeff?---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quit.errors import InputError
-from quit.records import SourceRecord
 from quit.sources import fields
 from quit.sources.fields import Draft, DraftHint, Item
 from quit.sources.files import check_file, line_items
+from quit.sources.records import SourceRecord
 
 EXPECTED = "JSON Lines or Parquet with id, question, answers and hints (schemas/question.schema.json)"
 _HINTS = "a list of texts or of objects with 'hint'"

@@ -12,9 +12,9 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, normalize_answer, words
-from quit.records import RawQuestion
 from quit.sources.fields import quote
 from quit.sources.files import line_items
+from quit.sources.records import RawQuestion
 
 READ = ("id", "question", "answers", "hints", "candidates", "question_type", "difficulty")
 READ_OF_HINT = ("hint", "text", "rank", "convergence", "url", "scores")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from quit.records import SourceRecord
 from quit.sources import fields
 from quit.sources.fields import BadRecord, Draft, DraftHint
 from quit.sources.files import json_items
+from quit.sources.records import SourceRecord
 
 EXPECTED = "a TriviaHG file: a JSON array of objects with Q_ID, Question, Hints and ExactAnswer"
 _MARKS = frozenset({"Q_ID", "Question", "Hints", "ExactAnswer"})

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from quit.records import SourceRecord
 from quit.sources import fields
 from quit.sources.fields import Draft, DraftHint
 from quit.sources.files import json_items
+from quit.sources.records import SourceRecord
 
 EXPECTED = "a WikiHint file: a JSON array of objects with id, question, answer and hints"
 _MARKS = frozenset({"question", "hints", "answer"})

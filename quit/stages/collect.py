@@ -13,11 +13,11 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
-from quit import ids
+from quit.common import ids
 from quit.errors import InputError, SettingsError
 from quit.evaluate.normalize import normalize_answer, normalize_question
-from quit.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources.fields import quote
+from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
 from schemas import table
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import schemas
-from quit.cache import cache_folder
+from quit.common.cache import cache_folder
 from quit.corpora.corpus import Corpus, corpus_checksum
 from quit.models.protocols import Encoder
 from quit.models.question_type import QuestionTypeClassifier

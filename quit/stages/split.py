@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import schemas
+from quit.common.ids import draw
+from quit.common.json_lines import json_lines
 from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, normalize_question
-from quit.ids import draw
-from quit.json_lines import json_lines
 from quit.settings import Split
 from quit.stages.probe import parametric
 from quit.stages.stage import Context, Tables, stage

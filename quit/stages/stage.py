@@ -1,6 +1,6 @@
 """What a stage is: a function from tables to tables, with everything its output depends on declared beside it.
 
-A stage knows nothing of Prefect, paths or progress bars; :mod:`quit.pipeline` gives it its inputs, shard by shard, and keeps what it
+A stage knows nothing of Prefect, paths or progress bars; :mod:`quit.engine.pipeline` gives it its inputs, shard by shard, and keeps what it
 returns.
 """
 

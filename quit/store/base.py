@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quit.files import is_url
+from quit.common.files import is_url
 
 if TYPE_CHECKING:
     from quit.store.objects import Objects

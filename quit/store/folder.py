@@ -10,10 +10,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from quit.common.files import LEFTOVER, remove_leftovers, replacing, write_json, writing
+from quit.common.shapes import read_json
+from quit.engine.parts import damage
 from quit.errors import WorkspaceError
-from quit.files import LEFTOVER, remove_leftovers, replacing, write_json, writing
-from quit.parts import damage
-from quit.shapes import read_json
 from quit.store.base import CHANGING, Make, Part, described, this_process
 
 

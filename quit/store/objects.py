@@ -14,8 +14,8 @@ from threading import RLock
 from typing import Any
 from urllib.parse import urlsplit
 
+from quit.common.files import replacing
 from quit.errors import MissingDependency, SettingsError, WorkspaceError, did_you_mean
-from quit.files import replacing
 from quit.settings.remote import Remote
 from quit.store.faults import endpoint, is_missing_bucket, speaking
 

@@ -22,12 +22,12 @@ from typing import Any
 
 from filelock import FileLock
 
-from quit.cache import cache_folder
+from quit.common.cache import cache_folder
+from quit.common.files import replacing, writing
+from quit.common.shapes import read_json
+from quit.engine.parts import damage
 from quit.errors import WorkspaceError
-from quit.estimate import Estimate
-from quit.files import replacing, writing
-from quit.parts import damage
-from quit.shapes import read_json
+from quit.operations.estimate import Estimate
 from quit.store.base import CHANGING, MARKER, Make, Part
 from quit.store.folder import FolderStore
 from quit.store.lease import Lease

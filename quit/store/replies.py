@@ -25,7 +25,7 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quit.cache import open_wal, select_keys
+from quit.common.cache import open_wal, select_keys
 from quit.errors import QuitError, WorkspaceError
 from quit.models.generation.cache import COLUMNS, GenerationCache
 from quit.store.objects import Objects

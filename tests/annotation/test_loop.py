@@ -7,8 +7,8 @@ import json
 import pytest
 
 from annotation.tasks import alias
+from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
-from quit.workspace import Workspace
 from tests.label_studio import LABELERS, wrong_answers
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 
 from annotation.project import push
 from annotation.sync import pull
+from quit.engine.workspace import Workspace
 from quit.review.items import ReviewAnswer, ReviewItem
 from quit.review.store import ReviewStore
-from quit.workspace import Workspace
 from tests.annotation.browser import CHROMIUM, DRIVER, annotator
 
 pytestmark = [

@@ -15,10 +15,10 @@ from annotation.project import push
 from annotation.sync import pull
 from annotation.tasks import alias
 from annotation.webhook import HEADER, Receiver, register, serve, webhook_secret
+from quit.engine.workspace import Workspace
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide
-from quit.workspace import Workspace
 from tests.annotation.test_push import item
 
 pytestmark = pytest.mark.slow

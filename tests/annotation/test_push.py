@@ -10,11 +10,11 @@ import pytest
 from annotation.client import NotThere, Server, connect
 from annotation.project import label_config, push
 from annotation.tasks import SUGGESTIONS, alias
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError
 from quit.review.controls import Controls
 from quit.review.items import ReviewAnswer, ReviewItem
 from quit.review.store import ReviewStore
-from quit.workspace import Workspace
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from annotation.server import LocalServer, _store, label_studio_programs, stored_account
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, MissingDependency, WorkspaceError
-from quit.workspace import Workspace
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from quit.cache import equivalence_store, vector_store
 from quit.cli import app
+from quit.common.cache import equivalence_store, vector_store
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
-from quit.workspace import Workspace
 from tests.report import tiny
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from quit.common.files import temporary_of
 from quit.corpora.first_stage import FusedStage, build_first_stage, open_first_stage
 from quit.corpora.protocols import FirstStage, Ranking
 from quit.errors import InputError, SettingsError
-from quit.files import temporary_of
 from quit.settings import FirstStages
 from tests.corpora.test_hybrid import TEXTS, _bm25
 from tests.corpora.worlds import Given, corpus_of, unit, use

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from annotation.client import connect
 from annotation.tasks import alias
+from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Settings
-from quit.workspace import Workspace
 
 ALSO_RIGHT = {("jsonl-istanbul", "constantinople")}
 

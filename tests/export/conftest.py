@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
+from quit.common.ids import hint_id
 from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import ExportTables, ReaderInfo
-from quit.ids import hint_id
 from quit.models.protocols import NO_ANSWER
 from quit.stages.passages import enumerate_passages, permutations
 from schemas.tables import table

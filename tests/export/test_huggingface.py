@@ -6,10 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from quit.common.ids import passage_id
 from quit.evaluate.normalize import normalize_answer
 from quit.export import export, huggingface
 from quit.export.card import hub_licence
-from quit.ids import passage_id
 
 datasets = pytest.importorskip("datasets")
 

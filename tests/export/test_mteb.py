@@ -1,9 +1,9 @@
 import pytest
 import yaml
 
+from quit.common.ids import passage_id
 from quit.export import export, lines, verify
 from quit.export.mteb import CONFIGS
-from quit.ids import passage_id
 
 datasets = pytest.importorskip("datasets")
 AWKWARD = {"a b\t1": "train", 'q"2%': "dev", "c-3": "test", "d\u20284": "train"}

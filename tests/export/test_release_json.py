@@ -5,9 +5,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from quit.common.ids import passage_id
 from quit.errors import InputError, SettingsError
 from quit.export import export
-from quit.ids import passage_id
 
 
 @pytest.fixture(scope="module")

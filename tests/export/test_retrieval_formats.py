@@ -11,9 +11,9 @@ import duckdb
 import numpy as np
 import pytest
 
+from quit.common.ids import passage_id
 from quit.errors import WorkspaceError
 from quit.export import export, lines, verify
-from quit.ids import passage_id
 
 bm25s = pytest.importorskip("bm25s")
 ir_measures = pytest.importorskip("ir_measures")

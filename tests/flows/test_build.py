@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 import schemas
+from quit.engine.planning import last_build
+from quit.engine.workspace import Workspace
 from quit.export import export
 from quit.export.workspace import export_tables_of
-from quit.history import runs_of
-from quit.planning import last_build
-from quit.workspace import Workspace
+from quit.status.history import runs_of
 from tests.comparing import bytes_of, tables_of
 from tests.conftest import FEW, ROOT, STARTER, call_quit
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
-from quit.summary import disagreements, judge_agreement
-from quit.workspace import Workspace
+from quit.status.summary import disagreements, judge_agreement
 from tests.conftest import call_quit
 from tests.servers.builds import kill_when, start_build, table_bytes, three_questions, write_profile
 from tests.servers.vllm import VllmServer

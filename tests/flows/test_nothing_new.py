@@ -12,10 +12,10 @@ from prefect import Flow, State
 from flows.benchmark import benchmark
 from flows.release import release
 from flows.review import label_update
+from quit.engine.workspace import Workspace
 from quit.export import verify as verify_export
-from quit.history import runs_of
 from quit.release.release import verify
-from quit.workspace import Workspace
+from quit.status.history import runs_of
 
 pytestmark = pytest.mark.slow
 

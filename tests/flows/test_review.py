@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from annotation.tasks import alias
+from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
-from quit.workspace import Workspace
 from tests.conftest import call_quit
 from tests.label_studio import wrong_answers
 

@@ -17,9 +17,9 @@ from flows import scheduling
 from flows.notices import as_text, notice
 from flows.scheduling import RunTimeout, helps_to_retry, superfluous
 from flows.serve import FLOWS, deployment, plan
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, WorkspaceError
 from quit.settings import Limits, load
-from quit.workspace import Workspace
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

@@ -19,10 +19,10 @@ from typing import Any
 import httpx
 import pytest
 
-from quit.history import runs_of
+from quit.common.starting import prefect_server
+from quit.engine.workspace import Workspace
 from quit.settings import Serving
-from quit.starting import prefect_server
-from quit.workspace import Workspace
+from quit.status.history import runs_of
 from tests.conftest import FEW, ROOT, STARTER
 from tests.servers import rude
 from tests.servers.builds import write_profile

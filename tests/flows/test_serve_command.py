@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from quit.common.starting import prefect_server
 from quit.errors import ServerError
 from quit.settings import Serving
-from quit.starting import prefect_server
 from tests.conftest import call_quit, run_quit
 
 pytestmark = pytest.mark.slow

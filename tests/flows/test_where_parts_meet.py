@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import schemas
+from quit.common.progress import Listener, listening
+from quit.engine.planning import held_build, last_build
+from quit.engine.workspace import Workspace
 from quit.operations.backup import backup, restore
-from quit.planning import held_build, last_build
-from quit.progress import Listener, listening
-from quit.workspace import Workspace
 from tests.conftest import call_quit
 
 pytestmark = pytest.mark.slow  # the build they work on

@@ -79,7 +79,7 @@ def test_a_file_is_hashed_once_for_as_long_as_nobody_writes_to_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("quit.files._COARSEST", -1)  # as if the files were old
+    monkeypatch.setattr("quit.common.files._COARSEST", -1)  # as if the files were old
     first = folder_checksum(folder)
     opened = []
     real = Path.open

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 from quit.operations.backup import backup, restore
-from quit.workspace import Workspace
 from tests.report import tiny
 
 

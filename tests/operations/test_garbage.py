@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from quit.engine.planning import last_build
+from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.operations.garbage import collect, unused
-from quit.planning import last_build
-from quit.workspace import Workspace
 
 pytestmark = pytest.mark.slow  # the build it works on
 

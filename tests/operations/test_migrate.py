@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import schemas
+from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.operations.migrate import Step, migrate
 from quit.review.store import ReviewStore
-from quit.workspace import Workspace
 from schemas.tables import Column
 from tests.report import tiny
 
@@ -103,7 +103,7 @@ def test_reviews_of_a_newer_program_are_refused_by_name(workspace) -> None:
 
 
 def test_another_column_gives_a_stage_and_those_after_it_another_fingerprint(tmp_path, monkeypatch) -> None:
-    from quit.planning import plan_build
+    from quit.engine.planning import plan_build
 
     source = tmp_path / "s.jsonl"
     source.write_text('{"id": "a", "question": "Who?", "answers": ["x"], "hints": ["h"]}\n')

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from quit.common.secrets import anonymous
 from quit.errors import InputError
 from quit.operations.support import bundle
-from quit.secrets import anonymous
 from tests.report import tiny
 
 

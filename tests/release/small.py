@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import schemas
+from quit.common.files import file_checksum
 from quit.export.dataset import ReaderInfo
-from quit.files import file_checksum
 from quit.release.gates import Subject
 from quit.release.release import Release, checksum_of, content_id_of, open_release
 from quit.release.tables import TABLES, TableFiles

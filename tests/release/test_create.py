@@ -17,11 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.review import label_update
+from quit.engine.planning import last_build
+from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
 from quit.export.release import export_tables_of_release
 from quit.export.workspace import export_tables_of
-from quit.planning import last_build
 from quit.release.create import create, subject_of, subject_of_release
 from quit.release.diff import diff
 from quit.release.gates import check
@@ -29,7 +30,6 @@ from quit.release.release import Release, releases_of, verify
 from quit.review.items import review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
-from quit.workspace import Workspace
 from tests.conftest import ROOT, call_quit
 from tests.review.test_verdicts import said
 
@@ -118,9 +118,9 @@ def test_a_damaged_workspace_is_not_frozen(workspace: Workspace) -> None:
 
 SCRIPT = """
 import sys
-from quit.planning import last_build
+from quit.engine.planning import last_build
 from quit.release.create import create
-from quit.workspace import Workspace
+from quit.engine.workspace import Workspace
 create(last_build(Workspace.open(sys.argv[1])), "v1")
 """
 

@@ -156,10 +156,10 @@ def test_only_an_export_of_this_release_counts_as_one(tmp_path: Path) -> None:
 
 
 def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> None:
-    from quit.pipeline import Pipeline
+    from quit.engine.pipeline import Pipeline
+    from quit.engine.workspace import Workspace
     from quit.settings import load
     from quit.sources import parse_source
-    from quit.workspace import Workspace
     from tests.conftest import STARTER
 
     other = small.rows()

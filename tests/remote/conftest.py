@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import schemas
-from quit.ranges import ranges
+from quit.common.ranges import ranges
+from quit.engine.workspace import Workspace
 from quit.store.remote import VARIABLE
-from quit.workspace import Workspace
 from tests.servers.moto import MotoServer
 
 HINTS = schemas.table("usable_hints")

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
 from quit.errors import ServerError, WorkspaceError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache
 from quit.models.generation.cache import Entry
 from quit.models.prompting import load_prompt
-from quit.pipeline import Pipeline
 from quit.settings import load
 from quit.settings.remote import Remote
 from quit.store.objects import open_objects
 from quit.store.replies import UNDER, Replies
-from quit.workspace import Workspace
 from tests.models.generation.test_cache import Counting
 
 

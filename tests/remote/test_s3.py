@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from quit.engine.workspace import Workspace
 from quit.settings.remote import Remote
 from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects
-from quit.workspace import Workspace
 from tests.comparing import bytes_of
 from tests.conftest import FEW, ROOT, call_quit
 from tests.remote.conftest import hints, opened, store

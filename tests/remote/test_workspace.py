@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import schemas
-from quit.damage import discard_damaged
+from quit.common.ranges import Range, ranges
+from quit.engine.damage import discard_damaged
+from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
-from quit.ranges import Range, ranges
 from quit.review.store import ReviewStore
 from quit.store.lease import Lease
-from quit.workspace import Workspace
 from tests.remote.conftest import FOLDER, hints, opened, store
 from tests.report import tiny
 

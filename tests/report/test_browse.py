@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.report.browse import HOST, application, serve
-from quit.workspace import Workspace
 from tests.annotation.browser import CHROMIUM, DRIVER, annotator
 from tests.conftest import ROOT
 from tests.report import tiny

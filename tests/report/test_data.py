@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.report.data import gather
 from quit.report.examples import example
-from quit.story import story
-from quit.workspace import Workspace
+from quit.status.story import story
 from tests.release import small
 from tests.report import tiny
 

@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 
 import schemas
-from quit.ranges import ranges
+from quit.common.ranges import ranges
+from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from quit.settings import Settings, parse
-from quit.workspace import Workspace
 from tests.release import small
 
 MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror=alert(1)>'

@@ -15,13 +15,13 @@ from types import SimpleNamespace
 import pytest
 
 from flows.review import label_update
+from quit.engine.planning import held_last_build, last_build
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.planning import held_last_build, last_build
 from quit.review.items import ReviewItem, review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
-from quit.story import story
-from quit.workspace import Workspace
+from quit.status.story import story
 from tests.conftest import ROOT, run_quit
 from tests.review.test_verdicts import said
 

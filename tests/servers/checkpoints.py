@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from quit.cache import cache_folder
+from quit.common.cache import cache_folder
 
 STARTER = Path(__file__).parents[2] / "quit" / "starter" / "questions.jsonl"
 VERSION = 1

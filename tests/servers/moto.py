@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from quit.environments import ensure_environment
+from quit.common.environments import ensure_environment
 from quit.errors import MissingDependency, ServerError
 from tests.servers.ports import free_port
 

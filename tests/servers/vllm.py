@@ -17,8 +17,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from quit.environment import SILENT
-from quit.environments import ensure_environment
+from quit.common.environments import ensure_environment
+from quit.common.telemetry import SILENT
 from quit.errors import MissingDependency, ServerError
 from tests.servers.ports import free_port
 

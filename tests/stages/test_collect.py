@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from quit.errors import InputError, SettingsError
 from quit.evaluate.normalize import normalize_answer, normalize_question
-from quit.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources import parse_source, read_sources
+from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.collect import collect
 from schemas import table
 

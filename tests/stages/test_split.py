@@ -7,8 +7,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import schemas
+from quit.common.ids import content_key
 from quit.errors import InputError
-from quit.ids import content_key
 from quit.settings import Split
 from quit.stages.split import near_identical, split_questions
 

@@ -8,7 +8,7 @@ from threading import Lock
 
 import numpy as np
 
-from quit.cache import ContentStore, content_key
+from quit.common.cache import ContentStore, content_key
 from quit.models.protocols import Encoder
 
 PART = 4096

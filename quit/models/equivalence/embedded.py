@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from quit.files import file_checksum
+from quit.common.files import file_checksum
 from quit.models.equivalence.features import NAMES, clean, focus, lexical
 from quit.models.protocols import Pair
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from quit.cache import cache_folder, open_wal, select_keys
+from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.errors import InputError, WorkspaceError
 from quit.models.folders import former_identity
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key

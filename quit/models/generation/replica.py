@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from quit.common.secrets import repeats_a_key, shown
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
 from quit.models.generation.meter import Meter
-from quit.secrets import repeats_a_key, shown
 from quit.settings import ServerSettings
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})

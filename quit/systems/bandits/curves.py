@@ -6,8 +6,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from quit.common.files import replacing, write_json, writing
 from quit.errors import MissingDependency
-from quit.files import replacing, write_json, writing
 from quit.systems.bandits.experiment import Grid
 
 TABLE, WHOLE, CURVES = "bandits.csv", "bandits.json", "bandits.png"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from quit.common.files import replacing, write_json, writing
 from quit.corpora.complexity import AnswerHead, ContainedOrNear
 from quit.corpora.protocols import FirstStage
-from quit.files import replacing, write_json, writing
 from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
 from quit.models.protocols import Encoder

@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from quit import __version__
-from quit.cache import cache_folder
+from quit.common.cache import cache_folder
+from quit.common.files import remove_leftovers, replacing, write_json, writing
 from quit.errors import SettingsError, WorkspaceError, did_you_mean
 from quit.evaluate.metrics import READING, Measure
 from quit.export.dataset import Dataset
 from quit.export.release import export_tables_of_release
-from quit.files import remove_leftovers, replacing, write_json, writing
 from quit.models.factory import Models
 from quit.settings import Settings
 from quit.systems.benchmark.leaderboard import page

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.ids import content_hash
 from quit.corpora.encoders import DenseEncoder, EmbeddedEncoder, SentenceEncoder
 from quit.corpora.protocols import Ranking
 from quit.corpora.search import nearest
 from quit.corpora.vectors import check_finite, stored_array
 from quit.errors import InputError
-from quit.ids import content_hash
 from quit.models.folders import model_identity
 from quit.settings import FirstStages
 from quit.systems.benchmark.plugins import Context

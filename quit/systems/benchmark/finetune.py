@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.files import write_json, writing
+from quit.common.ids import content_hash
 from quit.corpora.encoders import is_multi_vector
 from quit.corpora.scorers import has_head
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
 from quit.export.dataset import Dataset
 from quit.export.release import export_tables_of_release
 from quit.export.training import FineTuning, Selection
-from quit.files import write_json, writing
-from quit.ids import content_hash
 from quit.models.folders import model_identity
 from quit.models.loading import load_sentence_model, located
 from quit.settings import FineTune, Settings

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quit.common.files import replacing, write_json, writing
+from quit.common.ids import content_hash
 from quit.errors import WorkspaceError
-from quit.files import replacing, write_json, writing
-from quit.ids import content_hash
 from schemas.tables import Table
 
 

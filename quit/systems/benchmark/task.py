@@ -17,13 +17,13 @@ from typing import Protocol
 
 import numpy as np
 
+from quit.common.ids import passage_id
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.corpus import Corpus, corpus_checksum
 from quit.corpora.protocols import Documents, Ranking
 from quit.errors import InputError
 from quit.export.dataset import Dataset
 from quit.export.safe import safe_id
-from quit.ids import passage_id
 from quit.stages.passages import permutation_table
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")

@@ -12,8 +12,8 @@ from typing import Any
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.protocols import FirstStage, NeighbourGraph
 from quit.errors import InputError, SettingsError
-from quit.estimate import Estimate
 from quit.models.factory import Models
+from quit.operations.estimate import Estimate
 from quit.settings import Settings
 from quit.systems.opening import open_collection
 from quit.systems.sunar.assembly import Assembly

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from quit.common.json_lines import json_lines
 from quit.errors import InputError
-from quit.json_lines import json_lines
 
 
 @dataclass(frozen=True, slots=True)

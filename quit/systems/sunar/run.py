@@ -10,8 +10,8 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
+from quit.common.files import remove_leftovers, replacing, write_json, writing
 from quit.errors import InputError, WorkspaceError
-from quit.files import remove_leftovers, replacing, write_json, writing
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
 from quit.systems.sunar.system import Sunar

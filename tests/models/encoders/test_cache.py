@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.cache import ContentStore
+from quit.common.cache import ContentStore
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.encoders.minilm import MiniLM
 

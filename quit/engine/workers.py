@@ -23,14 +23,14 @@ from typing import Any
 
 import schemas
 from quit import __version__
-from quit.cache import VARIABLE
+from quit.common.cache import VARIABLE
+from quit.common.ranges import Range
+from quit.engine.pipeline import Pipeline, StageRun
+from quit.engine.workspace import Workspace
 from quit.errors import QuitError, WorkspaceError
 from quit.models.factory import Models
-from quit.pipeline import Pipeline, StageRun
-from quit.ranges import Range
 from quit.settings import Settings, parse
 from quit.sources import parse_source
-from quit.workspace import Workspace
 
 _TICK = 0.5  # seconds between looks at a folder that another machine writes to
 
@@ -73,7 +73,7 @@ class Report:
 @cache
 def program() -> str:
     """Return what decides results beside settings and models: version, layout of workspaces, a hash of the code."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for package in ("quit", "schemas"):
         for path in sorted((root / package).rglob("*.py")):

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from quit.common.json_lines import diary_lines
 from quit.errors import WorkspaceError
-from quit.json_lines import diary_lines
 
 FIELDS = ("requests", "cached", "retries", "empty", "prompt_tokens", "completion_tokens", "cached_tokens", "seconds")
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import schemas
+from quit.common.files import file_checksum, known_checksum
+from quit.common.ids import content_hash
+from quit.common.ranges import Range
 from quit.errors import WorkspaceError
-from quit.files import file_checksum, known_checksum
-from quit.ids import content_hash
-from quit.ranges import Range
 
 UNREADABLE = (OSError, pa.ArrowException, ValueError)
 """What reading a damaged Parquet file raises: the last one for names and texts that are no UTF-8."""

@@ -32,9 +32,10 @@ import pyarrow.dataset as dataset
 from filelock import FileLock
 
 import schemas
-from quit.errors import WorkspaceError
-from quit.files import json_bytes, remove_leftovers, writing
-from quit.parts import (
+from quit.common.files import json_bytes, remove_leftovers, writing
+from quit.common.ranges import WHOLE, Range
+from quit.common.shapes import read_json
+from quit.engine.parts import (
     describe,
     joined,
     log_number,
@@ -44,8 +45,7 @@ from quit.parts import (
     write_log_part,
     write_part,
 )
-from quit.ranges import WHOLE, Range
-from quit.shapes import read_json
+from quit.errors import WorkspaceError
 from quit.store.base import MARKER, Make, described, open_store
 
 
@@ -340,7 +340,7 @@ class Workspace:
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
 
-        A stage's file was fetched and compared with its manifest, once a process (:func:`quit.files.known_checksum`).
+        A stage's file was fetched and compared with its manifest, once a process (:func:`quit.common.files.known_checksum`).
         Raises :class:`WorkspaceError` for the first that is missing or was altered.
         """
         if schemas.table(name).grows:  # people's work, not made by a stage; reviews are read whole

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from quit.children import Child
-from quit.environment import SILENT
+from quit.common.children import Child
+from quit.common.telemetry import SILENT
 from quit.errors import ServerError
 from quit.settings import Serving
 

@@ -12,11 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from quit.engine.workspace import Workspace
 from quit.errors import QuitError
-from quit.history import runs_of
-from quit.status import StageStatus, lock_holder, status
-from quit.usage import entries
-from quit.workspace import Workspace
+from quit.status.history import runs_of
+from quit.status.stages import StageStatus, lock_holder, status
+from quit.status.usage import entries
 
 WATCH_SECONDS = 2.0
 """Seconds between two looks at a workspace, unless told otherwise."""

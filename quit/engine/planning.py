@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from quit.common.progress import note
+from quit.engine.pipeline import Pipeline, check_labelers
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.pipeline import Pipeline, check_labelers
-from quit.progress import note
 from quit.settings import Settings, load
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
-from quit.workspace import Workspace
 
 _HELD: ContextVar[Pipeline | None] = ContextVar("quit_held_build", default=None)
 

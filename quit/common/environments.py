@@ -17,8 +17,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from quit.cache import cache_folder
-from quit.children import Child
+from quit.common.cache import cache_folder
+from quit.common.children import Child
 from quit.errors import MissingDependency
 
 READY = ".ready"

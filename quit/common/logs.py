@@ -8,7 +8,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any
 
-from quit.secrets import without_secrets
+from quit.common.secrets import without_secrets
 
 FIELDS = (
     *("flow", "workspace", "stage", "shard", "shards", "first_question", "end_question", "endpoint"),

@@ -22,12 +22,13 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from quit.pipeline import Pipeline
-from quit.plan import Plan
-from quit.progress import Listener, listening
+from quit.common.progress import Listener, listening
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
+from quit.operations.plan import Plan
 from quit.settings import Loaded
-from quit.status import status
-from quit.summary import (
+from quit.status.stages import status
+from quit.status.summary import (
     USAGE,
     JudgeAgreement,
     funnel,
@@ -37,7 +38,6 @@ from quit.summary import (
     type_agreement,
     usage_rows,
 )
-from quit.workspace import Workspace
 
 _OUT = Console(highlight=False)
 _ERR = Console(stderr=True, highlight=False)
@@ -142,7 +142,7 @@ class _Bars(Notes):
 @contextmanager
 def working(title: str, quiet: bool = False) -> Iterator[None]:
     """Show on a terminal that ``title`` is under way, with a bar for each part that says how far it is; print what is noted."""
-    from quit.stopping import on_stop
+    from quit.common.stopping import on_stop
 
     bar = Progress(
         SpinnerColumn(),

@@ -1,7 +1,7 @@
 """Texts without secrets: what may be shown, logged, stored by Prefect, sent in a notice or put into a support bundle.
 
 The one place that takes secrets out. Every :class:`quit.errors.QuitError` passes its message through here as it is
-made, and every log record (:func:`quit.logs.without_secrets_in_logs`); so do notices and bundles. Who cuts a text of
+made, and every log record (:func:`quit.common.logs.without_secrets_in_logs`); so do notices and bundles. Who cuts a text of
 others uses :func:`shown`, which cuts last: of a key that was cut, too little may be left to be recognised.
 """
 

@@ -10,8 +10,8 @@ import json
 import os
 from typing import Any, Literal
 
-from quit.json_lines import diary_lines
-from quit.workspace import Workspace
+from quit.common.json_lines import diary_lines
+from quit.engine.workspace import Workspace
 
 Outcome = Literal["done", "nothing new", "skipped", "failed"]
 OUTCOMES: tuple[Outcome, ...] = ("done", "nothing new", "skipped", "failed")

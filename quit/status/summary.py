@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.endpoints import address
+from quit.common.endpoints import address
+from quit.common.files import is_url
+from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
-from quit.files import is_url
-from quit.status import status
-from quit.usage import totals
-from quit.workspace import Workspace
+from quit.status.stages import status
+from quit.status.usage import totals
 
 
 def left_out(workspace: Workspace) -> list[dict[str, Any]]:

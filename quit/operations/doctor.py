@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from quit.common.files import is_url
 from quit.errors import QuitError
-from quit.files import is_url
 
 _GIB = 1 << 30
 _NEEDED_DISK = 2 * _GIB
@@ -117,7 +117,7 @@ def _folder(workspace: Path | str | None) -> Path:
 
 
 def _workspace(path: Path | str) -> str:
-    from quit.workspace import Workspace
+    from quit.engine.workspace import Workspace
 
     workspace = Workspace.open(path)
     damaged = workspace.damaged()

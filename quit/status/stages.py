@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.review.store import ReviewStore
 from quit.settings import Settings, load
 from quit.stages import STAGES
 from quit.stages.stage import Stage
-from quit.workspace import Workspace
 
 _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
 
@@ -65,7 +65,7 @@ def readable_settings(workspace: Workspace) -> Settings | None:
 def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) -> list[StageStatus]:
     """Return every stage run of the last build in pipeline order.
 
-    ``pipeline``: the workspace's :class:`quit.pipeline.Pipeline`, if its sources can still be read; it tells exactly which shards of an
+    ``pipeline``: the workspace's :class:`quit.engine.pipeline.Pipeline`, if its sources can still be read; it tells exactly which shards of an
     unfinished stage are left. Without it, they are counted in the newest unfinished folder. ``rejects``: whether to count these too,
     which reads their table.
     """

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from quit.common.files import write_json
+from quit.common.shapes import read_json
+from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
-from quit.files import write_json
-from quit.shapes import read_json
-from quit.workspace import Workspace, parts_of
 
 _BEFORE = "damaged.json"
 """The manifest of a complete stage run while a part of it is made anew."""
@@ -19,7 +19,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
     """Remove the parts of a stage run that are not what was written; returns what is wrong with each.
 
     The caller holds the workspace. A complete run that lost a part is unfinished from then on; its other parts are kept. Parts of an
-    unfinished run have no manifest yet: these have to be readable, every page with its own checksum (:func:`quit.parts.damage`).
+    unfinished run have no manifest yet: these have to be readable, every page with its own checksum (:func:`quit.engine.parts.damage`).
     """
     try:
         manifest = workspace.manifest(folder)

@@ -93,7 +93,7 @@ def _end_later() -> None:
 
 
 def _end() -> None:
-    """End the process now; what it has started ends with it (:mod:`quit.children`)."""
+    """End the process now; what it has started ends with it (:mod:`quit.common.children`)."""
     with suppress(Exception):
         sys.stdout.flush()
     os._exit(exit_code())

@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 
+from quit.engine.pipeline import Pipeline
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache, known_replies
 from quit.models.language import generator_identity, judge_prompt, reader_prompts
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
-from quit.pipeline import Pipeline
 from quit.settings import Judge, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect
 from quit.stages.passages import passage_count
 from quit.stages.read import selected_hints
-from quit.usage import totals
+from quit.status.usage import totals
 
 CHARACTERS_A_TOKEN = 4.0
 JUDGED_A_QUESTION = 20.0

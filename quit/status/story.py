@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from quit.common.ids import passage_id
+from quit.engine.workspace import Workspace
 from quit.errors import InputError
-from quit.ids import passage_id
-from quit.overrides import listed
-from quit.workspace import Workspace
+from quit.review.overrides import listed
 
 
 def story(workspace: Workspace, wanted: str) -> dict[str, Any]:

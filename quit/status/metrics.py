@@ -15,14 +15,14 @@ from prometheus_client import CollectorRegistry, generate_latest, start_http_ser
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from quit.endpoints import endpoints
+from quit.common.endpoints import endpoints
+from quit.common.files import is_url
+from quit.engine.workspace import Workspace
 from quit.errors import QuitError, ServerError
-from quit.files import is_url
-from quit.history import runs_of
-from quit.status import lock_holder, readable_settings, status
-from quit.summary import funnel
-from quit.usage import entries
-from quit.workspace import Workspace
+from quit.status.history import runs_of
+from quit.status.stages import lock_holder, readable_settings, status
+from quit.status.summary import funnel
+from quit.status.usage import entries
 
 _GAUGES = {
     "quit_workspace_up": ("Whether the workspace can be read.", ()),

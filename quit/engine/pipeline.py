@@ -17,12 +17,13 @@ from typing import Any
 import pyarrow as pa
 
 import schemas
-from quit.damage import came_out_the_same, discard_damaged
+from quit.common.ids import content_hash
+from quit.common.ranges import WHOLE, Range, ranges
+from quit.engine.damage import came_out_the_same, discard_damaged
+from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
-from quit.ids import content_hash
 from quit.models.factory import Models, identities, reader_identity
-from quit.overrides import decisions, in_force
-from quit.ranges import WHOLE, Range, ranges
+from quit.review.overrides import decisions, in_force
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, decisions_hash
 from quit.settings import PLACES, Settings
@@ -30,8 +31,7 @@ from quit.sources import SourceRef, read_sources, source_checksum
 from quit.stages import STAGES
 from quit.stages.split import read_pins
 from quit.stages.stage import Context, Stage
-from quit.usage import record
-from quit.workspace import Workspace
+from quit.status.usage import record
 
 
 @dataclass(frozen=True)

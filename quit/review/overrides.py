@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import schemas
+from quit.common.ids import content_hash
+from quit.common.json_lines import json_lines
+from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
-from quit.ids import content_hash
-from quit.json_lines import json_lines
-from quit.workspace import Workspace
 
 KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
 """Kind of override to the decisions that a person can take. A new kind is a line here and a stage that heeds it."""

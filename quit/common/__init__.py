@@ -1,0 +1,1 @@
+"""What every package here uses: files, ids, secrets, processes, progress. No domain."""

@@ -1,0 +1,1 @@
+"""What a build is: workspace, plan, pipeline, workers. Knows no scheduler."""
