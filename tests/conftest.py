@@ -45,7 +45,7 @@ SLOWEST = (
     ("tests/flows/test_runners.py",),
     ("tests/docs/test_tutorial.py",),
     ("tests/flows/test_build.py",),
-    ("tests/remote/test_s3.py",),
+    ("tests/store/test_s3.py",),
 )
 """Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other files."""
 

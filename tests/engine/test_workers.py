@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from quit import errors, workers
+from quit import errors
 from quit.common.ranges import WHOLE
+from quit.engine import workers
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import plan_build
 from quit.engine.workers import Order, order, wait_for_parts, work_on

@@ -17,8 +17,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.review.store import ReviewStore
 from quit.store.lease import Lease
-from tests.remote.conftest import FOLDER, hints, opened, store
 from tests.report import tiny
+from tests.store.conftest import FOLDER, hints, opened, store
 
 
 def _parts(workspace: Workspace) -> list[str]:

@@ -20,8 +20,8 @@ from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects
 from tests.comparing import bytes_of
 from tests.conftest import FEW, ROOT, call_quit
-from tests.remote.conftest import hints, opened, store
 from tests.servers.moto import MotoServer
+from tests.store.conftest import hints, opened, store
 
 pytestmark = pytest.mark.slow
 LEASE = ("--set", "remote.lease_seconds=12", "--set", "remote.poll_seconds=0.5")

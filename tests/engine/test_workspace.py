@@ -158,7 +158,7 @@ def test_the_next_run_removes_what_a_killed_one_was_writing(tmp_path) -> None:
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     for target in (folder / "manifest.json", folder / "usable_hints" / "part-00001-of-00002.parquet"):
-        subprocess.run([sys.executable, "-c", script, str(target)], cwd=Path(__file__).parents[1], check=False)
+        subprocess.run([sys.executable, "-c", script, str(target)], cwd=Path(__file__).parents[2], check=False)
         assert not target.exists()
     assert len(list(folder.rglob(".*.tmp"))) == 2
     with workspace.lock(0):

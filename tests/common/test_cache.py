@@ -16,7 +16,7 @@ from quit.common.cache import ContentStore, content_key
 from quit.errors import WorkspaceError
 
 VALUES = {content_key(str(number)): str(number).encode() * 50 for number in range(60)}
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def store(path: Path, limit: int | None = None) -> ContentStore:
@@ -81,7 +81,7 @@ def test_clearing_gives_the_space_back(tmp_path: Path) -> None:
 WRITE = """
 import sys
 from pathlib import Path
-from tests.test_cache import VALUES, store
+from tests.common.test_cache import VALUES, store
 kept = store(Path(sys.argv[1]))
 items = list(VALUES.items())
 while True:
