@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, without_secrets_in_errors
 from quit.release.release import Release, is_release, newest_release, open_release
 from quit.settings import Limits, Settings, load
-from quit.systems.benchmark.benchmark import Request, run_benchmark
+from quit.systems.benchmark.benchmark import Request, check, run_benchmark
 
 _MARK = "scheduled.json"
 
@@ -70,16 +71,18 @@ def benchmark(
     workspace = None if is_release(release) else release
 
     def work() -> Ended:
-        frozen = _release_of(release)
+        settings = load(profile, overrides or []).settings
         systems = (tuple(retrievers or ("bm25",)), tuple(rerankers or ()), tuple(readers or ()))
-        request = Request(frozen.path, split, *systems, tuple(map(Path, corpora or ())), bounds)
-        return _benchmark(frozen, request, Path(out), load(profile, overrides or []).settings, anew)
+        request = Request(Path(release), split, *systems, tuple(map(Path, corpora or ())), bounds)
+        check(request, settings)
+        frozen = _release_of(release)
+        return _benchmark(frozen, replace(request, release=frozen.path), Path(out), settings, anew)
 
     return under_limits("benchmark", workspace, limits, work)
 
 
 def _release_of(folder: str) -> Release:
-    if is_release(folder):
+    if is_release(folder) or not Workspace.at(folder).exists:
         return open_release(folder)
     opened = Workspace.open(folder)
     newest = newest_release(opened)

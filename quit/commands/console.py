@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
@@ -38,6 +37,9 @@ from quit.status.summary import (
     type_agreement,
     usage_rows,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _OUT = Console(highlight=False)
 _ERR = Console(stderr=True, highlight=False)
@@ -173,6 +175,8 @@ def _table(*columns: str, title: str | None = None) -> Table:
 
 def print_rows(rows: pa.Table) -> None:
     """Print the rows of a query."""
+    import pyarrow as pa
+
     table = _table(
         *(f"{name}<" if pa.types.is_string(rows.schema.field(name).type) else name for name in rows.column_names)
     )

@@ -30,7 +30,7 @@ def test_each_example_is_one_its_reader_takes_whole(kind: str, tmp_path: Path) -
 def test_every_reason_of_readers_and_collection_is_explained() -> None:
     own = ("fields", "files", "jsonl", "triviahg", "wikihint", "huggingface", "hinteval")
     files = [ROOT / "quit" / "sources" / f"{name}.py" for name in own]
-    files.append(ROOT / "quit" / "construct" / "collect.py")
+    files.append(ROOT / "quit" / "stages" / "collect.py")
     found: set[str] = set()
     patterns = (
         r'BadRecord\(\s*"([a-z_0-9]+)"',

@@ -35,6 +35,7 @@ def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(
     for shards in (1, 4):
         workspace = tiny.workspace(tmp_path / f"W{shards}", shards=shards, people=False)
         parts[shards] = len(workspace.part_files("labels"))
+        pipeline.workspace = workspace
         create(pipeline, "v1", tmp_path / f"release{shards}", waivers=FEW_QUESTIONS)
         export(export_tables_of(workspace, pipeline), formats, tmp_path / f"exports{shards}", fine_tuning=partial)
     assert parts[1] == 1 and parts[4] >= 3  # a shard without labels has no part
