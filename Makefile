@@ -36,6 +36,7 @@ test-fast: setup  ## Run the tests that start no server and build no workspace
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 clean:  ## Remove the environment and caches (not workspaces)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis *.egg-info

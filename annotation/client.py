@@ -1,7 +1,7 @@
 """A Label Studio server as push and pull see it: pages of tasks, projects, and errors that say what to do.
 
-The SDK authenticates (personal access tokens and legacy ones) and sends; answers are read as plain JSON, because the SDK's models of
-2,600 tasks take longer than the server does. A token is never part of a message.
+The SDK authenticates (personal access tokens and legacy ones) and sends; answers are read as plain JSON, because the
+SDK's models of 2,600 tasks take longer than the server does. A token is never part of a message.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ class Server:
     def request(self, method: str, path: str, *, params: Any = None, body: Any = None, again: bool = True) -> Any:
         """Send one request and return its JSON (None for an empty answer).
 
-        ``again``: whether it may be sent twice (not an import, which would double its tasks). Raises :class:`ServerError` when the
-        server is down, busy or answers with something else than JSON, :class:`SettingsError` when it refuses the token,
-        :class:`NotThere` for what it does not have, :class:`InputError` for what it does not accept.
+        ``again``: whether it may be sent twice (not an import, which would double its tasks). Raises
+        :class:`ServerError` when the server is down, busy or answers with something else than JSON,
+        :class:`SettingsError` when it refuses the token, :class:`NotThere` for what it does not have,
+        :class:`InputError` for what it does not accept.
         """
         pause = self._settings.retry_seconds
         tries = self._settings.retries + 1 if again else 1
@@ -103,8 +104,8 @@ class Server:
     def tasks(self, project: int, include: Sequence[str], since: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield a project's tasks with the fields of ``include`` (``id`` among them), ordered by id.
 
-        ``since``: only those updated after this time (ISO 8601). Pages begin after the last id seen, not at a number of rows, so tasks
-        that are deleted meanwhile make none of the others be skipped.
+        ``since``: only those updated after this time (ISO 8601). Pages begin after the last id seen, not at a number of
+        rows, so tasks that are deleted meanwhile make none of the others be skipped.
         """
         params = {
             "project": project,
@@ -151,8 +152,8 @@ class NotThere(InputError):
 def connect(workspace: Path, settings: Review, url: str | None = None, token: str | None = None) -> Server:
     """Return the server, after checking that it answers and takes the token.
 
-    ``url``: any Label Studio server; without it, the workspace's local one. The token comes from ``LABEL_STUDIO_API_KEY``, or for the
-    local server from its account file. Raises as :meth:`Server.request` does.
+    ``url``: any Label Studio server; without it, the workspace's local one. The token comes from
+    ``LABEL_STUDIO_API_KEY``, or for the local server from its account file. Raises as :meth:`Server.request` does.
     """
     account = stored_account(workspace)
     local = account is not None and (url is None or url.rstrip("/") == account.url)

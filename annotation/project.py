@@ -1,7 +1,7 @@
 """Push: the review project on the server has one task a question to review, in the order in which they are best done.
 
-Pushing again changes nothing where nothing changed. Every step looks at what the server has before it acts, so a push that was killed
-anywhere is finished by the next one: the project is found by its key, a task by its question.
+Pushing again changes nothing where nothing changed. Every step looks at what the server has before it acts, so a push
+that was killed anywhere is finished by the next one: the project is found by its key, a task by its question.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")
 
 @dataclass
 class PushReport:
-    """What a push did. Numbers of tasks; ``remade``: deleted by hand on the server and made anew; ``gone``: their question has left
-    the dataset; ``problems``: in words, each with what to do."""
+    """What a push did. Numbers of tasks; ``remade``: deleted by hand on the server and made anew; ``gone``: their
+    question has left the dataset; ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0
@@ -53,7 +53,8 @@ class PushReport:
 def label_config() -> str:
     """Return the labelling configuration.
 
-    It has no ``Filter``: that takes the key 1 and does not say so, Enter in it ticks an answer, and ticks that it hides are submitted.
+    It has no ``Filter``: that takes the key 1 and does not say so, Enter in it ticks an answer, and ticks that it hides
+    are submitted.
     """
     return (HERE / "label_config.xml").read_text(encoding="utf-8")
 
@@ -116,9 +117,10 @@ def push(
 ) -> PushReport:
     """Bring the project up to date with ``items`` (the most informative first) and return what was done.
 
-    ``project``: use this one where several have the workspace's key. ``new_project``: leave the known one and make another.
-    ``repair``: put back a labelling configuration that someone edited. Raises :class:`InputError` when the project is not usable as it
-    is, and whatever the server's requests raise; what was done by then stays and is not done again.
+    ``project``: use this one where several have the workspace's key. ``new_project``: leave the known one and make
+    another.
+    ``repair``: put back a labelling configuration that someone edited. Raises :class:`InputError` when the project is
+    not usable as it is, and whatever the server's requests raise; what was done by then stays and is not done again.
     """
     review = settings.review
     with alone(store, settings.run.lock_seconds):
@@ -344,7 +346,8 @@ def _import(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:
 def _change(
     server: Server, project: int, changed: Sequence[ReviewItem], known: dict[str, dict[str, Any]], review: Review
 ) -> None:
-    """Give changed tasks a new version: the new prediction first, the digest last, so that a killed push begins them again."""
+    """Give changed tasks a new version: the new prediction first, the digest last, so that a killed push begins them
+    again."""
     if not changed:
         return
     wanted = {known[item.question_id]["id"]: item for item in changed}

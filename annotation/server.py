@@ -40,7 +40,8 @@ def _version() -> str:
 def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
     """Return the folder of programs of the server's environment, made on first use (about two minutes; later at once).
 
-    Raises :class:`MissingDependency` with the end of pip's output when it cannot be installed. Several processes may ask at once.
+    Raises :class:`MissingDependency` with the end of pip's output when it cannot be installed. Several processes may
+    ask at once.
     """
     try:
         return ensure_environment("label-studio", REQUIREMENTS, log=say)
@@ -106,8 +107,8 @@ class LocalServer:
     def start(self, say: Callable[[str], None] = lambda _: None) -> Account:
         """Start the server and wait until it answers; returns the account. A server that already runs is used as it is.
 
-        ``port`` 0 takes a free one. Raises :class:`ServerError` when it does not come up, :class:`InputError` when the port is taken,
-        :class:`WorkspaceError` when the data belong to a newer Label Studio.
+        ``port`` 0 takes a free one. Raises :class:`ServerError` when it does not come up, :class:`InputError` when the
+        port is taken, :class:`WorkspaceError` when the data belong to a newer Label Studio.
         """
         known = stored_account(self.workspace)
         if known and _number(known.version) > _number(_version()):

@@ -1,8 +1,8 @@
 """Pull: every version of every annotation becomes rows of ``reviews``, once, whatever is killed in between.
 
-A pull reads what changed on the server since the last one, what webhooks left in the queue, and the list of annotations that exist.
-The rows of a pull are one new part, written before the cursor moves: a pull that was killed is simply done again, and knows by number
-and digest what it has already.
+A pull reads what changed on the server since the last one, what webhooks left in the queue, and the list of annotations
+that exist. The rows of a pull are one new part, written before the cursor moves: a pull that was killed is simply done
+again, and knows by number and digest what it has already.
 """
 
 from __future__ import annotations
@@ -34,8 +34,10 @@ _FULL = (
 
 @dataclass
 class PullReport:
-    """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``withdrawn``: deleted annotations,
-    ``tasks``: tasks on the server, ``done``: those with all the annotations they need, ``problems``: in words, each with what to do."""
+    """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``withdrawn``: deleted
+    annotations,
+    ``tasks``: tasks on the server, ``done``: those with all the annotations they need, ``problems``: in words, each
+    with what to do."""
 
     url: str = ""
     project: int = 0
@@ -66,8 +68,8 @@ def pull(
 ) -> PullReport:
     """Append what is new on the server to ``reviews`` and return what was brought.
 
-    ``full``: read every task, not only those changed since the last pull. Raises :class:`InputError` when the project is gone or not
-    the only one, and whatever the server's requests raise; nothing is lost then.
+    ``full``: read every task, not only those changed since the last pull. Raises :class:`InputError` when the project
+    is gone or not the only one, and whatever the server's requests raise; nothing is lost then.
     """
     with alone(store, settings.run.lock_seconds):
         report = PullReport(url=server.url)
@@ -88,7 +90,8 @@ def pull(
             rows.take_event(event)
         for task in server.tasks(found["id"], _FULL, since=since):
             rows.take(task)
-        # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by mistake.
+        # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by
+        # mistake.
         found = server.request("GET", f"api/projects/{found['id']}")
         if full or rows.live != found["total_annotations_number"] + found["skipped_annotations_number"]:
             rows.withdraw_missing(server.tasks(found["id"], _LIGHT))

@@ -1,8 +1,8 @@
 """From a question to review to a Label Studio task, and back from an annotation's result to what a person said.
 
-A task's version rises whenever what its annotators see changes. Each answer carries the version it came with (``since``) and, once it
-is gone, the one that lacked it (``until``), so an annotation made on an older version is read as what its annotator saw. The version
-travels with the result in a hidden field that the prediction fills in.
+A task's version rises whenever what its annotators see changes. Each answer carries the version it came with
+(``since``) and, once it is gone, the one that lacked it (``until``), so an annotation made on an older version is read
+as what its annotator saw. The version travels with the result in a hidden field that the prediction fills in.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from quit.evaluate.normalize import normalize_answer
 from quit.review.items import ReviewAnswer, ReviewItem
 
 SUGGESTIONS = "quit"
-"""Model version of all predictions: the project's must equal it, or nothing is ticked beforehand. Of several predictions of this
-version the page takes the newest; the older ones stay as a task's history."""
+"""Model version of all predictions: the project's must equal it, or nothing is ticked beforehand. Of several
+predictions of this version the page takes the newest; the older ones stay as a task's history."""
 
 FLAGS = ("leak", "gold_wrong", "ambiguous", "offensive")
 LAYOUT = 1
@@ -40,7 +40,8 @@ def digest(item: ReviewItem) -> str:
 
 
 def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return ``data``, ``meta`` and ``predictions`` of a task; ``before`` is the data of its last version, if it had one.
+    """Return ``data``, ``meta`` and ``predictions`` of a task; ``before`` is the data of its last version, if it had
+    one.
 
     Everything that goes into HTML is escaped: names come from models and sources.
     """
@@ -125,7 +126,8 @@ def _context(item: ReviewItem) -> str:
 
 @dataclass(frozen=True)
 class Said:
-    """What one annotation says. ``answers``: (key, answer, accepted, ticked beforehand) of each answer its annotator saw."""
+    """What one annotation says. ``answers``: (key, answer, accepted, ticked beforehand) of each answer its annotator
+    saw."""
 
     shown: int
     answers: tuple[tuple[str, str, bool, bool], ...]
@@ -138,8 +140,8 @@ class Said:
 def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Said:
     """Return what an annotation's ``result`` says about the task with this ``data``.
 
-    What does not fit (a choice the task never had, a control that the configuration never had) is kept under ``unknown``, never
-    dropped. Raises ``KeyError`` or ``TypeError`` for task data that are not ours.
+    What does not fit (a choice the task never had, a control that the configuration never had) is kept under
+    ``unknown``, never dropped. Raises ``KeyError`` or ``TypeError`` for task data that are not ours.
     """
     ticked: set[str] = set()
     missing: list[str] = []

@@ -1,7 +1,8 @@
-"""The receiver of Label Studio's webhooks: takes an event, has it on disk, answers. It does nothing else while the server waits.
+"""The receiver of Label Studio's webhooks: takes an event, has it on disk, answers. It does nothing else while the
+server waits.
 
-The server waits one second and never tries again, so an event may be lost: pulls by time remain the safety net, and this only makes
-them come sooner and catch versions of an annotation that live for less than a pull.
+The server waits one second and never tries again, so an event may be lost: pulls by time remain the safety net, and
+this only makes them come sooner and catch versions of an annotation that live for less than a pull.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ SECRET = "QUIT_REVIEW_SECRET"
 
 
 def webhook_secret(store: ReviewStore) -> str:
-    """Return the secret that events must carry: from ``QUIT_REVIEW_SECRET``, else made once and kept beside the reviews (mode 0600).
+    """Return the secret that events must carry: from ``QUIT_REVIEW_SECRET``, else made once and kept beside the reviews
+    (mode 0600).
 
     Raises :class:`WorkspaceError` where it can neither be read nor made.
     """
@@ -111,7 +113,8 @@ class Receiver:
 
 
 def register(server: Server, project: int, url: str, secret: str) -> int:
-    """Let the server send a project's events to ``url``; returns the webhook's number. One that is there already is brought up to date."""
+    """Let the server send a project's events to ``url``; returns the webhook's number. One that is there already is
+    brought up to date."""
     wanted = {
         "project": project,
         "url": url,

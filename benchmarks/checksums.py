@@ -2,8 +2,9 @@
 
     python -m benchmarks.checksums [--questions 740] [--formats mteb,beir,trec]
 
-Makes the synthetic workspace of ``benchmarks.synthetic`` and runs each command in a separate process: processor seconds of the
-whole command (with its start), those of :func:`quit.engine.parts.damage` in it, and the mebibytes that were hashed. Prints a Markdown table.
+Makes the synthetic workspace of ``benchmarks.synthetic`` and runs each command in a separate process: processor seconds
+of the whole command (with its start), those of :func:`quit.engine.parts.damage` in it, and the mebibytes that were
+hashed. Prints a Markdown table.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""The MiniLM encoder as a build calls it: texts a second, positions a real token, and plain sentence-transformers in the same run.
+"""The MiniLM encoder as a build calls it: texts a second, positions a real token, and plain sentence-transformers in
+the same run.
 
     python -m benchmarks.encoder --questions 40 --threads 1
 
-The calls are those of a real build of the starter's first questions on the embedded profile, recorded while its stages run one after
-the other. They are then replayed: as called, and in one call; sentence-transformers gets the same texts in one call, all of them and
-the distinct ones, with its own batches of 32 sorted by length.
+The calls are those of a real build of the starter's first questions on the embedded profile, recorded while its stages
+run one after the other. They are then replayed: as called, and in one call; sentence-transformers gets the same texts
+in one call, all of them and the distinct ones, with its own batches of 32 sorted by length.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def main() -> None:
 
 
 def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], int, int]:
-    """Run the stages of a build; return the texts of each call of MiniLM, its kind, positions computed, and real tokens."""
+    """Run the stages of a build; return the texts of each call of MiniLM, its kind, positions computed, and real
+    tokens."""
     from benchmarks.synthetic import begun, carry_out, starter
     from quit.models import packed
     from quit.models.encoders.minilm import MiniLM
@@ -77,7 +79,8 @@ def record(folder: Path, questions: int) -> tuple[list[list[str]], list[str], in
 
 
 def report(calls: list[list[str]], kinds: list[str], positions: int, tokens: int, options: argparse.Namespace) -> None:
-    """Replay the calls and print seconds, texts a second, and the ratio to sentence-transformers with distinct texts."""
+    """Replay the calls and print seconds, texts a second, and the ratio to sentence-transformers with distinct
+    texts."""
     import torch
     from sentence_transformers import SentenceTransformer
 

@@ -2,9 +2,9 @@
 
     python benchmarks/exports.py [--questions 7401] [--formats trec,beir] [--positives 10] [--negatives 10]
 
-Makes the workspace of ``benchmarks/synthetic.py`` once. Then each format runs in a process of its own, which reads the tables and
-exports them: seconds (without reading), bytes, seconds that the disk needs for as many bytes, peak memory of the process
-and what of it the tables take. Prints JSON lines and, at the end, a Markdown table.
+Makes the workspace of ``benchmarks/synthetic.py`` once. Then each format runs in a process of its own, which reads the
+tables and exports them: seconds (without reading), bytes, seconds that the disk needs for as many bytes, peak memory of
+the process and what of it the tables take. Prints JSON lines and, at the end, a Markdown table.
 """
 
 from __future__ import annotations

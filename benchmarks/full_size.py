@@ -2,11 +2,12 @@
 
     python -m benchmarks.full_size [--sizes 100,740,7401] [--formats trec,beir] [--keep FOLDER]
 
-Makes a synthetic collection (five hints a question; twenty-five answers a question, given with falling frequency by six readers) and
-a workspace whose stages up to the readers' answers are filled in without a model; every other step is the real one, as people run it, in a
-process of its own. A row: seconds of the process, its peak memory, bytes it wrote, and the seconds that the disk needs to take as many
-bytes and that one core needs to encode as many characters as UTF-8. The paper's index scripts (``tests/export/plain_index.py``) run
-beside ``paper-index`` on the same data: the baseline. Prints JSON lines and, at the end, a Markdown table.
+Makes a synthetic collection (five hints a question; twenty-five answers a question, given with falling frequency by six
+readers) and a workspace whose stages up to the readers' answers are filled in without a model; every other step is the
+real one, as people run it, in a process of its own. A row: seconds of the process, its peak memory, bytes it wrote, and
+the seconds that the disk needs to take as many bytes and that one core needs to encode as many characters as UTF-8. The
+paper's index scripts (``tests/export/plain_index.py``) run beside ``paper-index`` on the same data: the baseline.
+Prints JSON lines and, at the end, a Markdown table.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from quit.export import FORMATS
 
 
 def measured(name: str, command: Sequence[str], wrote: Sequence[Path], count: int) -> dict[str, Any]:
-    """Run a command as a process of its own; return what it took. ``wrote``: patterns of the files and folders it wrote. Raises ``SystemExit`` with its output when it fails."""
+    """Run a command as a process of its own; return what it took. ``wrote``: patterns of the files and folders it
+    wrote. Raises ``SystemExit`` with its output when it fails."""
     figures: dict[str, float] = {}
     with tempfile.TemporaryFile() as output:
         with timed(figures, "seconds"):

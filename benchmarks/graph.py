@@ -2,8 +2,8 @@
 
     python -m benchmarks.graph [--nodes 229431] [--k 100] [--device cpu]
 
-Vectors are synthetic unit vectors in clusters of 31 (a question's subsets) with near ties, 384 dimensions. Prints JSON: seconds of the
-search, nodes, recall against an fp32 search on a sample, peak memory.
+Vectors are synthetic unit vectors in clusters of 31 (a question's subsets) with near ties, 384 dimensions. Prints JSON:
+seconds of the search, nodes, recall against an fp32 search on a sample, peak memory.
 """
 
 from __future__ import annotations

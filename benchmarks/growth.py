@@ -1,10 +1,12 @@
 """How each stage of a build grows with the collection, on the embedded profile.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.growth --source triviahg:Copilot.json --source wikihint:test.json [--sizes 33,66,132,264]
+    OMP_NUM_THREADS=1 python -m benchmarks.growth --source triviahg:Copilot.json --source wikihint:test.json [--sizes
+    33,66,132,264]
 
-Takes the first questions of the starter and of the sources in turn, builds them stage by stage in this process without a scheduler, and
-prints CPU seconds of each stage (which other work on the machine hardly changes), bytes of its tables, and by how much doubling the
-collection multiplies the CPU seconds (2 is linear). Values that are kept by content are kept in a cache of the run's own.
+Takes the first questions of the starter and of the sources in turn, builds them stage by stage in this process without
+a scheduler, and prints CPU seconds of each stage (which other work on the machine hardly changes), bytes of its tables,
+and by how much doubling the collection multiplies the CPU seconds (2 is linear). Values that are kept by content are
+kept in a cache of the run's own.
 """
 
 from __future__ import annotations

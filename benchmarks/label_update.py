@@ -2,9 +2,9 @@
 
     python benchmarks/label_update.py [--questions 8095] [--reviewed 3095] [--overruled 0.25]
 
-Makes the workspace of ``benchmarks/synthetic.py``, runs the stage that ``quit review apply`` runs, and prints JSON: seconds for deciding,
-updating, writing; rows; peak memory. The judge's and the readers' work is synthetic, so the leakage check is timed on text of the
-bundled collection's kind: short hints, and answers whose words occur in them.
+Makes the workspace of ``benchmarks/synthetic.py``, runs the stage that ``quit review apply`` runs, and prints JSON:
+seconds for deciding, updating, writing; rows; peak memory. The judge's and the readers' work is synthetic, so the
+leakage check is timed on text of the bundled collection's kind: short hints, and answers whose words occur in them.
 """
 
 from __future__ import annotations

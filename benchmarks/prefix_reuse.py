@@ -2,9 +2,9 @@
 
     python -m benchmarks.prefix_reuse ../shared/data/wikihint/test_first50.json --questions 4 --out prefix_reuse.jsonl
 
-For every cache size and order a fresh server answers all passages of some WikiHint questions behind the reader's few-shot
-prompt, asked by the client that builds use. Reported: prompt tokens computed (the server's own counters), the least that blocks of
-that size allow, requests a second, and the client's share of one core.
+For every cache size and order a fresh server answers all passages of some WikiHint questions behind the reader's
+few-shot prompt, asked by the client that builds use. Reported: prompt tokens computed (the server's own counters), the
+least that blocks of that size allow, requests a second, and the client's share of one core.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ ORDERS = ("depth-first", "by-length", "random")
 
 
 def requests_of(file: Path, questions: int, order: str, seed: int) -> list[ChatRequest]:
-    """Return what a reader asks about all passages of the first questions of a WikiHint file, in an order of ``ORDERS``.
+    """Return what a reader asks about all passages of the first questions of a WikiHint file, in an order of
+    ``ORDERS``.
 
-    ``depth-first`` is the order of :class:`quit.models.readers.llm.LLMReader`, whatever order it is given; ``by-length`` too goes
-    question by question; ``random`` shuffles all of them.
+    ``depth-first`` is the order of :class:`quit.models.readers.llm.LLMReader`, whatever order it is given;
+    ``by-length`` too goes question by question; ``random`` shuffles all of them.
     """
     template = load_prompt("reader")
     prompts: list[Prompt] = []

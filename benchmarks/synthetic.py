@@ -1,7 +1,8 @@
-"""A synthetic collection and a workspace whose stages are filled in without a model: what the benchmarks of table work run on.
+"""A synthetic collection and a workspace whose stages are filled in without a model: what the benchmarks of table work
+run on.
 
-Five hints a question of the starter's words, few of them common; twenty-five answers a question, given with falling frequency by six
-readers; people's reviews of the questions in dev and test.
+Five hints a question of the starter's words, few of them common; twenty-five answers a question, given with falling
+frequency by six readers; people's reviews of the questions in dev and test.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from quit.review.store import ReviewStore
 STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"
 PLACES, CANDIDATES = 4_000, 25
 REVIEWED, OVERRULED = 0.35, 0.25
-"""Shares: of the questions that are in dev and test, and reviewed, as in the paper; of these, whose reviewer overrules one verdict."""
+"""Shares: of the questions that are in dev and test, and reviewed, as in the paper; of these, whose reviewer overrules
+one verdict."""
 DEV = 0.12 / 0.35  # of the questions that are in dev and test
 
 
@@ -45,10 +47,11 @@ def make(
     names: np.ndarray | None = None,
     seed: int = 7,
 ) -> Pipeline:
-    """Write ``collection.jsonl`` and the workspace ``W`` with everything up to the readers' answers and the judge's verdicts.
+    """Write ``collection.jsonl`` and the workspace ``W`` with everything up to the readers' answers and the judge's
+    verdicts.
 
-    ``reviewed``: how many questions are in dev and test, and reviewed. ``names``: the 4,000 answers of the collection, by default such as
-    stand in no hint.
+    ``reviewed``: how many questions are in dev and test, and reviewed. ``names``: the 4,000 answers of the collection,
+    by default such as stand in no hint.
     """
     reviewed = round(REVIEWED * count) if reviewed is None else reviewed
     random = np.random.default_rng(seed)

@@ -1,8 +1,9 @@
 """A whole build through real vLLM servers, killed twice and resumed, with what it cost counted on the servers' side.
 
-``python -m benchmarks.vllm_build wikihint:FILE --out DIR``: three differently made tiny models label, a fourth judges. The models
-are taught (see ``tests/servers/checkpoints.py``), so that some answers are right; what is measured is the pipeline, not them.
-``--compare`` builds once more, undisturbed and with an empty generation cache, and compares every table's bytes.
+``python -m benchmarks.vllm_build wikihint:FILE --out DIR``: three differently made tiny models label, a fourth judges.
+The models are taught (see ``tests/servers/checkpoints.py``), so that some answers are right; what is measured is the
+pipeline, not them. ``--compare`` builds once more, undisturbed and with an empty generation cache, and compares every
+table's bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The page ``docs/reference/formats.md``: sources as the readers take them, exports as they are written. Used by ``make_reference.py``."""
+"""The page ``docs/reference/formats.md``: sources as the readers take them, exports as they are written. Used by
+``make_reference.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Draw ``docs/images/architecture.svg`` from the code's lists of stages, sources and exports. ``--check`` only says whether it is current."""
+"""Draw ``docs/images/architecture.svg`` from the code's lists of stages, sources and exports. ``--check`` only says
+whether it is current."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Write ``docs/images/prefect-*.png``: three builds by a real schedule, and how Prefect's pages show them.
 
-``quit serve`` with a Prefect server of its own builds a piece of the starter collection every minute: the first run makes everything, the
-next finds nothing new, then a second source is added. Seven minutes or so; prints what each run took. Called by ``make_screenshots.py``.
+``quit serve`` with a Prefect server of its own builds a piece of the starter collection every minute: the first run
+makes everything, the next finds nothing new, then a second source is added. Seven minutes or so; prints what each run
+took. Called by ``make_screenshots.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Write ``docs/reference/`` from the code: tables, settings and commands. ``--check`` only says whether it is up to date."""
+"""Write ``docs/reference/`` from the code: tables, settings and commands. ``--check`` only says whether it is up to
+date."""
 
 from __future__ import annotations
 

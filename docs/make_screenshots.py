@@ -1,8 +1,10 @@
-"""Write ``docs/images/report.png`` and ``browse.png``: the report and a question of a workspace, as a browser shows them.
+"""Write ``docs/images/report.png`` and ``browse.png``: the report and a question of a workspace, as a browser shows
+them.
 
-``python docs/make_screenshots.py WORKSPACE [QUESTION]`` makes these; ``python docs/make_screenshots.py prefect`` makes ``prefect-*.png``
-(Prefect's pages after three scheduled builds, see ``make_prefect_screenshots.py``). Both need Chromium with chromedriver and Selenium (extra ``test``). The pictures of
-Label Studio are made by ``tests/annotation/test_page.py`` with the variable ``QUIT_PICTURES`` set.
+``python docs/make_screenshots.py WORKSPACE [QUESTION]`` makes these; ``python docs/make_screenshots.py prefect`` makes
+``prefect-*.png`` (Prefect's pages after three scheduled builds, see ``make_prefect_screenshots.py``). Both need
+Chromium with chromedriver and Selenium (extra ``test``). The pictures of Label Studio are made by
+``tests/annotation/test_page.py`` with the variable ``QUIT_PICTURES`` set.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The benchmark flow: retrievers, rerankers and readers over a release. The same release under the same settings is not run again."""
+"""The benchmark flow: retrievers, rerankers and readers over a release. The same release under the same settings is not
+run again."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def benchmark(
     anew: bool = False,
     limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
-    """Benchmark QA systems on a release, or on the newest release of a workspace; returns ``results``, ``seconds`` and the ``page``.
+    """Benchmark QA systems on a release, or on the newest release of a workspace; returns ``results``, ``seconds`` and
+    the ``page``.
 
     Nothing is run where `out` holds the results of the same release, systems and settings already.
 

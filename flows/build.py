@@ -36,7 +36,8 @@ def build(
     overrides: list[str] | None = None,
     limits: Limits = NO_LIMITS,
 ) -> str:
-    """Build a workspace: carry out every stage that is not up to date, and report; returns the run's summary (Markdown).
+    """Build a workspace: carry out every stage that is not up to date, and report; returns the run's summary
+    (Markdown).
 
     One run at a time works on a workspace; one that finds everything up to date says so and ends.
 

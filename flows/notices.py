@@ -1,4 +1,5 @@
-"""Tell people of a failed or crashed run: a webhook, or any notification block of Prefect. A notice never carries a secret."""
+"""Tell people of a failed or crashed run: a webhook, or any notification block of Prefect. A notice never carries a
+secret."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def notice(flow: Any, flow_run: Any, state: Any) -> dict[str, str]:
 
 
 def tell(flow: Any, flow_run: Any, state: Any) -> None:
-    """Flow hook: send the notice where the run's limits say. A notice that cannot be sent is a line in the run's log, no more."""
+    """Flow hook: send the notice where the run's limits say. A notice that cannot be sent is a line in the run's log,
+    no more."""
     try:
         limits = Limits.model_validate((flow_run.parameters or {}).get("limits") or {})
     except ValidationError:

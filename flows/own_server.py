@@ -11,7 +11,8 @@ from quit.common.children import Child
 
 
 def end_own_server_with_us() -> None:
-    """Have the server that Prefect will start for this process, if it has to, end with it, whatever ends it. Call before a flow.
+    """Have the server that Prefect will start for this process, if it has to, end with it, whatever ends it. Call
+    before a flow.
 
     Prefect starts it by ``subprocess.Popen`` and has no setting for that, so its module gets another ``Popen``.
     """

@@ -1,4 +1,5 @@
-"""Types of the flows' parameters. What a form says of a parameter is the ``Args`` of its flow's docstring: Prefect reads it from there."""
+"""Types of the flows' parameters. What a form says of a parameter is the ``Args`` of its flow's docstring: Prefect
+reads it from there."""
 
 from __future__ import annotations
 

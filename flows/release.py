@@ -64,10 +64,11 @@ def release(
     settings: list[str] | None = None,
     limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
-    """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id`` and whether it is ``new``.
+    """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id`` and whether it is
+    ``new``.
 
-    Fails when a gate is neither passed nor waived. Where the name has a date and the newest release holds these very tables, only
-    exports that are missing are written.
+    Fails when a gate is neither passed nor waived. Where the name has a date and the newest release holds these very
+    tables, only exports that are missing are written.
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.

@@ -1,4 +1,5 @@
-"""The review flows: push and pull, update the labels, and both. Meant to run on a schedule beside people's work; all are safe to repeat."""
+"""The review flows: push and pull, update the labels, and both. Meant to run on a schedule beside people's work; all
+are safe to repeat."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
-        url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment alone.
+        url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment
+            alone.
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
 
@@ -106,7 +108,8 @@ def review_sync(
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
-        url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment alone.
+        url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment
+            alone.
         steps: push, pull or both.
         project: Number of the project, where several belong to this workspace.
         new_project: Whether to make a new project and leave the known one.

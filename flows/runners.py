@@ -1,7 +1,9 @@
-"""Where shards are worked on: threads or processes of this machine, Ray, Dask. One text names the place (setting ``run.runner``).
+"""Where shards are worked on: threads or processes of this machine, Ray, Dask. One text names the place (setting
+``run.runner``).
 
-The build enters the runner itself, when it has the first shard to give away, so the same flow runs in every place, scheduled or not.
-Workers in other processes report to the build's Prefect server; the parts they write are seen through the workspace's folder.
+The build enters the runner itself, when it has the first shard to give away, so the same flow runs in every place,
+scheduled or not. Workers in other processes report to the build's Prefect server; the parts they write are seen through
+the workspace's folder.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ class LostCluster(ServerError):
 
 
 class Runner:
-    """Carries tasks out in the place that ``text`` names. Use as a context manager; nothing starts before the first task.
+    """Carries tasks out in the place that ``text`` names. Use as a context manager; nothing starts before the first
+    task.
 
     ``text``: as in :func:`quit.settings.runner.parse_runner`. ``workers``: tasks at a time, for what is started here.
     """
@@ -198,7 +201,8 @@ class Runner:
         )
 
     def _fault(self, error: Exception, runner: Any) -> Exception:
-        """Return what an error of a runner means: a lost worker, a lost cluster, a worker without the program, or a bug as it is."""
+        """Return what an error of a runner means: a lost worker, a lost cluster, a worker without the program, or a bug
+        as it is."""
         names = {each.__name__ for each in type(error).__mro__}
         text = str(error)
         if names & _LOST:

@@ -1,7 +1,8 @@
-"""What holds for every run of a flow: late runs, timeout, retries, how it ends, the diary. Flows call :func:`under_limits`.
+"""What holds for every run of a flow: late runs, timeout, retries, how it ends, the diary. Flows call
+:func:`under_limits`.
 
-Prefect binds a flow's retries and timeout to its code; ours are a parameter of each run, which a deployment's form shows and changes,
-and only faults that may pass are tried again. The timeout itself is Prefect's.
+Prefect binds a flow's retries and timeout to its code; ours are a parameter of each run, which a deployment's form
+shows and changes, and only faults that may pass are tried again. The timeout itself is Prefect's.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class RunTimeout(TimeoutError):
 
 @dataclass(frozen=True)
 class Ended:
-    """What a flow's work came to. ``result``: the flow's; ``nothing_new``: why there was nothing to do, in one sentence."""
+    """What a flow's work came to. ``result``: the flow's; ``nothing_new``: why there was nothing to do, in one
+    sentence."""
 
     result: Any
     nothing_new: str | None = None
@@ -56,7 +58,8 @@ class _RunLog(Listener):
 
 
 def helps_to_retry(error: BaseException) -> bool:
-    """Whether trying again could help: yes for servers and the system, no for faults in input and settings, and never after a timeout."""
+    """Whether trying again could help: yes for servers and the system, no for faults in input and settings, and never
+    after a timeout."""
     if isinstance(error, QuitError):
         return error.retryable
     return isinstance(error, OSError) and not isinstance(error, RunTimeout)
@@ -65,8 +68,8 @@ def helps_to_retry(error: BaseException) -> bool:
 def under_limits(flow: str, workspace: str | None, limits: Limits, work: Callable[[], Ended]) -> Any:
     """Do a flow's work under its limits and return what the flow returns: the result, or a named ``Completed`` state.
 
-    A scheduled run that comes too late, or whose work another one has done meanwhile, is skipped and says so. The end is
-    written down in the workspace's diary (``workspace``: None for flows that have none).
+    A scheduled run that comes too late, or whose work another one has done meanwhile, is skipped and says so. The end
+    is written down in the workspace's diary (``workspace``: None for flows that have none).
     """
     context = FlowRunContext.get()
     run = context.flow_run if context else None
@@ -134,7 +137,8 @@ def _with_retries(limits: Limits, work: Callable[[], Ended], logger: Any) -> End
 
 
 def superfluous(run: FlowRun, limits: Limits, now: datetime | None = None) -> str | None:
-    """Return why a scheduled run should do nothing, in words, or None. Runs that someone asked for are never superfluous."""
+    """Return why a scheduled run should do nothing, in words, or None. Runs that someone asked for are never
+    superfluous."""
     if not run.auto_scheduled or run.deployment_id is None or run.expected_start_time is None:
         return None
     planned = run.expected_start_time
@@ -162,7 +166,8 @@ def superfluous(run: FlowRun, limits: Limits, now: datetime | None = None) -> st
 def _did_it(run: FlowRun, planned: datetime) -> FlowRun | None:
     """Return a finished run of the same deployment, with the same parameters, that began when this one was due already.
 
-    It saw whatever this one was to see. (Giving way to a run that is still to come would starve a schedule whose runs start slowly.)
+    It saw whatever this one was to see. (Giving way to a run that is still to come would starve a schedule whose runs
+    start slowly.)
     """
     wanted = FlowRunFilter.model_validate(
         {

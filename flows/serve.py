@@ -1,4 +1,5 @@
-"""Deployments: every flow for every workspace, with the profile's schedules. ``quit serve`` serves them; `prefect.yaml` is for workers."""
+"""Deployments: every flow for every workspace, with the profile's schedules. ``quit serve`` serves them; `prefect.yaml`
+is for workers."""
 
 from __future__ import annotations
 
@@ -74,10 +75,12 @@ def plan(
     overrides: Sequence[str],
     sources: Sequence[str] = (),
 ) -> list[Planned]:
-    """Return the deployments of these workspaces: one for each schedule of the profile, and one for each flow without a schedule.
+    """Return the deployments of these workspaces: one for each schedule of the profile, and one for each flow without a
+    schedule.
 
-    ``sources``: of builds, ``kind:path``; those of a workspace's last build if not given. Raises ``InputError`` for a workspace that has
-    neither, ``SettingsError`` for parameters that a flow does not take, or a profile without labelers.
+    ``sources``: of builds, ``kind:path``; those of a workspace's last build if not given. Raises ``InputError`` for a
+    workspace that has neither, ``SettingsError`` for parameters that a flow does not take, or a profile without
+    labelers.
     """
     check_labelers(settings)
     scheduled = {one.flow for one in settings.schedules}
@@ -149,8 +152,8 @@ def deployment(planned: Planned) -> RunnerDeployment:
 
 
 def check_server(planned: Sequence[Planned]) -> str:
-    """Return the address of the Prefect server. Raises ``SettingsError`` where none is named, or one of these deployments belongs to
-    another workspace there; ``ServerError`` where it does not answer."""
+    """Return the address of the Prefect server. Raises ``SettingsError`` where none is named, or one of these
+    deployments belongs to another workspace there; ``ServerError`` where it does not answer."""
     url = PREFECT_API_URL.value()
     if not url:
         raise SettingsError(
@@ -179,6 +182,7 @@ def check_server(planned: Sequence[Planned]) -> str:
 
 
 def serve(planned: Sequence[Planned], limit: int, poll_seconds: int) -> None:
-    """Register the deployments and start their runs until stopped; schedules stay active meanwhile, and after it (see `catch_up`)."""
+    """Register the deployments and start their runs until stopped; schedules stay active meanwhile, and after it (see
+    `catch_up`)."""
     made = [deployment(one) for one in planned]
     prefect.serve(*made, limit=limit, query_seconds=poll_seconds, pause_on_shutdown=False, print_starting_message=False)

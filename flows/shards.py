@@ -1,7 +1,9 @@
-"""Stages carried out: shards of questions as Prefect tasks, given to a runner, waited for, given again where a worker was lost.
+"""Stages carried out: shards of questions as Prefect tasks, given to a runner, waited for, given again where a worker
+was lost.
 
-Prefect's own retries repeat a shard for a fault of the system. A lost worker is ours to replace: the shard has to come out with the same
-bytes, so its worker must be gone, its half-written files ignored, and the build must still hold the workspace.
+Prefect's own retries repeat a shard for a fault of the system. A lost worker is ours to replace: the shard has to come
+out with the same bytes, so its worker must be gone, its half-written files ignored, and the build must still hold the
+workspace.
 """
 
 from __future__ import annotations
@@ -116,7 +118,8 @@ class Stages:
         self._runner.__exit__(*error)
 
     def __call__(self, stage: Stage) -> None:
-        """Run what is missing of a stage, then mark it as complete. A stage that is no part of this build is skipped."""
+        """Run what is missing of a stage, then mark it as complete. A stage that is no part of this build is
+        skipped."""
         for runs in self.pipeline.runs_of(stage):
             before = self.pipeline.models.meter.snapshot()
             try:

@@ -1,11 +1,11 @@
 """QUIT builder: the domain of a pipeline that constructs inferential question answering datasets, and a library.
 
-``import quit`` gives what :mod:`quit.library` defines: ``quit.open("workspace")``, ``quit.find_leaks(...)`` and so on, each loaded when
-it is first used. Building is a flow: ``from flows.build import build``. In an interactive session the name hides the builtin ``quit``,
-nothing else; ``exit`` and Ctrl-D still end it.
+``import quit`` gives what :mod:`quit.library` defines: ``quit.open("workspace")``, ``quit.find_leaks(...)`` and so on,
+each loaded when it is first used. Building is a flow: ``from flows.build import build``. In an interactive session the
+name hides the builtin ``quit``, nothing else; ``exit`` and Ctrl-D still end it.
 
-The package knows questions, hints, passages, readers and labels. It imports neither Prefect nor the Label Studio SDK; ``flows`` and
-``annotation`` do that.
+The package knows questions, hints, passages, readers and labels. It imports neither Prefect nor the Label Studio SDK;
+``flows`` and ``annotation`` do that.
 """
 
 from typing import TYPE_CHECKING, Any

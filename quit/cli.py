@@ -1,4 +1,5 @@
-"""The command line: parses, calls a flow or a function, prints. Nothing imports it; heavy imports happen inside commands."""
+"""The command line: parses, calls a flow or a function, prints. Nothing imports it; heavy imports happen inside
+commands."""
 
 from __future__ import annotations
 
@@ -107,8 +108,10 @@ def build(
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
-    What is up to date is not run again; a killed run goes on where it stopped. The workspace remembers sources, profile and
-    overrides: without --source, --profile, --set those of its last build are used. One --source or --set replaces all of that kind.
+    What is up to date is not run again; a killed run goes on where it stopped. The workspace remembers sources, profile
+    and
+    overrides: without --source, --profile, --set those of its last build are used. One --source or --set replaces all
+    of that kind.
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
@@ -152,7 +155,8 @@ def show(
     as_json: JsonOption = False,
     passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
 ) -> None:
-    """Show one question's whole life: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts, labels.
+    """Show one question's whole life: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts,
+    labels.
 
     Example: `quit show -w W jsonl-geo-003 --passages 20`
     """
@@ -205,7 +209,8 @@ def export(
 
     Formats: huggingface, release-json, paper-index, beir, trec, pyserini, mteb, tevatron, colbert, monot5.
 
-    Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out DIR`
+    Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out
+    DIR`
     """
     from quit.commands.console import print_exports, working
     from quit.engine.planning import last_build
@@ -253,7 +258,8 @@ def settings(
 ) -> None:
     """Print the effective settings, each with where it comes from.
 
-    Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings --profile embedded --toml > mine.toml`
+    Examples: `quit settings --profile paper --set labels.max_new_tokens=16`, `quit settings --profile embedded --toml >
+    mine.toml`
     """
     from quit.commands.console import print_settings
     from quit.settings import load, profile_file

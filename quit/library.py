@@ -1,7 +1,7 @@
 """QUIT builder from Python: the tables of a workspace or a release, and each instrument of the pipeline on its own.
 
-Every function here takes ``profile``, a profile's name or the path of a TOML file, which names the models. They are loaded once a
-process. All of it is exported by the package: ``import quit; quit.open("workspace")``.
+Every function here takes ``profile``, a profile's name or the path of a TOML file, which names the models. They are
+loaded once a process. All of it is exported by the package: ``import quit; quit.open("workspace")``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 
 class Tables:
-    """The tables of a workspace or a release, as they count now: after a review, labels and verdicts are those of the update.
+    """The tables of a workspace or a release, as they count now: after a review, labels and verdicts are those of the
+    update.
 
     Open them with ``quit.open(place)``. Columns: docs/reference/tables.md.
     """
@@ -113,7 +114,8 @@ def _models(profile: str) -> Models:
 def find_leaks(
     question: str, answers: Sequence[str], hints: Sequence[str], *, profile: str = "embedded"
 ) -> list[list[Finding]]:
-    """Return what gives an answer away in each hint: span, answer, probability and method, most certain first (section 3.1.2).
+    """Return what gives an answer away in each hint: span, answer, probability and method, most certain first (section
+    3.1.2).
 
     ``answers``: all valid answers of the question.
     """
@@ -135,7 +137,8 @@ def convergence(
 
 
 def passages(hints: Sequence[str]) -> dict[str, str]:
-    """Return permutation -> text of every ordered selection of up to nine hints, in the pipeline's order (section 3.2.1).
+    """Return permutation -> text of every ordered selection of up to nine hints, in the pipeline's order (section
+    3.2.1).
 
     Five hints make 325 passages; ``"402"`` is the fifth hint, then the first, then the third.
     """
@@ -145,7 +148,8 @@ def passages(hints: Sequence[str]) -> dict[str, str]:
 
 
 def judge(question: str, gold_answers: Sequence[str], answer: str, *, profile: str = "embedded") -> Ruling:
-    """Return the verdict on an answer and its basis: ``exact``, ``no_answer`` or ``model`` (GPT-Eval, section 3.2.2)."""
+    """Return the verdict on an answer and its basis: ``exact``, ``no_answer`` or ``model`` (GPT-Eval, section
+    3.2.2)."""
     item = JudgeItem("question", question, tuple(gold_answers), answer)
     return rule([item], _models(profile).judge)[0]
 
@@ -158,9 +162,11 @@ def labels(
     hints: int = 5,
     profile: str = "embedded",
 ) -> pa.Table:
-    """Return the labels of a question's passages: permutation, label (2 fully, 1 partially relevant), labelers that are right.
+    """Return the labels of a question's passages: permutation, label (2 fully, 1 partially relevant), labelers that are
+    right.
 
-    ``answers``: labeler -> its answers, one a passage in the order of :func:`passages`. Raises ``InputError`` for another number.
+    ``answers``: labeler -> its answers, one a passage in the order of :func:`passages`. Raises ``InputError`` for
+    another number.
     """
     rows = enumerate_passages(["question"], hints)
     for name, given in answers.items():
@@ -191,8 +197,9 @@ def evaluate_run(
 ) -> dict[str, float]:
     """Return metric -> mean over the questions of ``qrels``.
 
-    ``run``: question -> passage ids, best first (or id -> score), or a TREC run file; ``qrels``: question -> passage id -> label, or a
-    TREC qrels file. Metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k``, with a lowest label as in ``Hit(rel=2)@1``.
+    ``run``: question -> passage ids, best first (or id -> score), or a TREC run file; ``qrels``: question -> passage id
+    -> label, or a TREC qrels file. Metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k``, with a lowest label as in
+    ``Hit(rel=2)@1``.
 
     Raises ``InputError`` for a file that cannot be read, ``SettingsError`` for an unknown metric.
     """

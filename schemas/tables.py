@@ -1,7 +1,7 @@
 """Arrow schemas of the workspace's tables, in the order in which data flows through them.
 
-Records (questions, hints, candidates) are frozen; what someone or something thinks of them is a row of another table, joined
-by id. Every table is ordered by question, so parts can be concatenated in order whatever the number of shards.
+Records (questions, hints, candidates) are frozen; what someone or something thinks of them is a row of another table,
+joined by id. Every table is ordered by question, so parts can be concatenated in order whatever the number of shards.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Column:
 class Table:
     """One table: the stage that makes it, its key and its columns.
 
-    ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing. A later version of
-    a log (and of ``reviews``) may only add columns that can be null: :meth:`conform` reads older parts.
+    ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing. A later
+    version of a log (and of ``reviews``) may only add columns that can be null: :meth:`conform` reads older parts.
     """
 
     name: str
@@ -57,13 +57,16 @@ class Table:
 
     @property
     def shape(self) -> list[list[object]]:
-        """Name, type and nullability of every column, as plain values: part of the fingerprint of the stage that makes it."""
+        """Name, type and nullability of every column, as plain values: part of the fingerprint of the stage that makes
+        it."""
         return [[column.name, str(column.type), column.nullable] for column in self.columns]
 
     def conform(self, rows: pa.Table) -> pa.Table:
-        """Return rows that an earlier version of this table wrote under today's schema: columns that came later are null.
+        """Return rows that an earlier version of this table wrote under today's schema: columns that came later are
+        null.
 
-        Raises ``pa.ArrowInvalid`` for a column that is not in the schema (a newer program's) and for a required one that is missing.
+        Raises ``pa.ArrowInvalid`` for a column that is not in the schema (a newer program's) and for a required one
+        that is missing.
         """
         unknown = [name for name in rows.column_names if name not in self.schema.names]
         if unknown:

@@ -47,7 +47,8 @@ SLOWEST = (
     ("tests/flows/test_build.py",),
     ("tests/store/test_s3.py",),
 )
-"""Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other files."""
+"""Files that share a server, and what takes longest: each group goes to one worker, in this order, before all other
+files."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -92,7 +93,8 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def first_of_all(folder: Path) -> Iterator[bool]:
-    """Lock a folder against the other workers and say whether it is still to be filled; it is full where the block ends well."""
+    """Lock a folder against the other workers and say whether it is still to be filled; it is full where the block ends
+    well."""
     folder.mkdir(exist_ok=True)
     ready = folder / ".ready"
     with (folder / ".lock").open("w") as handle:
@@ -128,7 +130,8 @@ def encoder():
 
 
 def call_quit(*arguments: str, stderr: TextIO | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in this process: seconds faster than :func:`run_quit`, for all that needs no separate process.
+    """Run the command line in this process: seconds faster than :func:`run_quit`, for all that needs no separate
+    process.
 
     ``stderr``: where to write instead of keeping it. ``variables``: of the environment, while it runs.
     """
@@ -198,7 +201,8 @@ def small_source(run_folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def built(run_folder: Path, small_source: Path, prefect_home: Path) -> Path:
-    """A workspace built from the small source with every model, one shard; the same for all workers: copy it to change it."""
+    """A workspace built from the small source with every model, one shard; the same for all workers: copy it to change
+    it."""
     folder = run_folder / "built"
     with first_of_all(folder) as empty:
         if empty:
@@ -233,7 +237,8 @@ def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def vllm() -> Iterator[VllmServer]:
-    """A real vLLM on CPU with a tiny model, taught the starter's first twenty questions, and to read and judge three of them."""
+    """A real vLLM on CPU with a tiny model, taught the starter's first twenty questions, and to read and judge three of
+    them."""
     from tests.servers.builds import build_lessons
     from tests.servers.checkpoints import checkpoint, starter_lessons
     from tests.servers.vllm import VllmServer

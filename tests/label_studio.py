@@ -92,7 +92,8 @@ def review_workspace(built: Path, tmp_path: Path) -> Path:
 
 
 def wrong_answers(workspace: Workspace, question: str) -> dict[str, set[str]]:
-    """Return answer key -> passages from which a labeler gave it, of answers that are judged wrong and share no word with a hint."""
+    """Return answer key -> passages from which a labeler gave it, of answers that are judged wrong and share no word
+    with a hint."""
     rows = {
         name: [row for row in workspace.read(name).to_pylist() if row["question_id"] == question]
         for name in ("hints", "verdicts", "answers")

@@ -1,8 +1,9 @@
 """A workspace and two releases made by an earlier program (commit f4930a3) are still what they were.
 
-``tests/earlier/f4930a3.tar.gz`` holds a workspace of fourteen questions of the starter collection (profile ``embedded``, two
-shards), reviewed and updated, with the releases v1 (before the review) and v2 (after it). ``f4930a3.json`` holds what that program
-made of them: the SHA-256 of every exported file, and the comparison of the releases.
+``tests/earlier/f4930a3.tar.gz`` holds a workspace of fourteen questions of the starter collection (profile
+``embedded``, two shards), reviewed and updated, with the releases v1 (before the review) and v2 (after it).
+``f4930a3.json`` holds what that program made of them: the SHA-256 of every exported file, and the comparison of the
+releases.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def test_tables_are_undamaged_and_status_counts_them(earlier: Path) -> None:
 def test_labels_update_and_exports_follow_from_its_answers_and_verdicts(
     earlier: Path, prefect_home: Path, tmp_path: Path
 ) -> None:
-    """Its tables down to the verdicts are put where this program would have made them; the build makes the rest of them."""
+    """Its tables down to the verdicts are put where this program would have made them; the build makes the rest of
+    them."""
     before = Workspace.open(earlier / "W")
     shutil.copytree(before.path / "reviews", tmp_path / "W" / "reviews")
     workspace = Workspace(tmp_path / "W")

@@ -1,10 +1,13 @@
-"""Train ``quit/models/weights/convergence.safetensors`` on published convergence, and say how good it is on unseen questions.
+"""Train ``quit/models/weights/convergence.safetensors`` on published convergence, and say how good it is on unseen
+questions.
 
-    OMP_NUM_THREADS=1 python training/convergence.py --data ../shared/data --out quit/models/weights/convergence.safetensors
+    OMP_NUM_THREADS=1 python training/convergence.py --data ../shared/data --out
+    quit/models/weights/convergence.safetensors
 
-Reads ``triviahg/*.json`` and ``wikihint/*.json`` of the data folder. One thread: on one machine the same bytes come out each time.
-Takes some minutes of a free core. Prints Spearman's correlation with the published values, out of fold: ten folds by question
-(no question is in two folds, whatever file it is in), and one file at a time left out (other hints for the same questions).
+Reads ``triviahg/*.json`` and ``wikihint/*.json`` of the data folder. One thread: on one machine the same bytes come out
+each time. Takes some minutes of a free core. Prints Spearman's correlation with the published values, out of fold: ten
+folds by question (no question is in two folds, whatever file it is in), and one file at a time left out (other hints
+for the same questions).
 """
 
 from __future__ import annotations

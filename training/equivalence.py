@@ -1,10 +1,12 @@
 """Train ``quit/models/weights/equivalence.npz`` on EVOUNA's human verdicts, from nothing but them and MiniLM.
 
-    OMP_NUM_THREADS=1 python training/equivalence.py --data ../shared/data/evouna --out quit/models/weights/equivalence.npz
+    OMP_NUM_THREADS=1 python training/equivalence.py --data ../shared/data/evouna --out
+    quit/models/weights/equivalence.npz
 
 Questions are dealt into ten folds by a hash of their text. Folds 2 to 9 train the cross-encoder and the trees, fold 1
-trains the three numbers that join the two, fold 0 is never trained on: the figures printed at the end are of fold 0. Seeded,
-one thread: on one machine the same bytes come out each time. Takes about 18 minutes of a shared core (11 of CPU time).
+trains the three numbers that join the two, fold 0 is never trained on: the figures printed at the end are of fold 0.
+Seeded, one thread: on one machine the same bytes come out each time. Takes about 18 minutes of a shared core (11 of CPU
+time).
 """
 
 from __future__ import annotations
@@ -167,7 +169,8 @@ _OPPOSITE = {
 
 
 def near_misses(examples: Sequence[Example], rng: random.Random) -> list[Example]:
-    """Return pairs that share words and differ in one, and as many that differ in form alone: what the trees should weigh.
+    """Return pairs that share words and differ in one, and as many that differ in form alone: what the trees should
+    weigh.
 
     EVOUNA holds few of the former (systems seldom answer with a namesake), and leakage checks meet many.
     """

@@ -137,7 +137,8 @@ def report(
 ) -> None:
     """Let a language model write a cited report from the documents that each policy picked, and judge it.
 
-    Writes reports.jsonl and reports.json: citation support, nugget coverage, sentence support. Needs bandits.language_model.
+    Writes reports.jsonl and reports.json: citation support, nugget coverage, sentence support. Needs
+    bandits.language_model.
 
     Example: `quit bandits report --corpus C --budget 20 -p server --set bandits.language_model=judge`
     """

@@ -63,7 +63,8 @@ def run(
 ) -> None:
     """Retrieve, rerank and read over a release; write tables, TREC run files and a leaderboard page.
 
-    Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader minilm-names`
+    Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader
+    minilm-names`
     """
     from quit.commands.console import working
     from quit.commands.flow import call_flow
@@ -114,7 +115,8 @@ def finetune(
 ) -> None:
     """Fine-tune a model on the train split with 1 to 200 positives a question; benchmark each beside its base.
 
-    Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set benchmark.granularity=subset`
+    Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
+    benchmark.granularity=subset`
     """
     from quit.settings import load
     from quit.systems.benchmark.finetune import TuningRequest, run_finetune

@@ -22,7 +22,8 @@ def check(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Read sources and look for leaks as a build would; say what would be left out and why, and what looks odd. Writes nothing.
+    """Read sources and look for leaks as a build would; say what would be left out and why, and what looks odd. Writes
+    nothing.
 
     Exits with 1 when something would be left out. Duplicates between files are found when all are named together.
 
@@ -58,10 +59,11 @@ def check(
 
 
 def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
-    """Return what the stages collect and filter make of sources: counts, ``faults`` and ``notes`` (``file``, ``reason``, ``detail``).
+    """Return what the stages collect and filter make of sources: counts, ``faults`` and ``notes`` (``file``,
+    ``reason``, ``detail``).
 
-    ``models`` None: leaks are sought by rules alone, and ``skipped`` says so. Raises ``InputError`` where nothing can be collected,
-    and what the readers raise.
+    ``models`` None: leaks are sought by rules alone, and ``skipped`` says so. Raises ``InputError`` where nothing can
+    be collected, and what the readers raise.
     """
     from quit.sources import read_sources
     from quit.sources.notes import key_notes, notes

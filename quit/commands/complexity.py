@@ -34,9 +34,11 @@ def run(
     set_: Annotated[list[str] | None, typer.Option("--set", help="Override a setting: complexity.t_com=0.94.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say which questions are complex: no retrieved document answers them, and all together do not speak of all that is asked.
+    """Say which questions are complex: no retrieved document answers them, and all together do not speak of all that is
+    asked.
 
-    Writes complexity.parquet (one row a question) and complexity.json (counts, and agreement with known labels: hops and types).
+    Writes complexity.parquet (one row a question) and complexity.json (counts, and agreement with known labels: hops
+    and types).
 
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`
     """

@@ -143,7 +143,8 @@ class _Bars(Notes):
 
 @contextmanager
 def working(title: str, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal that ``title`` is under way, with a bar for each part that says how far it is; print what is noted."""
+    """Show on a terminal that ``title`` is under way, with a bar for each part that says how far it is; print what is
+    noted."""
     from quit.common.stopping import on_stop
 
     bar = Progress(

@@ -46,7 +46,8 @@ def override_import(
     workspace: WorkspaceOption = Path("workspace"),
     as_json: JsonOption = False,
 ) -> None:
-    """Take overrides from a file: all of its lines or, when one is wrong, none. What is in force already is not taken twice.
+    """Take overrides from a file: all of its lines or, when one is wrong, none. What is in force already is not taken
+    twice.
 
     Example: `quit override import decisions.jsonl -w W`
     """

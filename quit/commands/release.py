@@ -50,8 +50,8 @@ def create(
 ) -> None:
     """Freeze the current tables as a release, if every gate is passed or waived.
 
-    The same workspace gives the same bytes and the same content id. A release is never changed: an existing name with other content is
-    refused.
+    The same workspace gives the same bytes and the same content id. A release is never changed: an existing name with
+    other content is refused.
 
     Example: `quit release create -w W --name v1`
     """

@@ -34,7 +34,8 @@ def report(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write one HTML page about the dataset: funnel, hints, types, labels, agreement, review, costs, examples, releases.
+    """Write one HTML page about the dataset: funnel, hints, types, labels, agreement, review, costs, examples,
+    releases.
 
     The page needs no network and is the same for the same workspace. People who reviewed are numbered, not named.
 
@@ -66,7 +67,8 @@ def browse(
     ] = None,
     set_: SetOption = None,
 ) -> None:
-    """Search the questions of a workspace in a web browser, and open one: hints, passages, answers, verdicts, reviews, history.
+    """Search the questions of a workspace in a web browser, and open one: hints, passages, answers, verdicts, reviews,
+    history.
 
     Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
 

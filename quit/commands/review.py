@@ -36,7 +36,8 @@ def serve(
 ) -> None:
     """Start Label Studio on this machine, with its database in the workspace; Ctrl-C stops it.
 
-    The first start installs it into an environment of its own (about two minutes). Leave it running and push from another terminal.
+    The first start installs it into an environment of its own (about two minutes). Leave it running and push from
+    another terminal.
 
     Example: `quit review serve -w W`
     """

@@ -39,7 +39,8 @@ def serve(
     list_: Annotated[bool, typer.Option("--list", help="Only say what would be deployed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Offer build, review-sync, label-update, release and benchmark in Prefect, and start their runs on the profile's schedules.
+    """Offer build, review-sync, label-update, release and benchmark in Prefect, and start their runs on the profile's
+    schedules.
 
     Runs until stopped. With --json, only says what would be deployed.
 

@@ -78,7 +78,8 @@ def gc(
     wait: WaitOption = 180.0,
     as_json: JsonOption = False,
 ) -> None:
-    """List tables that other settings, sources or versions left behind, or remove them. A dry run unless --remove is given.
+    """List tables that other settings, sources or versions left behind, or remove them. A dry run unless --remove is
+    given.
 
     Current tables, those of the last build, logs, reviews and releases are never touched.
 
@@ -147,7 +148,8 @@ def support(
     ] = None,
     profile: NamedProfileOption = "embedded",
 ) -> None:
-    """Write a bundle for asking for help: versions, checks, settings, the state of the stages. No secrets, no texts of the dataset.
+    """Write a bundle for asking for help: versions, checks, settings, the state of the stages. No secrets, no texts of
+    the dataset.
 
     Example: `quit workspace support -w W bundle.zip`
     """
@@ -159,7 +161,8 @@ def support(
 
 
 def _progress(what: str) -> Callable[[int, int], None]:
-    """Return what tells a terminal how far a copy is, once a second from the second second on; a pipe is told nothing."""
+    """Return what tells a terminal how far a copy is, once a second from the second second on; a pipe is told
+    nothing."""
     state: dict[str, float] = {"told": time.monotonic() + 1}
     estimates: list[Estimate] = []
 

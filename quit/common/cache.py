@@ -1,4 +1,5 @@
-"""The folder for what can be computed again: vectors of texts, probabilities of slow models. Deleting it costs time, nothing else."""
+"""The folder for what can be computed again: vectors of texts, probabilities of slow models. Deleting it costs time,
+nothing else."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def open_wal(path: Path, synchronous: str, schema: str = "") -> sqlite3.Connecti
 def select_keys(
     database: sqlite3.Connection, query: str, keys: Sequence[bytes], *more: object
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a query with ``key IN ({keys})`` for any number of keys; ``more``: its parameters after them."""
+    """Yield the rows of a query with ``key IN ({keys})`` for any number of keys; ``more``: its parameters after
+    them."""
     for start in range(0, len(keys), _LOOKUP):
         part = keys[start : start + _LOOKUP]
         yield from database.execute(query.format(keys=",".join("?" * len(part))), (*part, *more))
@@ -63,10 +65,10 @@ def select_keys(
 class ContentStore:
     """Bytes by the hash of what they were made of, in one table of a SQLite file with a write-ahead log.
 
-    Several threads and processes may use it at once, and any of them may be killed. Each value is kept with its checksum: one that
-    no longer fits is not returned, and the next write replaces it. ``limit``: bytes of values kept; above it the oldest are dropped
-    (None: all are kept). Where the file cannot be used (read-only folder, full disk, damage) nothing is read and nothing is kept,
-    and a warning that names ``what`` says so once.
+    Several threads and processes may use it at once, and any of them may be killed. Each value is kept with its
+    checksum: one that no longer fits is not returned, and the next write replaces it. ``limit``: bytes of values kept;
+    above it the oldest are dropped (None: all are kept). Where the file cannot be used (read-only folder, full disk,
+    damage) nothing is read and nothing is kept, and a warning that names ``what`` says so once.
     """
 
     def __init__(self, path: Path, table: str, what: str, limit: int | None = None) -> None:
@@ -100,7 +102,8 @@ class ContentStore:
             self._warn(error)
 
     def facts(self) -> dict[str, Any]:
-        """Return ``path``, ``entries``, ``bytes`` in use and ``limit``; raises :class:`WorkspaceError` for a damaged file."""
+        """Return ``path``, ``entries``, ``bytes`` in use and ``limit``; raises :class:`WorkspaceError` for a damaged
+        file."""
         entries = used = 0
         if self.path.is_file():
             with self._usable() as database:
@@ -109,7 +112,8 @@ class ContentStore:
         return {"path": str(self.path), "entries": entries, "bytes": used, "limit": self.limit}
 
     def clear(self) -> int:
-        """Drop all values and give the space back; returns how many there were. Raises :class:`WorkspaceError` for a damaged file."""
+        """Drop all values and give the space back; returns how many there were. Raises :class:`WorkspaceError` for a
+        damaged file."""
         if not self.path.is_file():
             return 0
         with self._usable() as database:

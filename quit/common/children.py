@@ -1,8 +1,8 @@
 """Processes that end with this one, whatever ends it: the servers that we start, and pip.
 
-What is killed (SIGKILL) can tell nobody. But its pipes close: this file is run as a small process between us and each child (8 MB), holds
-the reading end of a pipe whose writing end is ours alone, and ends the child when that pipe closes. Standard library only: it is run
-by path, without the packages of either side.
+What is killed (SIGKILL) can tell nobody. But its pipes close: this file is run as a small process between us and each
+child (8 MB), holds the reading end of a pipe whose writing end is ours alone, and ends the child when that pipe closes.
+Standard library only: it is run by path, without the packages of either side.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ GRACE = 10.0
 
 
 class Child(subprocess.Popen[bytes]):
-    """``subprocess.Popen`` of a process that does not outlive this one. Signals reach it; its exit code is ours (128 + N for signal N).
+    """``subprocess.Popen`` of a process that does not outlive this one. Signals reach it; its exit code is ours (128 +
+    N for signal N).
 
-    It runs in a new session, so the terminal sends Ctrl-C to us only, and we end it. ``grace``: seconds between SIGTERM and SIGKILL
-    when we are gone. A command that cannot be started exits with 127 and says why on stderr.
+    It runs in a new session, so the terminal sends Ctrl-C to us only, and we end it. ``grace``: seconds between SIGTERM
+    and SIGKILL when we are gone. A command that cannot be started exits with 127 and says why on stderr.
     """
 
     def __init__(self, args: Sequence[str], *, grace: float = GRACE, **options: Any) -> None:

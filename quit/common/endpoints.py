@@ -1,4 +1,5 @@
-"""Which address a model is asked at, as logs, metrics and notices may show it: without user, password, query or token."""
+"""Which address a model is asked at, as logs, metrics and notices may show it: without user, password, query or
+token."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def address(url: str) -> str:
 
 
 def endpoints(settings: Settings) -> dict[str, str]:
-    """Return reader or judge -> the addresses it is asked at, separated by commas; ``in process`` for what needs none."""
+    """Return reader or judge -> the addresses it is asked at, separated by commas; ``in process`` for what needs
+    none."""
     found: dict[str, str] = {}
     models: list[ReaderSettings | JudgeSettings] = [*settings.readers, settings.judge]
     for model in models:

@@ -29,7 +29,8 @@ LOG_LINES = 15
 
 
 def environment_folder(name: str, requirements: Path | Sequence[str], *, remove: Sequence[str] = ()) -> Path:
-    """Return where the environment of these requirements is or will be: ``<name>-<hash>`` in ``$QUIT_ENVS``, else the cache's ``envs``.
+    """Return where the environment of these requirements is or will be: ``<name>-<hash>`` in ``$QUIT_ENVS``, else the
+    cache's ``envs``.
 
     The hash covers the requirements without comments, what is removed, and this Python's version and machine.
     """
@@ -50,12 +51,13 @@ def ensure_environment(
 ) -> Path:
     """Return the folder of programs (``bin``) of a virtual environment with these requirements, making it if need be.
 
-    ``requirements``: a requirements file or its lines. ``remove``: packages to uninstall again. ``after``: called with the
-    environment's folder when the packages are in; it is not part of the hash. ``options``: more options of pip install.
+    ``requirements``: a requirements file or its lines. ``remove``: packages to uninstall again. ``after``: called with
+    the environment's folder when the packages are in; it is not part of the hash. ``options``: more options of pip
+    install.
 
-    Two processes that ask at once make it once: the second waits for the lock. A kill leaves nothing that is used later.
-    With QUIT_ENVIRONMENTS=existing nothing is installed. Raises MissingDependency: no environment and none may be made,
-    or pip failed (with the end of its log, which stays beside the environment as ``<name>-<hash>.log``).
+    Two processes that ask at once make it once: the second waits for the lock. A kill leaves nothing that is used
+    later. With QUIT_ENVIRONMENTS=existing nothing is installed. Raises MissingDependency: no environment and none may
+    be made, or pip failed (with the end of its log, which stays beside the environment as ``<name>-<hash>.log``).
     """
     folder = environment_folder(name, requirements, remove=remove)
     if (folder / READY).is_file():

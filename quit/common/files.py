@@ -39,14 +39,16 @@ def file_checksum(path: Path) -> str:
 def file_mark(path: Path) -> tuple[Any, ...]:
     """Return path, size, times and inode of a file: the same for as long as nobody writes to it.
 
-    ``ctime`` is among them because nobody can set it back, as a tool that restores a file does with the time of its content.
+    ``ctime`` is among them because nobody can set it back, as a tool that restores a file does with the time of its
+    content.
     """
     state = path.stat()
     return str(path), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
 
 
 def is_settled(mark: tuple[Any, ...]) -> bool:
-    """Whether a file's times are old enough for a later change to give it others, by the coarsest clock of a file system."""
+    """Whether a file's times are old enough for a later change to give it others, by the coarsest clock of a file
+    system."""
     return time.time_ns() - max(mark[2], mark[3]) > _COARSEST
 
 
@@ -63,7 +65,8 @@ def known_checksum(path: Path) -> str:
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn the system's refusals to write into one clear line: full disk, no permission, no such folder (:class:`WorkspaceError`)."""
+    """Turn the system's refusals to write into one clear line: full disk, no permission, no such folder
+    (:class:`WorkspaceError`)."""
     try:
         yield
     except OSError as error:
@@ -116,7 +119,8 @@ def remove_leftovers(folder: Path, files: str = "**/*", older: float = 0) -> Non
 
 
 def take_back(partial: Path, target: Path, names: Sequence[str]) -> bool:
-    """Return whether ``partial`` holds these files, after a look for those that a killed run had moved on to ``target``.
+    """Return whether ``partial`` holds these files, after a look for those that a killed run had moved on to
+    ``target``.
 
     While ``target`` lacks the file that marks it as complete, what is there and missing in ``partial`` is that run's.
     """

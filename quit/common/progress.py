@@ -1,4 +1,5 @@
-"""How far a job is: whoever does the work reports it, the terminal and the flows' logs listen. Where nobody listens it costs nothing."""
+"""How far a job is: whoever does the work reports it, the terminal and the flows' logs listen. Where nobody listens it
+costs nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Texts without secrets: what may be shown, logged, stored by Prefect, sent in a notice or put into a support bundle.
 
 The one place that takes secrets out. Every :class:`quit.errors.QuitError` passes its message through here as it is
-made, and every log record (:func:`quit.common.logs.without_secrets_in_logs`); so do notices and bundles. Who cuts a text of
-others uses :func:`shown`, which cuts last: of a key that was cut, too little may be left to be recognised.
+made, and every log record (:func:`quit.common.logs.without_secrets_in_logs`); so do notices and bundles. Who cuts a
+text of others uses :func:`shown`, which cuts last: of a key that was cut, too little may be left to be recognised.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def _without_pieces(text: str, secret: str, mask: str) -> str:
 
 
 def anonymous(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return a text without secrets, without e-mail addresses and what has the form of a token; the home folder becomes ``~``."""
+    """Return a text without secrets, without e-mail addresses and what has the form of a token; the home folder becomes
+    ``~``."""
     held = os.environ if environment is None else environment
     text = _EMAIL.sub("[e-mail]", _FORMS.sub("[secret]", without_secrets(text, environment=held)))
     home = held.get("HOME", "")

@@ -24,8 +24,8 @@ _SERVER_SECONDS = 120  # how long a server may take to start
 def prefect_server(wanted: bool, settings: Serving) -> Iterator[str | None]:
     """Run a server while the context lasts and give its API's address (None where none is wanted).
 
-    It keeps its records where Prefect does (``PREFECT_HOME``), so the next start knows earlier runs. Raises :class:`ServerError` where
-    the port is taken or the server does not come up in two minutes.
+    It keeps its records where Prefect does (``PREFECT_HOME``), so the next start knows earlier runs. Raises
+    :class:`ServerError` where the port is taken or the server does not come up in two minutes.
     """
     if not wanted:
         yield None

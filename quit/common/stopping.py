@@ -1,7 +1,8 @@
 """Ctrl-C, SIGTERM, a closed terminal: one line that says how to go on, then an end within seconds, whatever is running.
 
-What is done stays done, since everything that is written appears whole or not at all; so stopping need not be gentle. A command gets
-``GRACE`` seconds to end by itself (a server is told, a temporary file is removed), then the process ends. A second signal ends it at once.
+What is done stays done, since everything that is written appears whole or not at all; so stopping need not be gentle. A
+command gets ``GRACE`` seconds to end by itself (a server is told, a temporary file is removed), then the process ends.
+A second signal ends it at once.
 """
 
 from __future__ import annotations
@@ -36,9 +37,11 @@ def exit_code() -> int:
 
 @contextmanager
 def heeding_interrupts(quiet_after: bool = True) -> Iterator[None]:
-    """Take the signals in this block; ``quiet_after``: nothing more goes to stderr after the line (else tracebacks of what was cut off do).
+    """Take the signals in this block; ``quiet_after``: nothing more goes to stderr after the line (else tracebacks of
+    what was cut off do).
 
-    A signal that is ignored stays ignored: in the background of a shell, Ctrl-C is meant for others; ``nohup`` asks for SIGHUP.
+    A signal that is ignored stays ignored: in the background of a shell, Ctrl-C is meant for others; ``nohup`` asks for
+    SIGHUP.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

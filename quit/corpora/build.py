@@ -52,8 +52,8 @@ def build(
 ) -> tuple[BuiltCorpus, bool]:
     """Build the corpus of some sources in the folder ``out``; return it, and whether anything had to be done.
 
-    Exact duplicates of (title, text) are merged, the first occurrence wins. A killed build goes on after its last whole step.
-    Raises :class:`InputError` as the sources' readers do, and at the first reject if ``settings.strict``;
+    Exact duplicates of (title, text) are merged, the first occurrence wins. A killed build goes on after its last whole
+    step. Raises :class:`InputError` as the sources' readers do, and at the first reject if ``settings.strict``;
     :class:`SettingsError` for no sources, or a folder that holds something else; :class:`WorkspaceError` when the disk
     refuses or another build is at work in the folder.
     """
@@ -339,7 +339,8 @@ def _even(pieces: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def _datasets(out: Path) -> dict[str, dict[str, int]]:
-    """Return the query sets under names like ir_datasets': ``musique``, ``musique/sub-questions``, with their counts."""
+    """Return the query sets under names like ir_datasets': ``musique``, ``musique/sub-questions``, with their
+    counts."""
     queries = pq.read_table(out / "queries.parquet", columns=["query_id", "parent_id", "source"])
     qrels = Counter(pq.read_table(out / "qrels.parquet", columns=["query_id"])["query_id"].to_pylist())
     counts: dict[str, dict[str, int]] = {}

@@ -1,9 +1,9 @@
-"""Reference-based retrieval complexity (Gabburo et al. 2024): is a question answered by one retrieved document, or at least by all
-of them together?
+"""Reference-based retrieval complexity (Gabburo et al. 2024): is a question answered by one retrieved document, or at
+least by all of them together?
 
-One implementation for the difficulty of our own questions (:mod:`quit.stages.difficulty`) and for ``quit complexity run``. The two
-heads of the paper's relevance model are protocols: how likely a document holds a correct answer (s_i), and how relevant it is to each
-token of the question (Rel(d_i, t_j)).
+One implementation for the difficulty of our own questions (:mod:`quit.stages.difficulty`) and for ``quit complexity
+run``. The two heads of the paper's relevance model are protocols: how likely a document holds a correct answer (s_i),
+and how relevant it is to each token of the question (Rel(d_i, t_j)).
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class TokenHead(Protocol):
 
 
 class ContainedOrNear:
-    """1 for a text that contains an answer as a whole word sequence, else its nearness to one: cosine, linear from ``unrelated`` to ``telling``."""
+    """1 for a text that contains an answer as a whole word sequence, else its nearness to one: cosine, linear from
+    ``unrelated`` to ``telling``."""
 
     def __init__(self, encoder: Encoder, unrelated: float, telling: float) -> None:
         self._encoder = encoder
@@ -71,7 +72,8 @@ class LateInteraction:
         self.identity = f"late-interaction+{encoder.identity}"
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Encode texts together: an encoder with batches of fixed shapes is several times faster on many than on few."""
+        """Encode texts together: an encoder with batches of fixed shapes is several times faster on many than on
+        few."""
         missing = list(dict.fromkeys(text for text in texts if text not in self._near))
         known = {text: self._near[text] for text in texts if text in self._near}
         self._near = known | dict(zip(missing, self._encoder.encode_tokens(missing), strict=True))
@@ -87,7 +89,8 @@ class LateInteraction:
 
 
 def contains_answer(texts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
-    """Return whether each text contains an answer: normalised, on word boundaries. A blank answer is contained nowhere."""
+    """Return whether each text contains an answer: normalised, on word boundaries. A blank answer is contained
+    nowhere."""
     keys = [f" {key} " for answer in answers if (key := normalize_answer(answer))]
     normalised = [f" {normalize_answer(text)} " for text in texts]
     return np.array([any(key in text for key in keys) for text in normalised], dtype=bool)
@@ -96,8 +99,8 @@ def contains_answer(texts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
 def normalised_entropy(relevance: np.ndarray) -> np.ndarray:
     """Return H_i of each document, shape (documents,), 0 to 1; ``relevance``: Rel(d_i, t_j), shape (documents, |Q|).
 
-    p_ij = Rel(d_i, t_j) / sum_j Rel(d_i, t_j); H_i = -sum_j p_ij ln p_ij / ln |Q|. The entropy is reconstructed from the paper's
-    prose; its printed formula is not legible. |Q| <= 1: H_i = 1. A document relevant to no token: H_i = 0.
+    p_ij = Rel(d_i, t_j) / sum_j Rel(d_i, t_j); H_i = -sum_j p_ij ln p_ij / ln |Q|. The entropy is reconstructed from
+    the paper's prose; its printed formula is not legible. |Q| <= 1: H_i = 1. A document relevant to no token: H_i = 0.
     """
     documents, tokens = relevance.shape
     if tokens <= 1:
@@ -122,7 +125,8 @@ class Retrieved:
     """What retrieval brought for a question.
 
     ``answerability``: max s_i. ``answer_share``: share of documents with s_i of T_ans and more. ``completeness``: S_D.
-    ``similarity``: mean cosine of question and documents. ``documents``: how many there are. Without documents all are 0.
+    ``similarity``: mean cosine of question and documents. ``documents``: how many there are. Without documents all are
+    0.
     """
 
     answerability: float

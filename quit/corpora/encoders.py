@@ -1,7 +1,8 @@
 """Encoders by name: MiniLM (embedded), and sentence-transformers' dense, sparse and late-interaction models.
 
-``minilm``; ``NAME`` or a folder (one vector a text); ``sparse:NAME`` (SPLADE and its kin); ``late:NAME`` (ColBERT and its kin, one
-vector a token; ``late:minilm`` are MiniLM's token vectors). Nothing is loaded before an encoder is asked something that needs it.
+``minilm``; ``NAME`` or a folder (one vector a text); ``sparse:NAME`` (SPLADE and its kin); ``late:NAME`` (ColBERT and
+its kin, one vector a token; ``late:minilm`` are MiniLM's token vectors). Nothing is loaded before an encoder is asked
+something that needs it.
 """
 
 from __future__ import annotations
@@ -96,7 +97,8 @@ def late_encoder(name: str, settings: FirstStages) -> LateEncoder:
 
 
 def device_of(settings: FirstStages) -> str:
-    """Return the device to run on, and set the number of threads. Raises ``SettingsError`` for one that is not there."""
+    """Return the device to run on, and set the number of threads. Raises ``SettingsError`` for one that is not
+    there."""
     if settings.threads:
         import torch
 
@@ -105,7 +107,8 @@ def device_of(settings: FirstStages) -> str:
 
 
 def model_identity(name: str, model: Any, settings: FirstStages) -> str:
-    """Return what a model's vectors depend on: a folder's content, or its name and commit on the hub; and its arithmetic.
+    """Return what a model's vectors depend on: a folder's content, or its name and commit on the hub; and its
+    arithmetic.
 
     ``model``: called for the loaded model where the name is the hub's.
     """
@@ -145,10 +148,12 @@ class TokenVectors:
 
 
 class _SentenceModel:
-    """An encoder of sentence-transformers, loaded when it is first asked, which raises :class:`InputError` where it cannot be.
+    """An encoder of sentence-transformers, loaded when it is first asked, which raises :class:`InputError` where it
+    cannot be.
 
-    ``kind``: its class there. ``identity``: what it is known by, where that is not :func:`model_identity`. ``prompt``: what a query
-    begins with, where the model itself does not say. ``unit``: whether token vectors are brought to unit length once more.
+    ``kind``: its class there. ``identity``: what it is known by, where that is not :func:`model_identity`. ``prompt``:
+    what a query begins with, where the model itself does not say. ``unit``: whether token vectors are brought to unit
+    length once more.
     """
 
     kind, prefix = "", ""

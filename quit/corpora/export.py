@@ -29,9 +29,9 @@ Row = dict[str, Any]
 def export(corpus: BuiltCorpus, formats: Sequence[str], out: Path, *, overwrite: bool = False) -> list[Path]:
     """Write each format into ``out/<format>``; return the folders. The same corpus gives the same bytes.
 
-    A folder appears whole or not at all; its manifest holds counts, licences and checksums. Raises :class:`SettingsError` for
-    an unknown format, none at all, or a target that is not an earlier export (or is one, without ``overwrite``);
-    :class:`quit.errors.WorkspaceError` when the disk refuses.
+    A folder appears whole or not at all; its manifest holds counts, licences and checksums. Raises
+    :class:`SettingsError` for an unknown format, none at all, or a target that is not an earlier export (or is one,
+    without ``overwrite``); :class:`quit.errors.WorkspaceError` when the disk refuses.
     """
     names = list(dict.fromkeys(formats))
     if not names:
@@ -98,7 +98,8 @@ def _documents(corpus: BuiltCorpus) -> Iterator[tuple[str, str, str]]:
 
 
 def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:
-    """Return query set -> its queries and qrels, in the corpus's order. The slash of its name is a dash in file names."""
+    """Return query set -> its queries and qrels, in the corpus's order. The slash of its name is a dash in file
+    names."""
     sets: dict[str, tuple[list[Row], list[Row]]] = {name: ([], []) for name in corpus.manifest["datasets"]}
     of: dict[str, str] = {}
     for row in corpus.queries.to_pylist():

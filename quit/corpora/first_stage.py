@@ -1,4 +1,5 @@
-"""First stages over a built corpus: BM25, sparse and dense encoders, each an index on disk that is opened memory-mapped.
+"""First stages over a built corpus: BM25, sparse and dense encoders, each an index on disk that is opened
+memory-mapped.
 
 ::
 
@@ -104,10 +105,11 @@ class FusedStage:
 def build_first_stage(
     corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, progress: Progress | None = None
 ) -> FirstStage:
-    """Build the index of ``bm25``, ``sparse:NAME`` or a dense encoder, and open it; an index that is up to date is just opened.
+    """Build the index of ``bm25``, ``sparse:NAME`` or a dense encoder, and open it; an index that is up to date is just
+    opened.
 
-    A killed run of an encoder goes on after its last whole step, and documents that an earlier index of the folder knows
-    are not encoded again. Raises what :mod:`quit.corpora.encoders` raises, :class:`InputError` for NaN,
+    A killed run of an encoder goes on after its last whole step, and documents that an earlier index of the folder
+    knows are not encoded again. Raises what :mod:`quit.corpora.encoders` raises, :class:`InputError` for NaN,
     :class:`WorkspaceError` when the disk refuses.
     """
     say = progress or (lambda _: None)

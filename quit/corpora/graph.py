@@ -2,13 +2,11 @@
 
 ::
 
-    G/edges.u32.np, weights.f16.np   raw little-endian, documents x k, nearest first; a short row ends with its own number, weight 0
-    G/docnos.npids                   document ids, by the package npids
-    G/edges.parquet                  the same edges as rows, without padding
-    G/graph.json                     corpus, encoder, method, recall, degrees, similarities
-    G/pt_meta.json                   written last: what lacks it is no graph
-    G/vectors/                       kept, so that a larger corpus costs only its new documents
-    G/partial/                       an unfinished search
+    G/edges.u32.np, weights.f16.np   raw little-endian, documents x k, nearest first; a short row ends with its own
+    number, weight 0 G/docnos.npids                   document ids, by the package npids G/edges.parquet
+    the same edges as rows, without padding G/graph.json                     corpus, encoder, method, recall, degrees,
+    similarities G/pt_meta.json                   written last: what lacks it is no graph G/vectors/
+    kept, so that a larger corpus costs only its new documents G/partial/                       an unfinished search
 """
 
 from __future__ import annotations
@@ -101,7 +99,8 @@ class NeighbourhoodGraph:
         return len(self.edges)
 
     def neighbours(self, row: int, k: int) -> np.ndarray:
-        """Return the rows of at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are stored."""
+        """Return the rows of at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are
+        stored."""
         return self._first(row, k)[0]
 
     def similarities(self, row: int, k: int) -> np.ndarray:
@@ -127,10 +126,10 @@ def build_graph(
 ) -> tuple[NeighbourhoodGraph, bool]:
     """Build the graph of a corpus in the folder ``out``; return it, and whether anything had to be done.
 
-    ``encoder``: as :mod:`quit.corpora.encoders` names them, or ``bm25``. A killed build goes on at its last step of vectors
-    or of neighbours. Raises :class:`SettingsError` for a ``k`` that the corpus cannot fill, ``cross_question_only``
-    without a release, or a folder that holds something else; :class:`InputError` when the encoder returns NaN;
-    :class:`WorkspaceError` when the disk refuses or another build is at work there.
+    ``encoder``: as :mod:`quit.corpora.encoders` names them, or ``bm25``. A killed build goes on at its last step of
+    vectors or of neighbours. Raises :class:`SettingsError` for a ``k`` that the corpus cannot fill,
+    ``cross_question_only`` without a release, or a folder that holds something else; :class:`InputError` when the
+    encoder returns NaN; :class:`WorkspaceError` when the disk refuses or another build is at work there.
     """
     say = progress or (lambda _: None)
     if not 1 <= k < len(corpus):

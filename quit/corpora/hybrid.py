@@ -35,7 +35,8 @@ class Texts(Protocol):
 class HybridIndex:
     """First stage over texts.
 
-    ``k1``, ``b``: BM25 (Lucene's form). ``depth``: documents that each ranking gives to the fusion. ``constant``: added to every
+    ``k1``, ``b``: BM25 (Lucene's form). ``depth``: documents that each ranking gives to the fusion. ``constant``: added
+    to every
     rank (60 in the paper). ``cache``: a folder in which encodings are kept by content, one file a chunk (None: memory).
     """
 

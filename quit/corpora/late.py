@@ -1,8 +1,9 @@
 """Late-interaction neighbours: MaxSim over token vectors, among the candidates that mean vectors name.
 
-Similarity of document q to d: the mean over q's tokens of the highest cosine with a token of d (ColBERT's MaxSim divided by
-q's length, so that weights are comparable and fit float16). Token vectors take some hundred times the space of one vector a
-document; scoring every pair is out of reach past some ten thousand documents, so candidates come from mean vectors.
+Similarity of document q to d: the mean over q's tokens of the highest cosine with a token of d (ColBERT's MaxSim
+divided by q's length, so that weights are comparable and fit float16). Token vectors take some hundred times the space
+of one vector a document; scoring every pair is out of reach past some ten thousand documents, so candidates come from
+mean vectors.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from quit.corpora.search import ExactSearch, Wanted
 from quit.corpora.vectors import check_finite, in_steps, write_array
 
 SAMPLE = 20
-"""Documents whose neighbours are compared with MaxSim over the whole corpus: each costs as much as a search of its own."""
+"""Documents whose neighbours are compared with MaxSim over the whole corpus: each costs as much as a search of its
+own."""
 
 
 class LateNeighbours:

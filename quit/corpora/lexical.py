@@ -14,7 +14,8 @@ from quit.evaluate.normalize import STOP_WORDS, stem, words
 
 
 class Bm25:
-    """BM25 over texts. Scores are Lucene's; a text that shares no term with a query is never found; ties go to the lower row."""
+    """BM25 over texts. Scores are Lucene's; a text that shares no term with a query is never found; ties go to the
+    lower row."""
 
     def __init__(self, index: bm25s.BM25 | None, vocabulary: dict[str, int]) -> None:
         self._index = index
@@ -93,7 +94,8 @@ def best(scores: np.ndarray, count: int) -> np.ndarray:
 
 
 def best_with_ties(scores: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the ``count`` highest scores and of all that tie with the last of them, int64, best first, ties by place."""
+    """Return the places of the ``count`` highest scores and of all that tie with the last of them, int64, best first,
+    ties by place."""
     if len(scores) > count:
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
         places = np.flatnonzero(scores >= least)
@@ -103,7 +105,8 @@ def best_with_ties(scores: np.ndarray, count: int) -> np.ndarray:
 
 
 def fused(rankings: Iterable[np.ndarray], constant: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows (int64) and scores (float32) of rankings joined by reciprocal rank (Cormack et al. 2009), ties by row.
+    """Return rows (int64) and scores (float32) of rankings joined by reciprocal rank (Cormack et al. 2009), ties by
+    row.
 
     ``rankings``: rows, best first. ``constant``: added to every rank (60 in the paper).
     """

@@ -46,8 +46,8 @@ def make_neighbours(
 ) -> Neighbours:
     """Return the way that encoder and settings name; nothing is encoded yet.
 
-    Raises :class:`SettingsError` for ``cross_question_only`` over a corpus without a release, and what loading an encoder
-    raises.
+    Raises :class:`SettingsError` for ``cross_question_only`` over a corpus without a release, and what loading an
+    encoder raises.
     """
     excluded = None
     if settings.cross_question_only:

@@ -1,6 +1,7 @@
 """What the QA systems ask of a corpus: its documents, a first stage over them, who is next to whom, and a scorer.
 
-Everywhere a document is its **row** in the corpus (0-based, the order of its documents table); ids are looked up at the edges.
+Everywhere a document is its **row** in the corpus (0-based, the order of its documents table); ids are looked up at the
+edges.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Documents of one query, best first, ties by the lower row. ``rows``: int64, shape (n,); ``scores``: float32, shape (n,)."""
+    """Documents of one query, best first, ties by the lower row. ``rows``: int64, shape (n,); ``scores``: float32,
+    shape (n,)."""
 
     rows: np.ndarray
     scores: np.ndarray

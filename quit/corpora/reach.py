@@ -1,7 +1,7 @@
 """What a first stage finds, and what a graph's hops add: the bounded-recall argument of neighbourhood-aware retrieval.
 
-A document outside a first stage's list can never be read, however good the re-ranker: recall at depth 100 is a ceiling. One hop
-adds the neighbours of the documents in the list, two hops their neighbours; both say how far the ceiling rises.
+A document outside a first stage's list can never be read, however good the re-ranker: recall at depth 100 is a ceiling.
+One hop adds the neighbours of the documents in the list, two hops their neighbours; both say how far the ceiling rises.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ STEP = 64
 def reach(
     corpus: BuiltCorpus, name: str, stage: FirstStage, graph: NeighbourhoodGraph | None, settings: Graph
 ) -> list[dict[str, Any]]:
-    """Return one row a query set: mean recall at 10 and at ``settings.depth``, after one and two hops, and what hops cost.
+    """Return one row a query set: mean recall at 10 and at ``settings.depth``, after one and two hops, and what hops
+    cost.
 
-    A row has ``dataset``, ``stage``, ``queries``, ``recall@10``, ``recall@depth``, ``all@depth`` (the share of queries with
-    every relevant document in the list) and, with a graph, ``recall@depth+1``, ``recall@depth+2``, ``all@depth+1``,
-    ``all@depth+2``, ``pool@depth+1``, ``pool@depth+2`` (mean documents that one and two hops make reachable, the list included)
-    and the control ``recall@same+1``, ``recall@same+2``: the first stage's own recall when its list is as long as those pools.
-    Queries without a relevant document are left out.
+    A row has ``dataset``, ``stage``, ``queries``, ``recall@10``, ``recall@depth``, ``all@depth`` (the share of queries
+    with every relevant document in the list) and, with a graph, ``recall@depth+1``, ``recall@depth+2``,
+    ``all@depth+1``, ``all@depth+2``, ``pool@depth+1``, ``pool@depth+2`` (mean documents that one and two hops make
+    reachable, the list included) and the control ``recall@same+1``, ``recall@same+2``: the first stage's own recall
+    when its list is as long as those pools. Queries without a relevant document are left out.
     """
     relevant = corpus.relevant_rows()
     groups: dict[str, list[tuple[str, str]]] = {}
@@ -73,7 +74,8 @@ def _measure(
 
 
 def hops(graph: NeighbourhoodGraph, rows: np.ndarray, width: int, name: str) -> dict[str, np.ndarray]:
-    """Return the documents within one and two hops of some documents, themselves among them: ``{name}+1``, ``{name}+2``.
+    """Return the documents within one and two hops of some documents, themselves among them: ``{name}+1``,
+    ``{name}+2``.
 
     ``rows``: int64. ``width``: neighbours a document that count (fewer where the graph stores fewer).
     """

@@ -13,7 +13,8 @@ STAGE = "corpus"
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """One paragraph of a record. ``place``: where in the record it stood. Title and text are clean; the text is not empty."""
+    """One paragraph of a record. ``place``: where in the record it stood. Title and text are clean; the text is not
+    empty."""
 
     title: str
     text: str

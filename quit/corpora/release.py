@@ -1,4 +1,5 @@
-"""A QUIT release as a corpus: its documents are hints, subsets of hints or all permutations, its queries the questions."""
+"""A QUIT release as a corpus: its documents are hints, subsets of hints or all permutations, its queries the
+questions."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
     """Yield one record a question of a release, in the order of its splits.
 
     ``granularity``: 5 hints, 31 subsets (their hints in rank order) or 325 permutations a question of five hints. The
-    relevance of a document is the highest label among the permutations it stands for. Raises ``InputError`` when the release
-    is not what was frozen, or a question lacks labels.
+    relevance of a document is the highest label among the permutations it stands for. Raises ``InputError`` when the
+    release is not what was frozen, or a question lacks labels.
     """
     release = verify(path)
     files = release.files

@@ -25,7 +25,8 @@ _STEPS = (("@{d}", "first stage", "#8fb3d9"), ("@{d}+1", "+ 1 hop", "#4f86bd"), 
 def write_report(
     corpus: BuiltCorpus, graph: NeighbourhoodGraph, stages: Mapping[str, FirstStage], out: Path, settings: Graph
 ) -> list[Path]:
-    """Write ``report.json``, ``graph.png`` (degrees, similarities) and, with first stages, ``reach.png``; return the files.
+    """Write ``report.json``, ``graph.png`` (degrees, similarities) and, with first stages, ``reach.png``; return the
+    files.
 
     Raises :class:`MissingDependency` without matplotlib, :class:`quit.errors.WorkspaceError` when the disk refuses.
     """

@@ -1,6 +1,8 @@
-"""Relevance of texts to a query: late interaction over token vectors, or any cross-encoder. Implement ``quit.corpora.protocols.Scorer``.
+"""Relevance of texts to a query: late interaction over token vectors, or any cross-encoder. Implement
+``quit.corpora.protocols.Scorer``.
 
-Both give log odds, so that the sigmoid which answer uncertainty divides (:mod:`quit.systems.sunar.asu`) is a probability of relevance.
+Both give log odds, so that the sigmoid which answer uncertainty divides (:mod:`quit.systems.sunar.asu`) is a
+probability of relevance.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ from quit.models.protocols import Encoder
 
 
 def maxsim(query: np.ndarray, texts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return for each token of a query the highest cosine with a token of each text, float32, shape (len(texts), len(query)).
+    """Return for each token of a query the highest cosine with a token of each text, float32, shape (len(texts),
+    len(query)).
 
-    ``query`` and each text: unit vectors, shape (tokens, dimension). A text without tokens has 0 (Khattab and Zaharia 2020: MaxSim).
+    ``query`` and each text: unit vectors, shape (tokens, dimension). A text without tokens has 0 (Khattab and Zaharia
+    2020: MaxSim).
     """
     highest = np.zeros((len(texts), len(query)), dtype=np.float32)
     for row, tokens in enumerate(texts):
@@ -54,8 +58,9 @@ class LateScorer:
 class CrossEncoderScorer:
     """A cross-encoder through sentence-transformers: its raw logits, whatever activation its configuration names.
 
-    ``model``: a hub name or a folder. ``max_length``: tokens of the longest pair (None: the model's own). Thread-safe; loaded when it is
-    first asked, which raises :class:`InputError` for a model that cannot be loaded, is no cross-encoder or gives more than one logit.
+    ``model``: a hub name or a folder. ``max_length``: tokens of the longest pair (None: the model's own). Thread-safe;
+    loaded when it is first asked, which raises :class:`InputError` for a model that cannot be loaded, is no
+    cross-encoder or gives more than one logit.
     """
 
     def __init__(

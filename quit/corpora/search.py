@@ -1,7 +1,7 @@
 """Exact nearest neighbours by blocked matrix products, on a CPU or a GPU.
 
-bf16 products are three times faster than fp32 and rank nearly alike: what they put among the best ``k + rescored`` is scored
-again in fp32, so that weights are exact and only a document that falls out of all these candidates is missed.
+bf16 products are three times faster than fp32 and rank nearly alike: what they put among the best ``k + rescored`` is
+scored again in fp32, so that weights are exact and only a document that falls out of all these candidates is missed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ BLOCK = 64
 def nearest(
     queries: np.ndarray, chunks: Callable[[], Iterable[np.ndarray]], depth: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield for each query the rows (int64) and dot products (float32) of its ``depth`` best vectors, best first, ties by the lower row.
+    """Yield for each query the rows (int64) and dot products (float32) of its ``depth`` best vectors, best first, ties
+    by the lower row.
 
-    ``queries``: float32, shape (n, d). ``chunks``: called for each block of queries, gives all vectors in pieces of shape (m, d), of
-    which one is in memory at a time.
+    ``queries``: float32, shape (n, d). ``chunks``: called for each block of queries, gives all vectors in pieces of
+    shape (m, d), of which one is in memory at a time.
     """
     for start in range(0, len(queries), BLOCK):
         part = queries[start : start + BLOCK]
@@ -129,7 +130,8 @@ class Exclusions:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Neighbours that are asked for: the ``k`` nearest of each document of ``corpus`` by ``encoder``; work is kept in ``out``."""
+    """Neighbours that are asked for: the ``k`` nearest of each document of ``corpus`` by ``encoder``; work is kept in
+    ``out``."""
 
     corpus: BuiltCorpus
     encoder: str
@@ -141,7 +143,8 @@ class Wanted:
 
     @property
     def depth(self) -> int:
-        """How many documents to ask a search for, so that k are left when the document itself and the excluded are gone."""
+        """How many documents to ask a search for, so that k are left when the document itself and the excluded are
+        gone."""
         return self.k + (self.excluded.most if self.excluded else 1)
 
     @property
@@ -153,8 +156,8 @@ class Wanted:
 class ExactSearch:
     """Every document's ``k`` nearest others.
 
-    ``matrix``: float32, shape (n, d). ``rescored``: candidates beyond k that bf16 keeps. ``score_mb``: memory of a block of
-    similarities. Results do not depend on which rows are asked for together, but for ties within rounding.
+    ``matrix``: float32, shape (n, d). ``rescored``: candidates beyond k that bf16 keeps. ``score_mb``: memory of a
+    block of similarities. Results do not depend on which rows are asked for together, but for ties within rounding.
     """
 
     def __init__(
@@ -227,7 +230,8 @@ class ExactSearch:
         return exact
 
     def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
-        """Return the mean share of true k nearest (fp32) among the given neighbours of some rows; equal scores count alike.
+        """Return the mean share of true k nearest (fp32) among the given neighbours of some rows; equal scores count
+        alike.
 
         ``rows``: int64, shape (m,). ``neighbours``: int64, shape (m, k), -1 where there are fewer.
         """
@@ -252,7 +256,8 @@ class ExactSearch:
 def _top(torch: Any, scores: Any, count: int) -> tuple[Any, Any]:
     """Return the ``count`` highest values of each row and their columns, in no order.
 
-    One maximum a lane, then the best lanes, then their members: reads the block once instead of selecting from all of it.
+    One maximum a lane, then the best lanes, then their members: reads the block once instead of selecting from all of
+    it.
     """
     rows, width = scores.shape
     lanes = width // LANES

@@ -96,7 +96,8 @@ CORPUS_SOURCES: dict[str, CorpusSource] = {
 def parse_corpus_source(text: str) -> CorpusRef:
     """Return the source that ``KIND:PATH`` names.
 
-    Raises ``SettingsError`` for an unknown or missing kind, ``InputError`` for a path that is missing, unreadable or empty.
+    Raises ``SettingsError`` for an unknown or missing kind, ``InputError`` for a path that is missing, unreadable or
+    empty.
     """
     kind, colon, rest = text.partition(":")
     if not colon or not rest.strip():

@@ -57,11 +57,12 @@ def open_vectors(folder: Path) -> Vectors | None:
 def encode_corpus(
     corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, progress: Progress | None = None
 ) -> Vectors:
-    """Return the vectors of a corpus in ``folder``, encoding only what is not there: ``encoded`` says how many that were.
+    """Return the vectors of a corpus in ``folder``, encoding only what is not there: ``encoded`` says how many that
+    were.
 
     Vectors of an earlier corpus, finished or not, are used where encoder and document are the same. Raises
-    :class:`InputError` that names the document when the encoder returns NaN or infinity; :class:`WorkspaceError` when the
-    disk refuses.
+    :class:`InputError` that names the document when the encoder returns NaN or infinity; :class:`WorkspaceError` when
+    the disk refuses.
     """
     known = open_vectors(folder)
     if known and (known.corpus, known.identity) == (corpus.identity, encoder.identity):
@@ -183,10 +184,12 @@ def in_steps(
     make: Callable[[int, int, Path], None],
     say: Progress,
 ) -> list[Path]:
-    """Encode a corpus in steps of ``block`` documents, each on disk before the next; return where each step's files are.
+    """Encode a corpus in steps of ``block`` documents, each on disk before the next; return where each step's files
+    are.
 
-    ``make(start, stop, path)`` writes a step's files, named ``path`` and an ending, ``last`` of all ``path`` + ``last``: a killed run goes
-    on after its last whole step. A folder of another corpus, encoder or block is begun again.
+    ``make(start, stop, path)`` writes a step's files, named ``path`` and an ending, ``last`` of all ``path`` +
+    ``last``: a killed run goes on after its last whole step. A folder of another corpus, encoder or block is begun
+    again.
     """
     plan = {"corpus": corpus.identity, "identity": identity, "block": block}
     known = folder / "plan.json"
@@ -210,7 +213,8 @@ def write_array(path: Path, array: np.ndarray) -> None:
 
 
 def stored_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return the array of a file, memory-mapped; where there is no such file, what ``make`` returns is written first."""
+    """Return the array of a file, memory-mapped; where there is no such file, what ``make`` returns is written
+    first."""
     if not path.is_file():
         write_array(path, make())
     return np.load(path, mmap_mode="r")

@@ -18,8 +18,9 @@ _BEFORE = "damaged.json"
 def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) -> list[str]:
     """Remove the parts of a stage run that are not what was written; returns what is wrong with each.
 
-    The caller holds the workspace. A complete run that lost a part is unfinished from then on; its other parts are kept. Parts of an
-    unfinished run have no manifest yet: these have to be readable, every page with its own checksum (:func:`quit.engine.parts.damage`).
+    The caller holds the workspace. A complete run that lost a part is unfinished from then on; its other parts are
+    kept. Parts of an unfinished run have no manifest yet: these have to be readable, every page with its own checksum
+    (:func:`quit.engine.parts.damage`).
     """
     try:
         manifest = workspace.manifest(folder)

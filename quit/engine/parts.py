@@ -1,4 +1,5 @@
-"""Parquet parts: written with a checksum a page, described in a manifest, compared with that before their bytes are trusted."""
+"""Parquet parts: written with a checksum a page, described in a manifest, compared with that before their bytes are
+trusted."""
 
 from __future__ import annotations
 
@@ -28,12 +29,14 @@ def part_name(shard: Range) -> str:
 
 
 def write_part(target: Path, rows: pa.Table) -> None:
-    """Write rows; every page carries a checksum (CRC-32), so that damage is found where no manifest knows the file's."""
+    """Write rows; every page carries a checksum (CRC-32), so that damage is found where no manifest knows the
+    file's."""
     pq.write_table(rows, target, compression="zstd", row_group_size=1 << 20, write_page_checksum=True)
 
 
 def describe(path: Path, table: str) -> dict[str, Any]:
-    """Return what a manifest says of a part: ``file``, ``rows``, ``bytes``, ``sha256``, and ``first`` and ``last`` question.
+    """Return what a manifest says of a part: ``file``, ``rows``, ``bytes``, ``sha256``, and ``first`` and ``last``
+    question.
 
     Raises :class:`WorkspaceError` for one that cannot be read.
     """
@@ -53,8 +56,9 @@ def describe(path: Path, table: str) -> dict[str, Any]:
 def damage(path: Path, described: Mapping[str, Any] | None) -> str | None:
     """Return what is wrong with a part, None where nothing is.
 
-    ``described``: what its manifest says. Where that is None (the stage is not finished) or knows no checksum, all pages are read and
-    compared with their own; pages of programs before these had none, and then a part only has to be readable.
+    ``described``: what its manifest says. Where that is None (the stage is not finished) or knows no checksum, all
+    pages are read and compared with their own; pages of programs before these had none, and then a part only has to be
+    readable.
     """
     try:
         if described is None or "sha256" not in described:
@@ -86,8 +90,8 @@ def write_log_part(target: Path, rows: pa.Table) -> None:
 def read_log_part(name: str, path: Path) -> pa.Table:
     """Return one part of a log under today's schema.
 
-    Raises :class:`WorkspaceError` for one whose rows are not those that were written, or a newer program's. Parts of programs that
-    wrote no hash only have to be readable.
+    Raises :class:`WorkspaceError` for one whose rows are not those that were written, or a newer program's. Parts of
+    programs that wrote no hash only have to be readable.
     """
     try:
         rows = pq.read_table(path, partitioning=None, page_checksum_verification=True)

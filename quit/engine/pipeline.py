@@ -1,8 +1,10 @@
-"""A build of a workspace: what has to run, on which shard, under which fingerprint, and how a shard is worked on. Knows no scheduler.
+"""A build of a workspace: what has to run, on which shard, under which fingerprint, and how a shard is worked on. Knows
+no scheduler.
 
-A stage run's fingerprint is a hash of its inputs' fingerprints, its stage's name and version, its tables' columns, the settings it
-reads and the identities of its models. All fingerprints follow from sources and settings alone, so they are known before anything runs:
-what has a manifest under its fingerprint is done, what has some parts is resumed at the first missing one.
+A stage run's fingerprint is a hash of its inputs' fingerprints, its stage's name and version, its tables' columns, the
+settings it reads and the identities of its models. All fingerprints follow from sources and settings alone, so they are
+known before anything runs: what has a manifest under its fingerprint is done, what has some parts is resumed at the
+first missing one.
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class Pipeline:
         decided: int | None = None,
         models: Models | None = None,
     ) -> None:
-        """``asked_as``: profile and overrides as the user named them; ``decided``: how many parts of the log of overrides count."""
+        """``asked_as``: profile and overrides as the user named them; ``decided``: how many parts of the log of
+        overrides count."""
         check_labelers(settings)
         self.asked_as = asked_as
         self.workspace = workspace
@@ -85,13 +88,15 @@ class Pipeline:
         ]
 
     def runs_of(self, stage: Stage) -> list[list[StageRun]]:
-        """Return the runs of a stage in groups that run side by side: one by one, or all readers (``run.readers_together``)."""
+        """Return the runs of a stage in groups that run side by side: one by one, or all readers
+        (``run.readers_together``)."""
         runs = [run for run in self.runs if run.stage is stage]
         return [runs] if self.settings.run.readers_together and runs else [[run] for run in runs]
 
     @property
     def workers(self) -> int:
-        """Shards of a run that are worked on at a time: not more than a server may have requests in flight, where processes share it."""
+        """Shards of a run that are worked on at a time: not more than a server may have requests in flight, where
+        processes share it."""
         run = self.settings.run
         return (
             run.workers
@@ -124,7 +129,8 @@ class Pipeline:
 
     @cached_property
     def fingerprints(self) -> dict[str, str]:
-        """Stage run -> fingerprint. Reads the sources once, to hash them; raises ``InputError`` when one cannot be read."""
+        """Stage run -> fingerprint. Reads the sources once, to hash them; raises ``InputError`` when one cannot be
+        read."""
         fingerprints: dict[str, str] = {}
         makers: dict[str, list[str]] = {}
         for run in self.runs:
@@ -192,7 +198,8 @@ class Pipeline:
         return [shard for shard in self.shards(run) if not done(shard)]
 
     def missing_inputs(self, run: StageRun) -> list[str]:
-        """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried out."""
+        """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried
+        out."""
         current = {key: folder.name for key, (folder, _) in self.workspace.current().items()}
         wanted = {*run.stage.inputs, *run.stage.whole}
         return [
@@ -217,7 +224,8 @@ class Pipeline:
         return Context(whole, self.settings, self.models, run.reader, overrides)
 
     def _input(self, run: StageRun, name: str, shard: Range) -> Any:
-        """Return an input of a stage run: of a table, the rows of the runs before it, never of a later one that supersedes them."""
+        """Return an input of a stage run: of a table, the rows of the runs before it, never of a later one that
+        supersedes them."""
         if name == "sources":
             return read_sources(self.sources, self.source_checksums)
         if name == "decisions":
@@ -253,7 +261,8 @@ class Pipeline:
         self._set_current(done)
 
     def record_usage(self, name: str, before: dict[str, dict[str, Any]]) -> None:
-        """Write down what a stage (or one reader's run) asked of language models since ``before``, a snapshot of their meter."""
+        """Write down what a stage (or one reader's run) asked of language models since ``before``, a snapshot of their
+        meter."""
         with self.workspace.changing("usage.jsonl"):
             record(self.workspace.path, name, before, self.models.meter.snapshot(), self.workers)
 
@@ -268,7 +277,8 @@ class Pipeline:
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 
     def discard_damaged(self) -> list[str]:
-        """Remove what is not what the stages of this build wrote, so that they make it anew; returns a line a file for people.
+        """Remove what is not what the stages of this build wrote, so that they make it anew; returns a line a file for
+        people.
 
         Every part of a complete stage is compared with its manifest's checksum. The caller holds the workspace.
         """
@@ -290,7 +300,8 @@ class Pipeline:
                 self.workspace.discard(self.folder(run))
 
     def planned_again(self) -> Pipeline:
-        """Return this build as it would be planned now, with the same models: reviews that were applied meanwhile count."""
+        """Return this build as it would be planned now, with the same models: reviews that were applied meanwhile
+        count."""
         return Pipeline(self.workspace, self.settings, self.sources, asked_as=self.asked_as, models=self.models)
 
     def _read_whole(self, name: str) -> pa.Table:

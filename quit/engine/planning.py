@@ -1,4 +1,5 @@
-"""Plan a job on a workspace: once, and while the workspace is held. Builds, reviews and releases take the lock here and nowhere else."""
+"""Plan a job on a workspace: once, and while the workspace is held. Builds, reviews and releases take the lock here and
+nowhere else."""
 
 from __future__ import annotations
 
@@ -22,11 +23,14 @@ _HELD: ContextVar[Pipeline | None] = ContextVar("quit_held_build", default=None)
 def held_build(
     workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]
 ) -> Iterator[Pipeline]:
-    """Hold a workspace and plan its build; parts that are damaged are removed first. The workspace is created where there is none.
+    """Hold a workspace and plan its build; parts that are damaged are removed first. The workspace is created where
+    there is none.
 
-    Within the block the same workspace is neither locked nor planned again: a caller that has a plan calls the flow, which finds it.
+    Within the block the same workspace is neither locked nor planned again: a caller that has a plan calls the flow,
+    which finds it.
 
-    Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run holds it.
+    Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
+    holds it.
     """
     planned = _HELD.get()
     if planned is not None and planned.workspace.address == Workspace.at(workspace).address:
@@ -50,8 +54,8 @@ def held_build(
 def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterator[Pipeline]:
     """Hold a workspace and plan its last build.
 
-    ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises, ``SettingsError`` for
-    an override of anything else, and ``WorkspaceError`` where another run holds the workspace.
+    ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises,
+    ``SettingsError`` for an override of anything else, and ``WorkspaceError`` where another run holds the workspace.
     """
     opened = Workspace.open(workspace)
     settings = load(opened.build["profile"], opened.build["overrides"]).settings if opened.build else Settings()
@@ -72,7 +76,8 @@ def _holding(workspace: Workspace, settings: Settings) -> Iterator[None]:
 def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]) -> Pipeline:
     """Return the plan of a build without holding its workspace, which is created where there is none.
 
-    Raises ``InputError`` for a source that cannot be read, ``SettingsError`` and ``WorkspaceError``; nothing is created then.
+    Raises ``InputError`` for a source that cannot be read, ``SettingsError`` and ``WorkspaceError``; nothing is created
+    then.
     """
     settings, refs = _checked(sources, profile, overrides)
     asked_as = {"profile": profile, "overrides": list(overrides)}
@@ -111,7 +116,8 @@ def last_build(workspace: Workspace) -> Pipeline:
 
 
 def readable_build(workspace: Workspace) -> Pipeline | None:
-    """Return the plan of a workspace's last build, or None where there is none or its sources cannot be read any more."""
+    """Return the plan of a workspace's last build, or None where there is none or its sources cannot be read any
+    more."""
     try:
         return last_build(workspace)
     except InputError:

@@ -1,8 +1,9 @@
-"""Shards worked on by other processes, here or on other machines: the order a worker gets, what it checks, what it reports.
+"""Shards worked on by other processes, here or on other machines: the order a worker gets, what it checks, what it
+reports.
 
-A worker shares nothing with the build but files: the sources and the workspace, under the same paths. So it checks, before it works,
-that it is the same program, that it sees the workspace the build holds and not another folder of that name, that it would make the
-same tables, and that the tables it reads from have arrived.
+A worker shares nothing with the build but files: the sources and the workspace, under the same paths. So it checks,
+before it works, that it is the same program, that it sees the workspace the build holds and not another folder of that
+name, that it would make the same tables, and that the tables it reads from have arrived.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ _TICK = 0.5  # seconds between looks at a folder that another machine writes to
 class Order:
     """A build as a worker elsewhere gets it. Hashable and serialisable.
 
-    ``settings_json``: the effective settings; ``sources``: ``kind:path`` with whole paths; ``decided``: how many parts of the log of
-    overrides count (what people add later is for the next build); ``program``: the build's :func:`program`; ``holder``: who holds the
-    workspace; ``fingerprint``: that of the stage run, as the build knows it; ``processes``: how many work at a time and share the
-    servers' limits; ``cache``: the build's ``QUIT_CACHE``, if set.
+    ``settings_json``: the effective settings; ``sources``: ``kind:path`` with whole paths; ``decided``: how many parts
+    of the log of overrides count (what people add later is for the next build); ``program``: the build's
+    :func:`program`; ``holder``: who holds the workspace; ``fingerprint``: that of the stage run, as the build knows it;
+    ``processes``: how many work at a time and share the servers' limits; ``cache``: the build's ``QUIT_CACHE``, if set.
     """
 
     workspace: str
@@ -63,7 +64,8 @@ class Order:
 
 @dataclass(frozen=True)
 class Report:
-    """What a worker did: rows of the first table (None where the parts were there already), what language models were asked."""
+    """What a worker did: rows of the first table (None where the parts were there already), what language models were
+    asked."""
 
     rows: int | None
     usage: dict[str, dict[str, Any]]
@@ -83,7 +85,8 @@ def program() -> str:
 
 @cache
 def _end_with_parent() -> None:
-    """See to it that a process of a pool ends with the process that started it, however that ends: nobody else would tell it."""
+    """See to it that a process of a pool ends with the process that started it, however that ends: nobody else would
+    tell it."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return
@@ -113,8 +116,8 @@ def order(pipeline: Pipeline, run: StageRun, processes: int) -> Order:
 def work_on(order: Order, run: str, shard: Range) -> Report:
     """Carry out one shard of a stage run in a worker of another process. Every refusal names the worker's machine.
 
-    Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or tables that have
-    not arrived; and whatever the stage raises.
+    Raises :class:`WorkspaceError` where this worker must not work: another program, another folder, other inputs, or
+    tables that have not arrived; and whatever the stage raises.
     """
     _end_with_parent()
     host = socket.gethostname()
@@ -156,7 +159,8 @@ def _work_on(order: Order, key: str, shard: Range, host: str) -> Report:
 
 
 def _same_pipeline(order: Order, key: str) -> Pipeline:
-    """Return this worker's pipeline, planned anew where sources or reviews have changed since it was planned; refuse another one."""
+    """Return this worker's pipeline, planned anew where sources or reviews have changed since it was planned; refuse
+    another one."""
     build = replace(order, fingerprint="", holder="")  # what does not change between the shards of a build
     for fresh in (False, True):
         with _PLANNING:
@@ -185,7 +189,8 @@ def _pipeline(order: Order) -> Pipeline:
 
 
 def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -> None:
-    """Wait until the parts that a worker has written are seen here. Raises :class:`WorkspaceError` when they do not come."""
+    """Wait until the parts that a worker has written are seen here. Raises :class:`WorkspaceError` when they do not
+    come."""
     folder, patience = pipeline.folder(run), pipeline.settings.run.visible_seconds
     if not _wait(
         lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard), patience, pipeline.workspace.look

@@ -340,8 +340,9 @@ class Workspace:
     def part_files(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> list[tuple[Path, bool]]:
         """Return the current files of a table that overlap ``shard``, each with whether all its rows belong to it.
 
-        A stage's file was fetched and compared with its manifest, once a process (:func:`quit.common.files.known_checksum`).
-        Raises :class:`WorkspaceError` for the first that is missing or was altered.
+        A stage's file was fetched and compared with its manifest, once a process
+        (:func:`quit.common.files.known_checksum`). Raises :class:`WorkspaceError` for the first that is missing or was
+        altered.
         """
         if schemas.table(name).grows:  # people's work, not made by a stage; reviews are read whole
             return [(path, shard == WHOLE or name == "reviews") for path in self.log_files(name)]

@@ -1,7 +1,7 @@
 """Agreement between annotators: Cohen's kappa for two, Krippendorff's alpha (nominal) for any number with gaps.
 
-Cohen, A coefficient of agreement for nominal scales (1960); Krippendorff, Computing Krippendorff's alpha-reliability (2011). Both are
-None where they are not defined: no item that two people judged, or only one value in use.
+Cohen, A coefficient of agreement for nominal scales (1960); Krippendorff, Computing Krippendorff's alpha-reliability
+(2011). Both are None where they are not defined: no item that two people judged, or only one value in use.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class PairAgreement:
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float | None:
     """Return kappa of two annotators' values for the same items, in order.
 
-    None for no items, or where both always use the same one value (chance agreement is then 1). Raises ``ValueError`` when the
-    sequences differ in length.
+    None for no items, or where both always use the same one value (chance agreement is then 1). Raises ``ValueError``
+    when the sequences differ in length.
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} values against {len(second)}")
@@ -42,7 +42,8 @@ def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> float 
 
 
 def krippendorff_alpha(units: Iterable[Sequence[Hashable]]) -> float | None:
-    """Return alpha for nominal values; a unit holds the values that it was given, whoever gave them (gaps are left out).
+    """Return alpha for nominal values; a unit holds the values that it was given, whoever gave them (gaps are left
+    out).
 
     Units with fewer than two values say nothing about agreement. None where fewer than two values are in use.
     """

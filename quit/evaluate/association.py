@@ -1,7 +1,8 @@
 """How well a score or a decision goes with a known label: ordered labels, two classes, or classes without order.
 
-Every statistic comes with a permutation test: how often shuffled labels go with the values at least as well (Monte Carlo, with the
-observed order counted among them, so that no p is 0). Nothing here is defined where the values or the labels do not vary: None.
+Every statistic comes with a permutation test: how often shuffled labels go with the values at least as well (Monte
+Carlo, with the observed order counted among them, so that no p is 0). Nothing here is defined where the values or the
+labels do not vary: None.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ Statistic = Callable[[np.ndarray, np.ndarray], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """A statistic with its 95% bootstrap interval and its permutation p (two-sided for signed statistics); None: not defined."""
+    """A statistic with its 95% bootstrap interval and its permutation p (two-sided for signed statistics); None: not
+    defined."""
 
     value: float | None
     low: float | None
@@ -37,8 +39,8 @@ def associate(
 ) -> Association:
     """Return a statistic of paired values and labels with its uncertainty.
 
-    ``groups``: items of one group are drawn together by the bootstrap (a question and its sub-questions). Raises ``ValueError`` when
-    lengths differ.
+    ``groups``: items of one group are drawn together by the bootstrap (a question and its sub-questions). Raises
+    ``ValueError`` when lengths differ.
     """
     x, y = np.asarray(values), np.asarray(labels)
     if len(x) != len(y) or (groups is not None and len(groups) != len(x)):
@@ -103,7 +105,8 @@ def cramers_v(values: np.ndarray, labels: np.ndarray) -> float | None:
 
 
 def epsilon_squared(values: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return the effect size of Kruskal and Wallis' H, H / (n - 1), 0 to 1: how much of the ranks' variance the classes explain."""
+    """Return the effect size of Kruskal and Wallis' H, H / (n - 1), 0 to 1: how much of the ranks' variance the classes
+    explain."""
     classes = [values[labels == kind] for kind in np.unique(labels)]
     if len(classes) < 2 or np.ptp(values) == 0:
         return None

@@ -29,9 +29,11 @@ Figures = dict[str, Any]
 def equivalence(path: Path, models: Models) -> Figures:
     """Agreement of the equivalence model with human verdicts.
 
-    ``path``: JSONL of {question, answers, candidate, label}. Returns n, accuracy, precision, recall, f1 (of "equivalent"),
-    calibration_error (expected calibration error over ten bins of equal width), and what two rules without a model reach on the
-    same pairs: exact_match_accuracy and containment_accuracy (an answer stands in the candidate as whole words), normalised.
+    ``path``: JSONL of {question, answers, candidate, label}. Returns n, accuracy, precision, recall, f1 (of
+    "equivalent"),
+    calibration_error (expected calibration error over ten bins of equal width), and what two rules without a model
+    reach on the same pairs: exact_match_accuracy and containment_accuracy (an answer stands in the candidate as whole
+    words), normalised.
     """
     labels, sizes, pairs = [], [], []
     exact, contained = [], []
@@ -63,8 +65,8 @@ def equivalence(path: Path, models: Models) -> Figures:
 def leakage(path: Path, models: Models, settings: Settings) -> Figures:
     """Precision and recall of the leakage check on hand-made cases.
 
-    ``path``: JSONL of {hint, answer (or answers), leaks, question?, kind?}. Returns n, precision, recall, f1, accuracy, and recall
-    by kind where cases name one.
+    ``path``: JSONL of {hint, answer (or answers), leaks, question?, kind?}. Returns n, precision, recall, f1, accuracy,
+    and recall by kind where cases name one.
     """
     # Whether a string stands in a string needs no judgement: only what takes some is measured.
     judged = settings.leakage.model_copy(update={"contained": False})
@@ -126,9 +128,9 @@ def question_type(path: Path, models: Models) -> Figures:
 def question_type_agreement(source: SourceRef, models: Models, most: int = 10) -> Figures:
     """How often the classifier agrees with a source's own question types.
 
-    Returns n (questions whose source names both levels), coarse_agreement, fine_agreement, outside_taxonomy (questions whose coarse
-    type is none of TREC's, such as OTH:OTHER: no agreement is possible), coarse_agreement_in_taxonomy (of the others) and confusion: the ``most`` frequent disagreements, each
-    {source, classifier, n, example}.
+    Returns n (questions whose source names both levels), coarse_agreement, fine_agreement, outside_taxonomy (questions
+    whose coarse type is none of TREC's, such as OTH:OTHER: no agreement is possible), coarse_agreement_in_taxonomy (of
+    the others) and confusion: the ``most`` frequent disagreements, each {source, classifier, n, example}.
     """
     from quit.models.question_type import COARSE
 
@@ -161,9 +163,9 @@ def question_type_agreement(source: SourceRef, models: Models, most: int = 10) -
 def convergence_agreement(source: SourceRef, models: Models, settings: Settings) -> Figures:
     """How well convergence is recomputed from a source's scores, and how the embedded one ranks with the published one.
 
-    Returns n (hints with a published convergence), scored (those with scores), exact_match (recomputed equals published), spearman
-    (embedded against published, over all hints) and model (its identity). The shipped model was trained on published values, so
-    its figure on those very files is not one of unseen data: its card has those.
+    Returns n (hints with a published convergence), scored (those with scores), exact_match (recomputed equals
+    published), spearman (embedded against published, over all hints) and model (its identity). The shipped model was
+    trained on published values, so its figure on those very files is not one of unseen data: its card has those.
     """
     questions = [one for one in _questions(source) if any(hint.convergence is not None for hint in one.hints)]
     published, exact = [], []
@@ -209,9 +211,10 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
 def reader(source: SourceRef, name: str, models: Models, hints: int = 5) -> Figures:
     """How often an embedded reader picks the gold answer, with and without hints.
 
-    ``candidates_*``: among the question's own candidates; ``pool_*``: out of all answers of the source of a fitting type;
-    ``no_answer_*``: how often the reader would have said NO ANSWER instead of its best guess from the pool. Hints are the ``hints``
-    of highest convergence, as in a build.
+    ``candidates_*``: among the question's own candidates; ``pool_*``: out of all answers of the source of a fitting
+    type;
+    ``no_answer_*``: how often the reader would have said NO ANSWER instead of its best guess from the pool. Hints are
+    the ``hints`` of highest convergence, as in a build.
     """
     from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 

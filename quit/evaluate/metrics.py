@@ -1,9 +1,10 @@
 """The one set of metrics: of rankings (Hit, Recall, MRR, nDCG) and of answers (EM, F1, cover-EM).
 
 Rankings are sequences of relevance labels in rank order, so a metric never sees an id. Gain is 2^label - 1, discount is
-log2(rank + 1). **Questions without a relevant passage** are treated alike by every metric, by one of two policies: ``zero``
-(they count, with the value 0) or ``skip`` (they are left out of every mean). ``zero`` is the default: it keeps one denominator for all
-metrics, systems and corpora, also where only retrieved passages have labels and "no relevant passage" is the system's own doing.
+log2(rank + 1). **Questions without a relevant passage** are treated alike by every metric, by one of two policies:
+``zero`` (they count, with the value 0) or ``skip`` (they are left out of every mean). ``zero`` is the default: it keeps
+one denominator for all metrics, systems and corpora, also where only retrieved passages have labels and "no relevant
+passage" is the system's own doing.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Measure:
 
     @classmethod
     def parse(cls, text: str) -> Measure:
-        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``Hit(rel=2)@1``. Raises ``SettingsError`` for other texts."""
+        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``Hit(rel=2)@1``. Raises ``SettingsError`` for other
+        texts."""
         found = _MEASURE.fullmatch(text.strip())
         name = found["name"] if found else text.partition("@")[0]
         if found is None or name not in RANKING or not int(found["depth"]) or found["least"] == "0":
@@ -58,7 +60,8 @@ class Measure:
         return self.name in ("Recall", "nDCG")
 
     def value(self, ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray) -> float:
-        """Return the metric of one question, 0 to 1. ``ranked``: labels in rank order; ``judged``: those of all judged passages."""
+        """Return the metric of one question, 0 to 1. ``ranked``: labels in rank order; ``judged``: those of all judged
+        passages."""
         if self.name == "Hit":
             return hit(ranked, self.depth, self.least)
         if self.name == "MRR":
@@ -100,10 +103,11 @@ def dcg(ranked: Sequence[int] | np.ndarray, depth: int) -> float:
 def run_values(
     run: Mapping[str, Sequence[str]], qrels: Mapping[str, Mapping[str, int]], measure: Measure
 ) -> dict[str, float | None]:
-    """Return question -> value for every question of ``qrels``: None where no passage is relevant, 0 where nothing was retrieved.
+    """Return question -> value for every question of ``qrels``: None where no passage is relevant, 0 where nothing was
+    retrieved.
 
-    ``run``: question -> passage ids, best first; an id without a label has label 0. Raises ``InputError`` for a passage twice in
-    one ranking.
+    ``run``: question -> passage ids, best first; an id without a label has label 0. Raises ``InputError`` for a passage
+    twice in one ranking.
     """
     made: dict[str, float | None] = {}
     for question, labels in qrels.items():
@@ -127,7 +131,8 @@ def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> f
 
 
 def under(values: Sequence[float | None] | np.ndarray, policy: str) -> np.ndarray:
-    """Return what a policy counts: float64, questions without a relevant passage as 0 (``zero``) or left out (``skip``).
+    """Return what a policy counts: float64, questions without a relevant passage as 0 (``zero``) or left out
+    (``skip``).
 
     Raises ``SettingsError`` for another policy.
     """
@@ -156,7 +161,8 @@ def f1(prediction: str, golds: Sequence[str]) -> float:
 
 
 def cover_em(prediction: str, golds: Sequence[str]) -> float:
-    """Return 1 if the tokens of a normalised gold answer stand one after the other in the normalised prediction, else 0.
+    """Return 1 if the tokens of a normalised gold answer stand one after the other in the normalised prediction, else
+    0.
 
     >>> cover_em("It is Lima, I think", ["Lima"]), cover_em("Limassol", ["Lima"])
     (1.0, 0.0)

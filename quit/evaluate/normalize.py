@@ -44,9 +44,10 @@ _WITHOUT_PUNCTUATION = _WithoutPunctuation()
 def normalize_answer(text: str) -> str:
     """Return the form in which two answers are compared: SQuAD's.
 
-    NFKC, case folded, punctuation deleted (``U.S.A.`` -> ``usa``), English articles removed, white space collapsed. Where that
-    leaves nothing (the answer is an article or a symbol, such as blood type ``A`` or the operator ``%``) the case-folded text
-    itself is returned, so that only a blank answer normalises to the empty string. A normalised answer normalises to itself.
+    NFKC, case folded, punctuation deleted (``U.S.A.`` -> ``usa``), English articles removed, white space collapsed.
+    Where that leaves nothing (the answer is an article or a symbol, such as blood type ``A`` or the operator ``%``) the
+    case-folded text itself is returned, so that only a blank answer normalises to the empty string. A normalised answer
+    normalises to itself.
     """
     folded = _folded(text)
     kept = _folded(folded.translate(_WITHOUT_PUNCTUATION))
@@ -56,8 +57,8 @@ def normalize_answer(text: str) -> str:
 def _folded(text: str) -> str:
     """Return NFKC, case folded.
 
-    Callers do it twice, and a third time would change nothing: deleted punctuation lets an accent and a letter become one
-    letter, and folding a letter (the Turkish ``\u0130``) can leave accents in another order than NFKC's.
+    Callers do it twice, and a third time would change nothing: deleted punctuation lets an accent and a letter become
+    one letter, and folding a letter (the Turkish ``\u0130``) can leave accents in another order than NFKC's.
     """
     return unicodedata.normalize("NFKC", text).casefold()
 

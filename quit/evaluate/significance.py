@@ -19,7 +19,8 @@ _AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """System a against b: mean difference a - b with its interval, and two-sided p values (``holm``: for all comparisons made)."""
+    """System a against b: mean difference a - b with its interval, and two-sided p values (``holm``: for all
+    comparisons made)."""
 
     difference: float
     low: float
@@ -32,8 +33,8 @@ class Comparison:
 def intervals(values: np.ndarray, resamples: int, level: float, seed: int) -> np.ndarray:
     """Return percentile bootstrap intervals of the means of columns, shape (columns, 2).
 
-    ``values``: shape (questions, columns). All columns share their resamples, so intervals of different systems go together. Without
-    questions the interval is (0, 0).
+    ``values``: shape (questions, columns). All columns share their resamples, so intervals of different systems go
+    together. Without questions the interval is (0, 0).
     """
     questions = len(values)
     if not questions:
@@ -50,11 +51,12 @@ def intervals(values: np.ndarray, resamples: int, level: float, seed: int) -> np
 def compare(
     pairs: Sequence[tuple[np.ndarray, np.ndarray]], resamples: int, level: float, seed: int
 ) -> list[Comparison]:
-    """Compare two systems on the same questions, pair by pair: values of shape (questions,), in the same order in all pairs.
+    """Compare two systems on the same questions, pair by pair: values of shape (questions,), in the same order in all
+    pairs.
 
-    The randomisation test flips the signs of the differences (all ways where at most 16 questions differ, else ``resamples``, and the
-    observed one counts among them); ``p_t`` is the paired t test's. Systems that never differ have p = 1. All pairs share their
-    resamples. ``holm`` is Holm's correction of ``p_randomisation`` for these pairs.
+    The randomisation test flips the signs of the differences (all ways where at most 16 questions differ, else
+    ``resamples``, and the observed one counts among them); ``p_t`` is the paired t test's. Systems that never differ
+    have p = 1. All pairs share their resamples. ``holm`` is Holm's correction of ``p_randomisation`` for these pairs.
     """
     if not pairs:
         return []

@@ -1,4 +1,5 @@
-"""ColBERT (Khattab and Zaharia 2020): integer ids, ``collection.tsv``, ``queries.<split>.tsv``, ``triples.<split>.jsonl``.
+"""ColBERT (Khattab and Zaharia 2020): integer ids, ``collection.tsv``, ``queries.<split>.tsv``,
+``triples.<split>.jsonl``.
 
 A passage's integer is its line in the collection, a question's its place in the release. ``passage_ids.tsv`` and
 ``query_ids.tsv`` (``int <tab> id``) lead back to the ids of the other formats; ``qrels.<split>.tsv`` has integers too.

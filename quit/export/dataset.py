@@ -53,8 +53,9 @@ class ExportTables:
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``title``,
     ``reviews`` (how people checked it, in words) and ``sources``, a list of mappings with any of name, file, checksum,
-    licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say. ``statistics``: a release's own
-    (``quit.evaluate.statistics.Statistics.to_dict``), None where they have to be computed.
+    licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
+    ``statistics``: a release's own (``quit.evaluate.statistics.Statistics.to_dict``), None where they have to be
+    computed.
     """
 
     questions: pa.Table
@@ -218,7 +219,8 @@ class Dataset:
     # Large tables, block by block.
 
     def labels(self, positions: np.ndarray) -> np.ndarray:
-        """Return the labels of some questions, int8, shape (questions, passages). Raises ``InputError`` as ``block``."""
+        """Return the labels of some questions, int8, shape (questions, passages). Raises ``InputError`` as
+        ``block``."""
         advance(f"{self.writing}: labels", len(positions), len(self.ids))
         self._rows["passages"].column(positions, None, self.permutations.permutation)
         labels = self._rows["labels"].column(positions, "label", self.permutations.permutation)

@@ -111,10 +111,11 @@ def export(
 ) -> list[Manifest]:
     """Write each format into its own folder ``out/<format>`` and return their manifests, in the order asked for.
 
-    All targets are checked before anything is written; ``fine_tuning`` as in ``Options``. A target that holds these very bytes
-    already, such as the first of two formats after a kill in the second, is left as it is. Raises ``SettingsError`` for an unknown
-    format, none at all, a target that is not an earlier export of ours, or another one when ``overwrite`` is false; ``InputError``
-    when the tables do not fit together or an equal target is damaged; ``WorkspaceError`` when the disk refuses (full, not writable).
+    All targets are checked before anything is written; ``fine_tuning`` as in ``Options``. A target that holds these
+    very bytes already, such as the first of two formats after a kill in the second, is left as it is. Raises
+    ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
+    when ``overwrite`` is false; ``InputError`` when the tables do not fit together or an equal target is damaged;
+    ``WorkspaceError`` when the disk refuses (full, not writable).
     """
     chosen = [_format(name) for name in dict.fromkeys(formats)]
     if not chosen:
@@ -220,7 +221,8 @@ def verify(folder: Path) -> Manifest:
 
 
 def _is_there(target: Path, made: Manifest) -> bool:
-    """Whether the target holds this very export: options are no part of a manifest, so only its files tell. Raises as ``verify``."""
+    """Whether the target holds this very export: options are no part of a manifest, so only its files tell. Raises as
+    ``verify``."""
     found = read_manifest(target)
     return found is not None and found.to_json() == made.to_json() and bool(verify(target))
 
@@ -229,8 +231,8 @@ def check_target(target: Path, overwrite: bool, release: str = "") -> None:
     """Refuse a target that must not be replaced.
 
     Raises ``SettingsError`` when it is not a folder, holds anything that an earlier export did not write, or holds an
-    earlier export while ``overwrite`` is false, unless that is one of ``release`` (a fingerprint), which may come out the same. A
-    missing or empty folder is fine.
+    earlier export while ``overwrite`` is false, unless that is one of ``release`` (a fingerprint), which may come out
+    the same. A missing or empty folder is fine.
     """
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise SettingsError(f"{target} exists and is not a folder: choose another --out.")

@@ -31,7 +31,8 @@ LABELS = pa.array(["0", str(PARTIALLY), str(FULLY)])
 
 @dataclass(frozen=True)
 class Lines:
-    """A dataset seen as lines. ``ids``: of the questions; safe in every format (see ``quit.export.safe``) if ``escaped``."""
+    """A dataset seen as lines. ``ids``: of the questions; safe in every format (see ``quit.export.safe``) if
+    ``escaped``."""
 
     dataset: Dataset
     escaped: bool = True
@@ -60,7 +61,8 @@ class Lines:
             yield positions[start : start + step]
 
     def passage_ids(self, positions: np.ndarray, prepare: Callable[[str], str] = str) -> pa.StringArray:
-        """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through ``prepare``."""
+        """Return ``{question id}_{subset}_{permutation}`` of all passages of some questions, ids through
+        ``prepare``."""
         tails = self.tails.take(np.tile(np.arange(len(self.tails), dtype=np.int32), len(positions)))
         return pc.binary_join_element_wise(self.question_ids(positions, prepare), tails, "")
 

@@ -65,7 +65,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
 
 class _Writer:
-    """One Parquet file, a row group for each range of questions. The Arrow schema is not stored, as in ``huggingface``."""
+    """One Parquet file, a row group for each range of questions. The Arrow schema is not stored, as in
+    ``huggingface``."""
 
     def __init__(self, folder: ExportFolder, name: str, config: str) -> None:
         self.folder, self.name, self.schema, self.rows = folder, name, CONFIGS[config], 0

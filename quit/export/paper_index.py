@@ -1,10 +1,11 @@
 """The seven files that the paper's index scripts make of its release JSON, made straight from the tables.
 
-``{train,dev,test}/index.jsonl`` has one line a passage, ``{id, contents, title: question id}``; ``{split}/retriever.jsonl`` one a
-question, ``{question, answers, contexts: [{id, text, rag_answers: {reader: answer}, label}]}``; ``corpus.jsonl`` all lines of train,
-test and dev in an order shuffled with seed 42. Retrievers, rerankers and readers of the paper's experiments start from these.
-Bytes are those of the scripts (JSON in ASCII, Python's shuffle), at a fraction of their time and memory: a text is escaped once, a
-question is one ``join`` over ready pieces, and the shuffled corpus is gathered from the written files.
+``{train,dev,test}/index.jsonl`` has one line a passage, ``{id, contents, title: question id}``;
+``{split}/retriever.jsonl`` one a question, ``{question, answers, contexts: [{id, text, rag_answers: {reader: answer},
+label}]}``; ``corpus.jsonl`` all lines of train, test and dev in an order shuffled with seed 42. Retrievers, rerankers
+and readers of the paper's experiments start from these. Bytes are those of the scripts (JSON in ASCII, Python's
+shuffle), at a fraction of their time and memory: a text is escaped once, a question is one ``join`` over ready pieces,
+and the shuffled corpus is gathered from the written files.
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ SHUFFLED = ("train", "test", "dev")
 """The order in which the scripts put the splits together before they shuffle."""
 SEED = 42
 SCATTERED = 50_000
-"""Lines put to their places in the corpus before its pages are let go: each brings one into memory, some 200 MB in all."""
+"""Lines put to their places in the corpus before its pages are let go: each brings one into memory, some 200 MB in
+all."""
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
     """Write the seven files; return which evaluation reader stands behind which key of ``rag_answers``.
 
-    Raises ``SettingsError`` as the release JSON does, where ``paper_keys`` is asked for and the readers are not three and three.
+    Raises ``SettingsError`` as the release JSON does, where ``paper_keys`` is asked for and the readers are not three
+    and three.
     """
     keys = reader_keys(dataset, options.paper_keys)
     shown = {key: info for key, info in keys.items() if info.role != "labeler"}

@@ -60,7 +60,8 @@ def json_inside(text: str) -> str:
 
 
 def escapes(ids: Iterable[str], texts: Iterable[str] = ()) -> dict[str, Any]:
-    """Return, for a manifest, which ids were escaped and how, and how many of ``texts`` were changed by ``one_line``."""
+    """Return, for a manifest, which ids were escaped and how, and how many of ``texts`` were changed by
+    ``one_line``."""
     ids = [one for one in ids if safe_id(one) != one]
     changed = sum(one_line(text) != text for text in texts)
     return {

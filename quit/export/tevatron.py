@@ -1,4 +1,5 @@
-"""Tevatron (Gao et al. 2022): ``train.jsonl`` and ``dev.jsonl`` with positives and negatives, ``corpus.jsonl``, queries.
+"""Tevatron (Gao et al. 2022): ``train.jsonl`` and ``dev.jsonl`` with positives and negatives, ``corpus.jsonl``,
+queries.
 
 Titles are empty, as in ``beir``, and for the same reason.
 """

@@ -19,9 +19,9 @@ _FORMER: dict[str, Path] = {}
 def folder_checksum(folder: Path) -> str:
     """Return 12 hexadecimal digits over the names and whole contents of a model folder's files.
 
-    Files and folders whose names begin with a dot do not count: downloads keep their own notes there, with times. A file is hashed
-    once, and its checksum remembered in the cache folder under its path, size, times and inode: whole weights take a second a
-    gigabyte. Raises ``OSError`` for a file that cannot be read.
+    Files and folders whose names begin with a dot do not count: downloads keep their own notes there, with times. A
+    file is hashed once, and its checksum remembered in the cache folder under its path, size, times and inode: whole
+    weights take a second a gigabyte. Raises ``OSError`` for a file that cannot be read.
     """
     known = ContentStore(cache_folder("checksums") / "files.sqlite", "checksums", "Checksums of model files")
     files = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
@@ -47,7 +47,8 @@ def folder_checksum(folder: Path) -> str:
 
 
 def model_identity(name: str, revision: str = "") -> str:
-    """Return what a model is known by: ``FOLDER#CHECKSUM`` of a folder, else its name on the hub; then ``@REVISION``."""
+    """Return what a model is known by: ``FOLDER#CHECKSUM`` of a folder, else its name on the hub; then
+    ``@REVISION``."""
     folder = Path(located(name))
     known = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
     return known + (f"@{revision}" if revision else "")
@@ -55,17 +56,19 @@ def model_identity(name: str, revision: str = "") -> str:
 
 @dataclass(frozen=True)
 class Former:
-    """What a model in a folder was known by before its whole files counted; ``since``: when its files were last changed (seconds since 1970)."""
+    """What a model in a folder was known by before its whole files counted; ``since``: when its files were last changed
+    (seconds since 1970)."""
 
     identity: str
     since: float
 
 
 def former_identity(identity: str) -> Former | None:
-    """Return what a model was known by when replies were paid for by an earlier version; None for one that is in no folder.
+    """Return what a model was known by when replies were paid for by an earlier version; None for one that is in no
+    folder.
 
-    That identity knew names, sizes and the first and last mebibyte of each file. It stands for these very weights only from the time
-    on at which they were last changed: what was replied before may be another model's.
+    That identity knew names, sizes and the first and last mebibyte of each file. It stands for these very weights only
+    from the time on at which they were last changed: what was replied before may be another model's.
     """
     for checksum in re.findall(r"#([0-9a-f]{12})", identity):
         if (folder := _FORMER.get(checksum)) is not None:

@@ -35,7 +35,8 @@ FORMAT = 1
 DESCRIPTION = "backup.json"
 _CHUNK = 1 << 20
 _NEVER = ("lock", "lock.json", "reviews/sync.json")
-"""``sync.json`` may already tell of a pull whose part came too late for the backup; without it the next pull reads everything."""
+"""``sync.json`` may already tell of a pull whose part came too late for the backup; without it the next pull reads
+everything."""
 _LEFT_OUT = (PurePosixPath("reviews/server"), PurePosixPath("reviews/queue"))
 """Accounts and secrets of a local annotation server; events that a pull reads and removes at any time."""
 
@@ -45,7 +46,8 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Backup:
-    """What a backup holds: ``files`` and ``bytes`` (without tar's own), ``old`` fingerprints left out, ``sources`` by ``kind:path``."""
+    """What a backup holds: ``files`` and ``bytes`` (without tar's own), ``old`` fingerprints left out, ``sources`` by
+    ``kind:path``."""
 
     path: Path
     files: int
@@ -69,10 +71,10 @@ def backup(
 ) -> Backup:
     """Write a workspace to the tar file ``target``, readable by its owner alone.
 
-    Current tables, logs, reviews, releases and settings go in; with ``everything`` tables of older fingerprints too. Never in it: locks,
-    what killed runs left, how far the last pull got, and accounts, secrets and queue of a local annotation server. Waits up to ``wait`` seconds for
-    a running build. Raises :class:`WorkspaceError` where the workspace is held longer, a file is damaged, or the disk refuses, and
-    ``InputError`` where ``target`` exists.
+    Current tables, logs, reviews, releases and settings go in; with ``everything`` tables of older fingerprints too.
+    Never in it: locks, what killed runs left, how far the last pull got, and accounts, secrets and queue of a local
+    annotation server. Waits up to ``wait`` seconds for a running build. Raises :class:`WorkspaceError` where the
+    workspace is held longer, a file is damaged, or the disk refuses, and ``InputError`` where ``target`` exists.
     """
     if target.exists():
         raise InputError(f"{target} exists. A backup replaces nothing: name another file.")
@@ -108,8 +110,8 @@ def backup(
 def restore(archive: Path, folder: Path, *, progress: Progress = lambda done, total: None) -> Backup:
     """Make the workspace ``folder`` from a backup, whole or not at all: every file is compared with its checksum first.
 
-    Raises ``InputError`` for what is no backup, is cut short, damaged, or a newer program's, and :class:`WorkspaceError` where ``folder``
-    exists and is not empty, or the disk refuses.
+    Raises ``InputError`` for what is no backup, is cut short, damaged, or a newer program's, and
+    :class:`WorkspaceError` where ``folder`` exists and is not empty, or the disk refuses.
     """
     if is_url(folder):
         raise InputError(

@@ -15,7 +15,8 @@ from quit.errors import InputError, QuitError, WorkspaceError
 
 @dataclass(frozen=True)
 class Unused:
-    """The tables of one stage run under one fingerprint: ``changed`` in seconds since 1970, by the clock of the disk."""
+    """The tables of one stage run under one fingerprint: ``changed`` in seconds since 1970, by the clock of the
+    disk."""
 
     run: str
     fingerprint: str
@@ -29,8 +30,9 @@ class Unused:
 def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Unused]:
     """Return the stage runs that neither the current tables nor the last build need, by stage and age.
 
-    Raises ``InputError`` for a workspace behind a URL. ``keep``: leave so many of each stage, the newest. ``days``: leave what is younger. Releases hold copies of their own, so nothing here
-    is theirs. While the last build cannot be planned (a source is gone), unfinished runs stay: they may be its.
+    Raises ``InputError`` for a workspace behind a URL. ``keep``: leave so many of each stage, the newest. ``days``:
+    leave what is younger. Releases hold copies of their own, so nothing here is theirs. While the last build cannot be
+    planned (a source is gone), unfinished runs stay: they may be its.
     """
     if is_url(workspace.address):
         raise InputError(
@@ -58,7 +60,8 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
 
 
 def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 180.0) -> int:
-    """Remove these stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where another run holds the workspace."""
+    """Remove these stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where another run holds the
+    workspace."""
     freed = 0
     with workspace.lock(wait):
         removable = {one.folder for one in unused(workspace)}  # a build may have begun meanwhile

@@ -1,8 +1,8 @@
 """Upgrades of a workspace's layout, step by step from the version it has to the version this program writes.
 
-Most changes need none. A stage's tables follow their schema by fingerprint: a program whose schema differs makes them anew. A log
-(reviews, overrides) only ever gains columns that may be null, and its older parts are read as if they had them. A step is for what
-remains: files that move, or mean something else.
+Most changes need none. A stage's tables follow their schema by fingerprint: a program whose schema differs makes them
+anew. A log (reviews, overrides) only ever gains columns that may be null, and its older parts are read as if they had
+them. A step is for what remains: files that move, or mean something else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ STEPS: Mapping[int, Step] = {}
 
 @dataclass(frozen=True)
 class Outcome:
-    """``steps`` in order (carried out, or to do in a dry run), and ``logs``: log -> number of parts with fewer columns than today's."""
+    """``steps`` in order (carried out, or to do in a dry run), and ``logs``: log -> number of parts with fewer columns
+    than today's."""
 
     found: int
     wanted: int

@@ -1,8 +1,9 @@
 """Before spending: how many requests, tokens, hours and how much money a build will take (``quit plan``).
 
 Token counts come from a sample of the questions, by each model's own tokenizer where it is on this machine, else four
-characters a token; what a chat template puts around the turns (some four tokens each) is not counted. With a prefix cache of blocks of B tokens a passage with all of its parent in the cache computes what comes after
-the last full block of that parent; the passages of a question are the nodes of a trie, each with its parent before it.
+characters a token; what a chat template puts around the turns (some four tokens each) is not counted. With a prefix
+cache of blocks of B tokens a passage with all of its parent in the cache computes what comes after the last full block
+of that parent; the passages of a question are the nodes of a trie, each with its parent before it.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ COMPLETION_TOKENS = 6.0
 class Line:
     """The plan of one model in one role. Tokens and seconds are totals; ``None`` where nothing is known.
 
-    ``requests``: replies needed; ``cached``: of these, estimated to be in the generation cache already. The token counts are of the
-    others. ``computed``: prompt tokens with a prefix cache.
+    ``requests``: replies needed; ``cached``: of these, estimated to be in the generation cache already. The token
+    counts are of the others. ``computed``: prompt tokens with a prefix cache.
     """
 
     model: str
@@ -70,8 +71,8 @@ def plan(
 ) -> Plan:
     """Return the plan of what is still to do.
 
-    ``sample``: questions whose prompts are counted. ``block``: tokens a block of the server's prefix cache. ``throughput``:
-    replies a second; the workspace's own measure where it is None.
+    ``sample``: questions whose prompts are counted. ``block``: tokens a block of the server's prefix cache.
+    ``throughput``: replies a second; the workspace's own measure where it is None.
     """
     questions, notes = _questions(pipeline)
     places = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
@@ -133,7 +134,8 @@ def _questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
 
 @dataclass(frozen=True)
 class _Planner:
-    """What the lines of a plan are made from: the sampled questions, and what was measured; ``notes`` grows with each model."""
+    """What the lines of a plan are made from: the sampled questions, and what was measured; ``notes`` grows with each
+    model."""
 
     pipeline: Pipeline
     questions: int
@@ -221,7 +223,8 @@ class _Planner:
         completion: float,
         left: float = 1.0,
     ) -> Line:
-        """Return a line with its hours and costs; ``left``: share of the replies that are not in the generation cache."""
+        """Return a line with its hours and costs; ``left``: share of the replies that are not in the generation
+        cache."""
         mine = self.measured.get(spec.name, {})
         rate = self.throughput
         if not rate and mine.get("seconds") and mine.get("requests"):

@@ -1,4 +1,5 @@
-"""A bundle for asking for help: what is installed, how the workspace stands, what went wrong. No secrets, no texts of the dataset."""
+"""A bundle for asking for help: what is installed, how the workspace stands, what went wrong. No secrets, no texts of
+the dataset."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ _SHOWN = (
 def bundle(target: Path, workspace: Path | None, profile: str) -> list[str]:
     """Write the bundle, a ZIP file readable by its owner alone; returns the names of its files.
 
-    What cannot be read is said in its place, since a support bundle is made when something is broken. Raises ``InputError`` where
-    ``target`` exists and ``WorkspaceError`` where the disk refuses.
+    What cannot be read is said in its place, since a support bundle is made when something is broken. Raises
+    ``InputError`` where ``target`` exists and ``WorkspaceError`` where the disk refuses.
     """
     if target.exists():
         raise InputError(f"{target} exists. Name another file.")

@@ -1,4 +1,5 @@
-"""Freeze a workspace's current tables as a release: whole or not at all, with the same bytes from the same workspace."""
+"""Freeze a workspace's current tables as a release: whole or not at all, with the same bytes from the same
+workspace."""
 
 from __future__ import annotations
 
@@ -72,12 +73,13 @@ def create(
     settings: Settings | None = None,
     encoder: Encoder | None = None,
 ) -> Created:
-    """Freeze the current tables as the release ``name`` in the workspace, or as the folder ``out``. The caller holds the workspace.
+    """Freeze the current tables as the release ``name`` in the workspace, or as the folder ``out``. The caller holds
+    the workspace.
 
-    ``settings``: for the gates, if not the build's. ``encoder``: measures the semantic similarity. Raises ``GateError`` when a gate is
-    neither passed nor waived; ``SettingsError`` for a name that cannot be one; ``InputError`` when the target is anything but the same
-    release; :class:`WorkspaceError` when a stage is not finished, a part of the workspace is damaged, or the disk refuses. Nothing is
-    left then.
+    ``settings``: for the gates, if not the build's. ``encoder``: measures the semantic similarity. Raises ``GateError``
+    when a gate is neither passed nor waived; ``SettingsError`` for a name that cannot be one; ``InputError`` when the
+    target is anything but the same release; :class:`WorkspaceError` when a stage is not finished, a part of the
+    workspace is damaged, or the disk refuses. Nothing is left then.
     """
     if not _NAME.fullmatch(name):
         raise SettingsError(
@@ -146,7 +148,8 @@ def _same(target: Path, facts: Mapping[str, Any]) -> Release:
 
 @contextmanager
 def _partial(target: Path):
-    """A hidden folder beside the target; that of a killed run is removed first. The lock on their parent ends with the process."""
+    """A hidden folder beside the target; that of a killed run is removed first. The lock on their parent ends with the
+    process."""
     target.parent.mkdir(parents=True, exist_ok=True)
     folder = target.with_name(f".{target.name}.partial")
     handle = os.open(target.parent, os.O_RDONLY)
@@ -237,7 +240,8 @@ def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
 
 
 def _reviews(workspace: Workspace, pipeline: Pipeline, files: TableFiles) -> dict[str, Any]:
-    """Return which reviews the labels rest on. People appear under a hash that is keyed by their project's private key."""
+    """Return which reviews the labels rest on. People appear under a hash that is keyed by their project's private
+    key."""
     store = ReviewStore(workspace)
     rows = live_reviews(store.read(store.applied)) if store.applied else None
     used = rows.select(["review_id", "annotator", "project"]).to_pylist() if rows is not None else []

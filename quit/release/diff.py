@@ -20,10 +20,12 @@ _UNKNOWN = "no reason is recorded"
 class Diff:
     """Two releases compared. Lists hold rows (dicts) sorted by question.
 
-    ``added``, ``removed``: question_id, question, split, reason. ``moved``: question_id, question, before, after (splits), reason.
-    ``passages``: question_id, reason, of questions whose hints changed; their labels are not compared. ``labels``: question_id, up, down
-    (passages from 1 to 2, from 2 to 1), reasons. ``answers_added``, ``answers_removed``: question_id, answer, origin, reason, of questions
-    that are in both. ``origins``: what, before, after of settings (dotted keys), models, readers, prompts, sources and program version.
+    ``added``, ``removed``: question_id, question, split, reason. ``moved``: question_id, question, before, after
+    (splits), reason.
+    ``passages``: question_id, reason, of questions whose hints changed; their labels are not compared. ``labels``:
+    question_id, up, down (passages from 1 to 2, from 2 to 1), reasons. ``answers_added``, ``answers_removed``:
+    question_id, answer, origin, reason, of questions that are in both. ``origins``: what, before, after of settings
+    (dotted keys), models, readers, prompts, sources and program version.
     """
 
     before: dict[str, Any]
@@ -117,8 +119,8 @@ _MOVED = """
 _PASSAGES = """
     SELECT question_id, 'its hints, or their order, are others' AS reason FROM rehinted ORDER BY 1
 """
-# A row of `changes` explains a label only where it ends at the later release's label: it is told against the labels without any
-# review, of which some may be in the earlier release already.
+# A row of `changes` explains a label only where it ends at the later release's label: it is told against the labels
+# without any review, of which some may be in the earlier release already.
 _LABELS = f"""
     WITH changed AS (
         SELECT o.question_id, o.permutation, o.label AS was, n.label AS now

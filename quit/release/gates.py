@@ -167,7 +167,8 @@ def _missing_passage(subject: Subject) -> list[str]:
     one = permutation_table(hints)
     ranked = subject.files.read("ranked_hints", ["question_id", "selected"])
     made = _short("ranked_hints", ids, [ranked.filter(ranked["selected"])], hints, "selected hints")
-    # The sum over a question's permutations tells them apart from any other choice of as many: each has its own power of a base.
+    # The sum over a question's permutations tells them apart from any other choice of as many: each has its own power
+    # of a base.
     weight = _weights(len(one))
     for name in ("passages", "labels", *(f"answers/{info.name}" for info in subject.readers)):
         pieces = subject.files.batches(name, ["question_id", "permutation"])
@@ -253,7 +254,8 @@ def _unjudged_answer(subject: Subject) -> list[str]:
 
 
 def _distinct(files: TableFiles, name: str) -> Iterator[tuple[str, str]]:
-    """Yield each question's distinct answers (one on the border of two pieces twice); Python sees distinct ones only."""
+    """Yield each question's distinct answers (one on the border of two pieces twice); Python sees distinct ones
+    only."""
     columns = ["question_id", "answer"]
     for rows in files.batches(name, columns, columns):
         question, answer = (pa.concat_arrays(rows[column].unify_dictionaries().chunks) for column in columns)
@@ -279,9 +281,11 @@ def _label_mismatch(subject: Subject) -> list[str]:
 
 
 def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
-    """Return how far people judged the distinct answers of some splits: ``answers``, ``judged``, ``share``, ``questions``, ``reviewed``.
+    """Return how far people judged the distinct answers of some splits: ``answers``, ``judged``, ``share``,
+    ``questions``, ``reviewed``.
 
-    Gold answers count where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its answers.
+    Gold answers count where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its
+    answers.
     """
     place = dict(zip(*files.read("splits", ["question_id", "split"]).to_pydict().values(), strict=True))
     tally = {question: [0, 0] for question, split in place.items() if split in splits}

@@ -6,8 +6,8 @@
     releases/v1/tables/labels.parquet
     releases/v1/tables/answers/minilm-late.parquet
 
-``content_id`` is a hash of the tables' checksums and of everything the release says of its origin: the same content has the same
-id whatever its name. ``checksum`` covers the rest of ``release.json`` too (name, gates, statistics).
+``content_id`` is a hash of the tables' checksums and of everything the release says of its origin: the same content has
+the same id whatever its name. ``checksum`` covers the rest of ``release.json`` too (name, gates, statistics).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The tables of a release as Parquet files, of a workspace or frozen: read in bounded memory, written with the same bytes."""
+"""The tables of a release as Parquet files, of a workspace or frozen: read in bounded memory, written with the same
+bytes."""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ class TableFiles:
     def batches(
         self, name: str, columns: Sequence[str] | None = None, dictionary: Sequence[str] = ()
     ) -> Iterator[pa.Table]:
-        """Yield a table, or some of its columns, in pieces of bounded size; those in ``dictionary`` stay dictionary-encoded.
+        """Yield a table, or some of its columns, in pieces of bounded size; those in ``dictionary`` stay
+        dictionary-encoded.
 
         A table without rows yields nothing. Raises ``InputError`` for a file that cannot be read.
         """
@@ -127,7 +129,8 @@ def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
 
 
 def write_table(target: Path, name: str, pieces: Iterator[pa.Table]) -> int:
-    """Write a table and return its number of rows. The bytes depend on the rows alone, not on how they come in pieces."""
+    """Write a table and return its number of rows. The bytes depend on the rows alone, not on how they come in
+    pieces."""
     schema = contract(name).schema
     total = 0
     with pq.ParquetWriter(target, schema, compression="zstd", store_schema=True) as writer:

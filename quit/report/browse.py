@@ -1,7 +1,8 @@
-"""``quit browse``: a small server for this machine alone, to search questions and open one. It only reads, and sends no script.
+"""``quit browse``: a small server for this machine alone, to search questions and open one. It only reads, and sends no
+script.
 
-A page from elsewhere that a person has open can ask it nothing: another host name than this machine's is refused (so a name that
-is made to point here gains nothing), nothing but GET and HEAD is answered, and pages may not be framed.
+A page from elsewhere that a person has open can ask it nothing: another host name than this machine's is refused (so a
+name that is made to point here gains nothing), nothing but GET and HEAD is answered, and pages may not be framed.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ _FIGURES = 17  # steps of ``gather`` that progress is told about
 def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
     """Return all that the report shows, as JSON-like values; ``None`` or empty where the workspace knows nothing of it.
 
-    ``compared``: folders of two releases, earlier and later, of which to tell the difference (none: no difference). Raises
-    ``InputError`` where nothing has been collected yet, or for a release that is none or is damaged.
+    ``compared``: folders of two releases, earlier and later, of which to tell the difference (none: no difference).
+    Raises ``InputError`` where nothing has been collected yet, or for a release that is none or is damaged.
     """
     if len(compared) not in (0, 2):
         raise InputError(f"A difference needs two releases, the earlier one first; {len(compared)} given.")
@@ -76,7 +76,8 @@ def _told(value: Any) -> Any:
 
 
 def _funnel(workspace: Workspace, rejects: list[dict[str, Any]], releases: Sequence[Release]) -> list[tuple[str, int]]:
-    """Questions from the sources to the releases; those that collecting left out (too few hints, ...) count at the start."""
+    """Questions from the sources to the releases; those that collecting left out (too few hints, ...) count at the
+    start."""
     (_, _), (name, collected), *later = funnel(workspace)
     short = sum(row["count"] for row in rejects if (row["stage"], row["kind"]) == ("collect", "question"))
     released = [(f"in release {one.name}", _size(one)) for one in releases]
@@ -199,7 +200,8 @@ def _statistics(workspace: Workspace) -> dict[str, Any] | None:
 
 
 def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
-    """What language models were asked and what that cost at the profile's prices (of a million tokens; 0: no price is set)."""
+    """What language models were asked and what that cost at the profile's prices (of a million tokens; 0: no price is
+    set)."""
     prices = {one.name: one for one in (*settings.readers, settings.judge)}
     found = totals(workspace.path)
     costs = []

@@ -1,4 +1,5 @@
-"""Examples for the report, by fixed rules: those that hints answer best and worst, those where judge and people part, those left out."""
+"""Examples for the report, by fixed rules: those that hints answer best and worst, those where judge and people part,
+those left out."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
 
 
 def example(told: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return what is shown of one question; ``told``: its story; ``most``: answers at most, those from most passages first."""
+    """Return what is shown of one question; ``told``: its story; ``most``: answers at most, those from most passages
+    first."""
     passages, asked = told["passages"], told["question"] or {}
     readers: dict[str, set[str]] = {}
     for passage in passages:

@@ -1,4 +1,5 @@
-"""Searching a workspace's questions: one small table in memory, made from the Parquet files and made anew when they change."""
+"""Searching a workspace's questions: one small table in memory, made from the Parquet files and made anew when they
+change."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ ORDERS = {
 }
 """Order of the results: by id, by share of label 2, by difficulty, by labels that people changed."""
 FILTERS = {"state": "state", "type": "coarse", "difficulty": "difficulty_bin"}
-"""What results can be narrowed to: the split (or why a question was left out), the coarse type, the difficulty's bin."""
+"""What results can be narrowed to: the split (or why a question was left out), the coarse type, the difficulty's
+bin."""
 
 _OVERVIEW = """
     CREATE TABLE overview AS
@@ -52,7 +54,8 @@ _OVERVIEW = """
 
 @dataclass(frozen=True)
 class Results:
-    """``rows``: one page of questions; ``total``: how many there are; ``choices``: filter -> (value, questions of the collection)."""
+    """``rows``: one page of questions; ``total``: how many there are; ``choices``: filter -> (value, questions of the
+    collection)."""
 
     rows: list[dict[str, Any]]
     total: int
@@ -71,9 +74,11 @@ class Lookup:
     def search(
         self, text: str = "", filters: Mapping[str, str] | None = None, order: str = "id", page: int = 1, size: int = 50
     ) -> Results:
-        """Return the questions with every word of ``text`` in id, question, answers or hints (case and accents do not matter).
+        """Return the questions with every word of ``text`` in id, question, answers or hints (case and accents do not
+        matter).
 
-        ``filters``: name of :data:`FILTERS` -> value; ``order``: a name of :data:`ORDERS`, others are taken as ``id``; ``page`` from 1.
+        ``filters``: name of :data:`FILTERS` -> value; ``order``: a name of :data:`ORDERS`, others are taken as ``id``;
+        ``page`` from 1.
         """
         cursor = self._cursor()
         where, values = ["true"], []

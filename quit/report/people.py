@@ -1,4 +1,5 @@
-"""What people said, for the report: progress, their agreement with one another, and the judge's with them. No one is named."""
+"""What people said, for the report: progress, their agreement with one another, and the judge's with them. No one is
+named."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ from quit.settings import Review
 
 
 def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | None:
-    """Return what :func:`quit.review.report.review_status` says without anybody's address, or None before the first review.
+    """Return what :func:`quit.review.report.review_status` says without anybody's address, or None before the first
+    review.
 
-    Annotators are numbered by address. ``asked``: questions of the splits that people review; ``reviewed``: those of them with a
-    submitted annotation.
+    Annotators are numbered by address. ``asked``: questions of the splits that people review; ``reviewed``: those of
+    them with a submitted annotation.
     """
     told = review_status(workspace, settings)
     if not told["reviews"]["rows"]:
@@ -67,9 +69,9 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
 def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, Any] | None:
     """Return how the judge's verdicts compare with what people settled, or None where they settled none of them.
 
-    Only answers that the judge had to decide (basis ``model``) count. ``both_yes``, ``only_judge``, ``only_people``, ``both_no``:
-    answers; ``unread``: settled answers whose verdict could not be read; ``agreement``: share alike; ``kappa``: Cohen's, None where
-    it is not defined.
+    Only answers that the judge had to decide (basis ``model``) count. ``both_yes``, ``only_judge``, ``only_people``,
+    ``both_no``: answers; ``unread``: settled answers whose verdict could not be read; ``agreement``: share alike;
+    ``kappa``: Cohen's, None where it is not defined.
     """
     reviews = ReviewStore(workspace).read()
     settled = {

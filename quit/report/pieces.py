@@ -13,7 +13,8 @@ Facts = dict[str, Any]
 
 @dataclass(frozen=True)
 class Table:
-    """A table. ``text``: columns (from 0) that hold words and are set flush left, as the first one always is; ``more``: rows left out."""
+    """A table. ``text``: columns (from 0) that hold words and are set flush left, as the first one always is; ``more``:
+    rows left out."""
 
     title: str
     heads: Sequence[str]
@@ -25,7 +26,8 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot(Table):
-    """A plot (``svg``, trusted markup of :mod:`quit.report.plots`) with the table behind it; ``name`` is unique on the page."""
+    """A plot (``svg``, trusted markup of :mod:`quit.report.plots`) with the table behind it; ``name`` is unique on the
+    page."""
 
     name: str = ""
     svg: str = ""

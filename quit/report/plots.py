@@ -1,7 +1,8 @@
 """The report's plots as SVG: text stays text, colours follow the page (light or dark), and no two plots share an id.
 
-Colours are those of Okabe and Ito (Color Universal Design, 2008), told apart by the colour-blind too; lines differ in dashes and
-marks as well. What is drawn in ink, grid or series colours is written as a CSS variable of ``templates/style.css``.
+Colours are those of Okabe and Ito (Color Universal Design, 2008), told apart by the colour-blind too; lines differ in
+dashes and marks as well. What is drawn in ink, grid or series colours is written as a CSS variable of
+``templates/style.css``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 from quit.errors import MissingDependency
 
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#999933", "#882255")
-"""Light-page colours of series 1 to 8: Okabe and Ito's six that can be told from a white page, and two of Tol's (2021)."""
+"""Light-page colours of series 1 to 8: Okabe and Ito's six that can be told from a white page, and two of Tol's
+(2021)."""
 MARKS, DASHES = "osv^D<>P", ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 3)))
 _INK, _GRID = "#010203", "#010205"  # stand for the page's own colours until the plot is on it
 _WIDTH = 4.6  # inches: about what a telephone shows, so that text is as large there as on a wide page

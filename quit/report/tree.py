@@ -11,8 +11,9 @@ from quit.evaluate.normalize import normalize_answer
 
 @dataclass
 class Node:
-    """One passage. ``hint``: the hint that it adds to its parent; ``answers``: reader, answer, whether it is correct (None: no
-    verdict that can be read), whether the reader is a labeler; ``below``, ``fully``: passages under it, of these label 2."""
+    """One passage. ``hint``: the hint that it adds to its parent; ``answers``: reader, answer, whether it is correct
+    (None: no verdict that can be read), whether the reader is a labeler; ``below``, ``fully``: passages under it, of
+    these label 2."""
 
     permutation: str
     hint: str
@@ -26,7 +27,8 @@ class Node:
 def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[str]) -> list[Node]:
     """Return the passages of one hint, each with those that continue it, in hint order.
 
-    ``story``: of :func:`quit.status.story.story`. ``labelers`` come first among a passage's answers, then ``readers``, then any others.
+    ``story``: of :func:`quit.status.story.story`. ``labelers`` come first among a passage's answers, then ``readers``,
+    then any others.
     """
     hints = [hint["hint"] for hint in story["hints"] if hint["selected"]]
     verdicts = {normalize_answer(row["answer"]): row["correct"] for row in story["verdicts"]}

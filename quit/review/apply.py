@@ -14,8 +14,8 @@ from quit.review.verdicts import disagreements
 
 @dataclass
 class ApplyReport:
-    """What people's verdicts changed, against the labels without any. ``applied``: pulls the labels rest on; ``ran``: whether there
-    was anything to do; ``open``: decisions that wait for more votes or an adjudicator."""
+    """What people's verdicts changed, against the labels without any. ``applied``: pulls the labels rest on; ``ran``:
+    whether there was anything to do; ``open``: decisions that wait for more votes or an adjudicator."""
 
     applied: int = 0
     ran: bool = False
@@ -33,9 +33,9 @@ class ApplyReport:
 def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
     """Let labels rest on every review pulled so far (``withdraw``: on none) and return the build as it is planned then.
 
-    The caller holds the workspace and carries the stage ``update`` out. Which reviews count is remembered first, so a killed update is
-    finished by the next one, or by the next build; until then the tables are those of before. Raises :class:`InputError` where the build
-    is not finished up to the labels.
+    The caller holds the workspace and carries the stage ``update`` out. Which reviews count is remembered first, so a
+    killed update is finished by the next one, or by the next build; until then the tables are those of before. Raises
+    :class:`InputError` where the build is not finished up to the labels.
     """
     workspace, state = pipeline.workspace, pipeline.workspace.state
     for run in pipeline.runs:

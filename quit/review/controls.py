@@ -1,4 +1,5 @@
-"""Control questions: their verdicts are known to the project's owner, and annotators cannot tell them from the others."""
+"""Control questions: their verdicts are known to the project's owner, and annotators cannot tell them from the
+others."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _EXPECTED = '{"question_id": "...", "correct": [...], "incorrect": [...]}'
 
 @dataclass(frozen=True)
 class Controls:
-    """``known``: question id -> normalised answer -> whether it is correct. ``annotators``: how many people may do each."""
+    """``known``: question id -> normalised answer -> whether it is correct. ``annotators``: how many people may do
+    each."""
 
     known: Mapping[str, Mapping[str, bool]]
     annotators: int = 1000
@@ -57,8 +59,8 @@ def load_controls(path: str | Path) -> Controls:
 def mixed(items: Sequence[ReviewItem], controls: Controls | None, settings: Review, seed: str) -> list[ReviewItem]:
     """Return the queue with control questions spread evenly through it, at most ``control_share`` of all.
 
-    Which ones follows from a keyed hash, so pushing again takes the same. Control questions that are not to be reviewed anyway and are
-    not needed are left out.
+    Which ones follows from a keyed hash, so pushing again takes the same. Control questions that are not to be reviewed
+    anyway and are not needed are left out.
     """
     if controls is None:
         return list(items)

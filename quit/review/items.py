@@ -1,7 +1,8 @@
 """Which answers people review, and in what order: the questions of dev and test with every distinct generated answer.
 
-Order: the most informative first. An answer's passages are at stake as far as its verdict is uncertain: wholly where judges disagree
-or none could be read, less the farther its probability is from the threshold, and a little where it is certain.
+Order: the most informative first. An answer's passages are at stake as far as its verdict is uncertain: wholly where
+judges disagree or none could be read, less the farther its probability is from the threshold, and a little where it is
+certain.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from quit.settings import Review
 
 @dataclass(frozen=True, slots=True)
 class ReviewAnswer:
-    """One distinct (normalised) answer. ``passages``: how many passages some reader gave it from; ``forms``: as written, most
-    frequent first; ``verdict``: the judge's (None: unreadable or never asked); ``second``: the second judge's."""
+    """One distinct (normalised) answer. ``passages``: how many passages some reader gave it from; ``forms``: as
+    written, most frequent first; ``verdict``: the judge's (None: unreadable or never asked); ``second``: the second
+    judge's."""
 
     key: str
     forms: tuple[str, ...]
@@ -34,7 +36,8 @@ class ReviewAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
-    """One question to review. ``sample``: the text of a passage of all its hints. ``stake``: passages in doubt; orders the queue."""
+    """One question to review. ``sample``: the text of a passage of all its hints. ``stake``: passages in doubt; orders
+    the queue."""
 
     question_id: str
     split: str
@@ -51,8 +54,8 @@ def review_items(
 ) -> list[ReviewItem]:
     """Return what people are asked, the most informative first (ties by question id).
 
-    ``threshold``: the judge's. ``controls``: questions of any split that are asked too. Answers, verdicts and splits are those before
-    any label update, so that what is asked does not depend on what was answered.
+    ``threshold``: the judge's. ``controls``: questions of any split that are asked too. Answers, verdicts and splits
+    are those before any label update, so that what is asked does not depend on what was answered.
     """
     with workspace.connect() as connection:
         connection.register("the_splits", workspace.read("splits", runs=["split"]))

@@ -1,7 +1,7 @@
 """Overrides: a person decides against an instrument. A row of an append-only log, never an edit.
 
-The next build heeds the rows in force. Their content, without ids, names and times, is part of the fingerprint of the stage that heeds
-them: a decision that is withdrawn gives the old fingerprint, and with it the old tables, again.
+The next build heeds the rows in force. Their content, without ids, names and times, is part of the fingerprint of the
+stage that heeds them: a decision that is withdrawn gives the old fingerprint, and with it the old tables, again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Decision:
 
 
 def in_force(log: pa.Table, kind: str | None = None) -> pa.Table:
-    """Return the rows of a log that count (of one kind): the last of each key, unless that is a withdrawal. Columns as given."""
+    """Return the rows of a log that count (of one kind): the last of each key, unless that is a withdrawal. Columns as
+    given."""
     last: dict[tuple, int] = {}
     for place, row in enumerate(log.select([*_KEY, "decision"]).to_pylist()):
         key = tuple(row[name] for name in _KEY)
@@ -62,10 +63,11 @@ def decisions(rows: pa.Table) -> list[list[str | None]]:
 
 
 def add(workspace: Workspace, wanted: Sequence[Decision]) -> list[dict[str, Any]]:
-    """Append decisions to the workspace's log and return the rows written; what is in force already is not written again.
+    """Append decisions to the workspace's log and return the rows written; what is in force already is not written
+    again.
 
-    Raises :class:`InputError` for an unknown kind, decision, hint, span or answer, naming the nearest right one; then nothing is
-    written.
+    Raises :class:`InputError` for an unknown kind, decision, hint, span or answer, naming the nearest right one; then
+    nothing is written.
     """
     hints = _hints(workspace, [each.hint_id for each in wanted])
     rows = [_checked(workspace, each, hints[each.hint_id]) for each in wanted]

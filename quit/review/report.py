@@ -18,7 +18,8 @@ from quit.settings import Review
 
 
 def agreement(live: pa.Table) -> dict[str, Any]:
-    """Return agreement on answers (an item is a question's answer): alpha, kappa of every pair, and of each annotator with the others.
+    """Return agreement on answers (an item is a question's answer): alpha, kappa of every pair, and of each annotator
+    with the others.
 
     Keys: ``items`` (judged by two or more), ``alpha``, ``pairs``, ``annotators``.
     """

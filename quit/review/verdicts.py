@@ -1,4 +1,5 @@
-"""From reviews to what they come to: one live annotation a person and question, their votes, and a decision by the owner's rule."""
+"""From reviews to what they come to: one live annotation a person and question, their votes, and a decision by the
+owner's rule."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ DECISIONS = pa.schema(
         pa.field("reviews", schemas.tables.TEXTS, nullable=False),
     ]
 )
-"""``kind``: ``answer`` (key: the normalised answer) or ``flag`` (key: its name). ``decision``: null while it is open. ``basis``:
-``unanimous``, ``majority``, ``adjudicator``, ``tie``, ``waiting`` (for the adjudicator) or ``too_few``. ``reviews``: those who voted
-for the decision (all voters while it is open)."""
+"""``kind``: ``answer`` (key: the normalised answer) or ``flag`` (key: its name). ``decision``: null while it is open.
+``basis``: ``unanimous``, ``majority``, ``adjudicator``, ``tie``, ``waiting`` (for the adjudicator) or ``too_few``.
+``reviews``: those who voted for the decision (all voters while it is open)."""
 
 _LIVE = """
     WITH versions AS (
@@ -39,8 +40,9 @@ _LIVE = """
 
 
 def live_reviews(reviews: pa.Table) -> pa.Table:
-    """Return the rows of ``reviews`` that count: the latest version of each annotation, unless withdrawn or skipped; one annotation
-    a person and question (the newest). A version that someone else wrote over an annotator's work does not count."""
+    """Return the rows of ``reviews`` that count: the latest version of each annotation, unless withdrawn or skipped;
+    one annotation a person and question (the newest). A version that someone else wrote over an annotator's work does
+    not count."""
     with duckdb.connect() as connection:
         connection.register("reviews", reviews)
         return connection.sql(
@@ -51,7 +53,8 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
 def votes(live: pa.Table) -> pa.Table:
     """Return ``question_id, kind, key, answer, annotator, yes, review_id``: one row a person and answer or flag.
 
-    An answer is voted on by those who saw it, and by those who typed it (accepting). A flag is voted on by everyone who submitted.
+    An answer is voted on by those who saw it, and by those who typed it (accepting). A flag is voted on by everyone who
+    submitted.
     """
     with duckdb.connect() as connection:
         connection.register("live", live)
@@ -71,10 +74,11 @@ def votes(live: pa.Table) -> pa.Table:
 
 
 def decide(reviews: pa.Table, settings: Review) -> pa.Table:
-    """Return the decisions (schema ``DECISIONS``) that the reviews come to under the owner's rule, sorted by question, kind, key.
+    """Return the decisions (schema ``DECISIONS``) that the reviews come to under the owner's rule, sorted by question,
+    kind, key.
 
-    ``majority``: more than half of the voters; a tie stays open. ``adjudicator``: the named person's verdict, else a unanimous one,
-    else it waits. With fewer voters than ``minimum`` (and no adjudicator among them) it stays open.
+    ``majority``: more than half of the voters; a tie stays open. ``adjudicator``: the named person's verdict, else a
+    unanimous one, else it waits. With fewer voters than ``minimum`` (and no adjudicator among them) it stays open.
     """
     cast = votes(live_reviews(reviews))
     with duckdb.connect() as connection:
@@ -114,7 +118,8 @@ def decide(reviews: pa.Table, settings: Review) -> pa.Table:
 
 
 def decisions_hash(decisions: pa.Table) -> str:
-    """Return a hash of the settled decisions and the reviews they rest on: what a label update depends on, and nothing else."""
+    """Return a hash of the settled decisions and the reviews they rest on: what a label update depends on, and nothing
+    else."""
     return content_hash("reviews", [row for row in decisions.to_pylist() if row["decision"] is not None], size=8)
 
 

@@ -10,7 +10,8 @@ from quit.settings.section import Section
 
 
 class Bandits(Section):
-    """Query decomposition as a bandit (Petcu et al.; `quit bandits`). Defaults are the paper's numbers where it gives one."""
+    """Query decomposition as a bandit (Petcu et al.; `quit bandits`). Defaults are the paper's numbers where it gives
+    one."""
 
     documents: int = Field(10, ge=1, description="N: documents that are retrieved for each sub-query.")
     arms: int = Field(16, ge=1, description="K: sub-queries of a request, where they are made and not given.")

@@ -10,7 +10,8 @@ from quit.settings.section import Section
 
 
 class Complexity(Section):
-    """Reference-based retrieval complexity of any questions over any corpus (Gabburo et al. 2024; `quit complexity`)."""
+    """Reference-based retrieval complexity of any questions over any corpus (Gabburo et al. 2024; `quit
+    complexity`)."""
 
     documents: int = Field(10, ge=1, description="Documents retrieved for a question.")
     depth: int = Field(100, ge=1, description="Documents that BM25 and the encoder each give to the fusion.")

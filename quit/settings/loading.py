@@ -58,7 +58,8 @@ def profile_names() -> list[str]:
 
 
 def profile_file(profile: str) -> Path:
-    """Return the file of a profile: a name, or the path of a TOML file. Raises :class:`SettingsError` where there is none."""
+    """Return the file of a profile: a name, or the path of a TOML file. Raises :class:`SettingsError` where there is
+    none."""
     path = Path(profile) if profile.endswith(".toml") else PROFILES / f"{profile}.toml"
     if not path.is_file():
         raise SettingsError(f"There is no profile {profile!r}.{did_you_mean(profile, profile_names())}")

@@ -10,7 +10,8 @@ from quit.settings.section import Section
 
 
 class Sunar(Section):
-    """SUNAR and its ablations (`quit sunar run`). Symbols are those of the paper (https://aclanthology.org/2025.naacl-long.300)."""
+    """SUNAR and its ablations (`quit sunar run`). Symbols are those of the paper
+    (https://aclanthology.org/2025.naacl-long.300)."""
 
     retrieval: Literal["nar", "rerank", "prf", "first"] = Field(
         "nar",

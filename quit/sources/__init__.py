@@ -93,7 +93,8 @@ _SHEETS = (".csv", ".tsv", ".xlsx", ".ods")
 
 
 def split_source(text: str) -> tuple[str, str]:
-    """Return kind and path of ``KIND:PATH``; a bare path in ``.jsonl`` or ``.parquet`` is of kind ``jsonl``, any other of kind ""."""
+    """Return kind and path of ``KIND:PATH``; a bare path in ``.jsonl`` or ``.parquet`` is of kind ``jsonl``, any other
+    of kind ""."""
     kind, colon, rest = text.partition(":")
     if colon and "/" not in kind:
         return kind, rest
@@ -176,8 +177,8 @@ def read_source(ref: SourceRef) -> Iterator[SourceRecord]:
 def read_sources(refs: Sequence[SourceRef], planned: Sequence[str] | None = None) -> Iterator[SourceRecord]:
     """Yield the records of several sources in order.
 
-    ``planned``: their checksums when the run was planned. Raises ``InputError`` where a source has another one now, or was written to
-    while it was read.
+    ``planned``: their checksums when the run was planned. Raises ``InputError`` where a source has another one now, or
+    was written to while it was read.
 
     Records know their file by its name alone. Where two files of one kind share it (``a/test.json``, ``b/test.json``),
     as much of their folders is put before it as tells them apart, so that equal ids in them are not taken for a

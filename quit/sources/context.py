@@ -80,8 +80,8 @@ def corpus_records(
 ) -> Iterator[CorpusRecord]:
     """Yield one ``CorpusRecord`` an item: ``identify(value)`` gives its id, ``parse(value, draft)`` fills the draft.
 
-    A ``BadRecord`` from ``parse`` rejects the questions and keeps the documents read so far. Raises ``InputError`` after the
-    last item when no record gave a document.
+    A ``BadRecord`` from ``parse`` rejects the questions and keeps the documents read so far. Raises ``InputError``
+    after the last item when no record gave a document.
     """
     usable = 0
     reasons: Counter[str] = Counter()

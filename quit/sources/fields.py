@@ -175,7 +175,8 @@ def as_label(value: Any, name: str) -> str | None:
 
 
 def as_texts(value: Any, name: str) -> list[str]:
-    """Return a text or a list of texts as a list; null entries are left out. Raises as :func:`as_list` and :func:`as_text`."""
+    """Return a text or a list of texts as a list; null entries are left out. Raises as :func:`as_list` and
+    :func:`as_text`."""
     if isinstance(value, str):
         return [as_text(value, name)]
     expected = "a text or a list of texts"

@@ -17,9 +17,11 @@ from quit.errors import InputError
 from quit.sources.fields import LONGEST_QUOTE, BadRecord, Item, describe
 
 LONGEST_LINE = 1 << 24
-"""Bytes of one line of JSON Lines, 16 MiB: a thousand hints with scores of a hundred candidates each take a quarter of it."""
+"""Bytes of one line of JSON Lines, 16 MiB: a thousand hints with scores of a hundred candidates each take a quarter of
+it."""
 LARGEST_WHOLE = 1 << 31
-"""Bytes of a JSON file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines may be of any size."""
+"""Bytes of a JSON file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines may be of
+any size."""
 
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 """Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that stand twice."""
@@ -53,7 +55,8 @@ def check_file(path: Path, expected: str) -> None:
 
 
 def read_text(path: Path, expected: str) -> str:
-    """Return the text of a file in UTF-8, with or without a byte order mark. Raises ``InputError``, also above ``LARGEST_WHOLE``."""
+    """Return the text of a file in UTF-8, with or without a byte order mark. Raises ``InputError``, also above
+    ``LARGEST_WHOLE``."""
     check_file(path, expected)
     if (size := path.stat().st_size) > LARGEST_WHOLE:
         raise InputError(
@@ -95,8 +98,8 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
 def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterator[Item]:
     """Yield the values of a JSON Lines file, blank lines left out; ``position`` is the line's number from 0.
 
-    A file that begins with ``[`` is read as a JSON array. A line of more than ``LONGEST_LINE`` bytes is a fault; no more of it is
-    held in memory. Raises ``InputError`` for a missing or empty file.
+    A file that begins with ``[`` is read as a JSON array. A line of more than ``LONGEST_LINE`` bytes is a fault; no
+    more of it is held in memory. Raises ``InputError`` for a missing or empty file.
     """
     check_file(path, expected)
     decoder = json.JSONDecoder(object_pairs_hook=pairs) if pairs else _DECODER

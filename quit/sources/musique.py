@@ -1,7 +1,7 @@
 """MuSiQue (Trivedi et al., TACL 2022): two- to four-hop questions, twenty paragraphs each, with their decomposition.
 
-The official JSON Lines: ``{id, question, answer, answer_aliases, answerable, question_decomposition: [{id, question, answer,
-paragraph_support_idx}], paragraphs: [{idx, title, paragraph_text, is_supporting}]}``.
+The official JSON Lines: ``{id, question, answer, answer_aliases, answerable, question_decomposition: [{id, question,
+answer, paragraph_support_idx}], paragraphs: [{idx, title, paragraph_text, is_supporting}]}``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _STEPS = "a list of steps"
 def read(path: Path, *, all_context: bool = False) -> Iterator[CorpusRecord]:
     """Yield the records of a file. ``all_context``: every paragraph is relevant to the whole question.
 
-    A question marked unanswerable is rejected, its paragraphs are kept. Raises ``InputError`` as ``corpus_records`` does.
+    A question marked unanswerable is rejected, its paragraphs are kept. Raises ``InputError`` as ``corpus_records``
+    does.
     """
 
     def parse(record: dict[str, Any], draft: Draft) -> None:

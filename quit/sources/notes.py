@@ -55,7 +55,8 @@ def notes(question: RawQuestion) -> Iterator[str]:
 
 
 def key_notes(path: Path) -> Iterator[str]:
-    """Yield a sentence for each key of a JSON Lines file that stands twice in an object, or that the schema does not name.
+    """Yield a sentence for each key of a JSON Lines file that stands twice in an object, or that the schema does not
+    name.
 
     Of the latter, only keys that come near one of the schema are told: a file may hold what it likes besides.
     """

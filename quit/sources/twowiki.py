@@ -1,8 +1,8 @@
 """2WikiMultihopQA (Ho et al., COLING 2020): two- to four-hop questions, ten paragraphs each, with their evidences.
 
 A JSON array: ``{_id, type, question, context: [[title, [sentence, ...]]], supporting_facts: [[title, sentence number]],
-evidences: [[subject, relation, object]], answer}``. Sub-questions come from ``qa_pairs`` ({question, answer}) where a file has
-them; else they are written ``subject >> relation``, as MuSiQue writes those that no person has rephrased.
+evidences: [[subject, relation, object]], answer}``. Sub-questions come from ``qa_pairs`` ({question, answer}) where a
+file has them; else they are written ``subject >> relation``, as MuSiQue writes those that no person has rephrased.
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ def _steps(record: dict[str, Any]) -> list[Step]:
         if not clean(texts[0]):
             raise BadRecord("no_question", f"The sub-question {place + 1} is blank.")
         asked.append((clean(texts[0]), clean(texts[1])))
-    # qa_pairs answer in whole sentences and not always in the order of the evidences, whose objects are the short answers.
+    # qa_pairs answer in whole sentences and not always in the order of the evidences, whose objects are the short
+    # answers.
     chosen = _assigned([[_overlap(e[0], text) + _overlap(e[2], said) for e in evidences] for text, said in asked])
     return [
         Step(text, said, "") if place is None else Step(text, evidences[place][2], evidences[place][0])

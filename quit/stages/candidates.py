@@ -1,7 +1,8 @@
-"""Candidate answers for a question whose source has none: from the collection, alike in kind and near, but not the answer.
+"""Candidate answers for a question whose source has none: from the collection, alike in kind and near, but not the
+answer.
 
-A hint is judged by what it rules out, so its rivals must be possible answers: gold answers of questions of the same fine type,
-nearest to the gold answer first.
+A hint is judged by what it rules out, so its rivals must be possible answers: gold answers of questions of the same
+fine type, nearest to the gold answer first.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ class CandidateSource(Protocol):
 class CandidatePool:
     """The gold answers of a whole collection by the fine type of their questions.
 
-    ``questions`` is the whole table, not a shard of it: what is drawn must not depend on the number of shards. A fine type is the
-    source's own where it names one, else the classifier's.
+    ``questions`` is the whole table, not a shard of it: what is drawn must not depend on the number of shards. A fine
+    type is the source's own where it names one, else the classifier's.
     """
 
     def __init__(
@@ -79,8 +80,8 @@ class CandidatePool:
     def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
         """Return for each row of ``questions`` at most ``candidate_cap - 1`` candidates, nearest first.
 
-        There are none where no other answer has the fine type. A candidate which the equivalence model takes for one of the
-        question's answers is left out. Raises ``KeyError`` for a question that is not in the collection.
+        There are none where no other answer has the fine type. A candidate which the equivalence model takes for one of
+        the question's answers is left out. Raises ``KeyError`` for a question that is not in the collection.
         """
         drawing = [self._nearest(row) for row in questions]
         wanted = self._settings.candidate_cap - 1
@@ -119,7 +120,8 @@ class _Drawing:
         return [Pair(self.question, answer, drawn.candidate) for drawn in self.left[:count] for answer in self.answers]
 
     def take(self, count: int, probabilities: Iterator[float], limit: float) -> None:
-        """Draw those of the next ``count`` candidates whose probabilities, in the order of :meth:`pairs`, are below ``limit``."""
+        """Draw those of the next ``count`` candidates whose probabilities, in the order of :meth:`pairs`, are below
+        ``limit``."""
         for candidate in self.left[:count]:
             if max([next(probabilities) for _ in self.answers]) < limit:
                 self.drawn.append(candidate)

@@ -45,8 +45,8 @@ def describe(
 ) -> dict[str, pa.Table]:
     """Return the tables ``descriptions``, for the questions that have ranked hints, and ``rejects``.
 
-    Difficulty is measured over the corpus that the settings name (its unusable documents are the rejects), else over all
-    selected hints given. Raises :class:`quit.errors.InputError` when the corpus cannot be read.
+    Difficulty is measured over the corpus that the settings name (its unusable documents are the rejects), else over
+    all selected hints given. Raises :class:`quit.errors.InputError` when the corpus cannot be read.
     """
     asked = questions.filter(pc.is_in(questions.column("question_id"), ranked_hints.column("question_id").unique()))
     rejects = []

@@ -1,8 +1,9 @@
-"""Describe, second half: difficulty by reference-based retrieval complexity (paper, section 3.1.3; Gabburo et al. 2024).
+"""Describe, second half: difficulty by reference-based retrieval complexity (paper, section 3.1.3; Gabburo et al.
+2024).
 
-How many of the passages retrieved for a question hold its answer, and how close are they to the question? The corpus is the
-collection's own hints, or one that the settings name; the first stage is hybrid, as in RRCP. A question is hard when retrieval
-brings neither an answer nor passages that are close to the question.
+How many of the passages retrieved for a question hold its answer, and how close are they to the question? The corpus is
+the collection's own hints, or one that the settings name; the first stage is hybrid, as in RRCP. A question is hard
+when retrieval brings neither an answer nor passages that are close to the question.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Complexity:
 class RetrievalComplexity:
     """Difficulty of questions over a corpus of passages.
 
-    ``name`` says in ``identity`` which corpus it is. ``cache``: folder for the encodings of a corpus that outlives the build.
+    ``name`` says in ``identity`` which corpus it is. ``cache``: folder for the encodings of a corpus that outlives the
+    build.
     """
 
     def __init__(
@@ -54,7 +56,8 @@ class RetrievalComplexity:
             cache=cache,
         )
         self._encoder = encoder
-        # MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one that speaks of it at 0.5 and more.
+        # MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one that speaks of it at 0.5
+        # and more.
         self._answers = ContainedOrNear(encoder, settings.unrelated, settings.telling)
         self._tokens = LateInteraction(encoder)
         self._settings = settings

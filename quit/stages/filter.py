@@ -49,10 +49,10 @@ def filter_leaks(
 ) -> dict[str, pa.Table]:
     """Return the tables ``leak_findings``, ``usable_hints`` and ``rejects``.
 
-    ``overrides``: the rows of that table that are in force and of kind ``leak``. What they call no leak stays among the findings
-    but discards nothing; what they call a leak is found by ``person``. ``equivalence`` and ``encoder`` None: rules and people only.
-    ``keep`` is the number of hints a question must keep. With ``mode = "question"`` one leaking hint discards the question;
-    with ``"hint"`` leaking hints go, and the question only when fewer than ``keep`` remain.
+    ``overrides``: the rows of that table that are in force and of kind ``leak``. What they call no leak stays among the
+    findings but discards nothing; what they call a leak is found by ``person``. ``equivalence`` and ``encoder`` None:
+    rules and people only. ``keep`` is the number of hints a question must keep. With ``mode = "question"`` one leaking
+    hint discards the question; with ``"hint"`` leaking hints go, and the question only when fewer than ``keep`` remain.
     """
     by_question: dict[str, list[dict]] = {}
     for hint in hints.to_pylist():

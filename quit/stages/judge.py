@@ -26,7 +26,8 @@ def judge_stage(context: Context, questions: pa.Table, answers: pa.Table) -> Tab
 def judge_answers(questions: pa.Table, answers: pa.Table, judge: Judge) -> pa.Table:
     """Return the table ``verdicts``: each distinct (question, normalised answer) is judged once.
 
-    ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties: alphabetical).
+    ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties:
+    alphabetical).
     """
     counts = answers.group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist()
     forms: dict[tuple[str, str], list[tuple[int, str]]] = {}

@@ -1,7 +1,7 @@
 """Label: passages and valid answers from answers and verdicts (paper, section 3.2.2).
 
-A passage is fully relevant (2) if at least one labeler's answer is correct, else partially (1). A correct answer of a labeler joins
-the question's valid answers.
+A passage is fully relevant (2) if at least one labeler's answer is correct, else partially (1). A correct answer of a
+labeler joins the question's valid answers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def label_passages(
 ) -> dict[str, pa.Table]:
     """Return the tables ``labels`` and ``valid_answers``.
 
-    ``answers``: labeler name -> its answers in the order of ``passages``. Raises ``ValueError`` if one of them is not in that order.
+    ``answers``: labeler name -> its answers in the order of ``passages``. Raises ``ValueError`` if one of them is not
+    in that order.
     """
     accepted = accepted_answers(verdicts)
     right: list[pa.Array] = []
@@ -67,7 +68,8 @@ def accepted_answers(verdicts: pa.Table) -> set[tuple[str, str]]:
 
 
 def distinct_answers(rows: pa.Table) -> tuple[pa.Array, list[tuple[str, str]]]:
-    """Return for each row the place of its (question id, answer) among the distinct ones, and these (not normalised)."""
+    """Return for each row the place of its (question id, answer) among the distinct ones, and these (not
+    normalised)."""
     both = (
         pc.binary_join_element_wise(rows.column("question_id"), rows.column("answer"), "\x1f")
         .combine_chunks()
@@ -86,7 +88,8 @@ def _is_accepted(rows: pa.Table, accepted: set[tuple[str, str]]) -> pa.Array:
 
 
 def combine_labels(names: Sequence[str], right: Sequence[pa.Array], rows: int) -> tuple[pa.Array, pa.Array]:
-    """Return the names of the labelers that are right, and the label, of each row; ``right``: one array of booleans a labeler."""
+    """Return the names of the labelers that are right, and the label, of each row; ``right``: one array of booleans a
+    labeler."""
     if not names:
         return pa.array([[]] * rows, schemas.table("labels").schema.field("labelers").type), pa.array(
             [1] * rows, pa.int16()
@@ -103,8 +106,8 @@ def combine_labels(names: Sequence[str], right: Sequence[pa.Array], rows: int) -
 def valid_answers_of(
     questions: pa.Table, passages: pa.Table, answers: Mapping[str, pa.Table], right: Sequence[pa.Array]
 ) -> pa.Table:
-    """Return the table ``valid_answers`` of the questions in ``passages``: gold answers, then every form that a labeler gave and that
-    is right (``right``: one array of booleans a labeler, beside its rows of ``answers``)."""
+    """Return the table ``valid_answers`` of the questions in ``passages``: gold answers, then every form that a labeler
+    gave and that is right (``right``: one array of booleans a labeler, beside its rows of ``answers``)."""
     counts: dict[tuple[str, str], int] = {}
     for rows, one in zip(answers.values(), right, strict=True):
         for found in rows.filter(one).group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist():

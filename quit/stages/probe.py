@@ -23,7 +23,8 @@ def probe_stage(context: Context, questions: pa.Table, descriptions: pa.Table) -
 def probe(
     questions: pa.Table, descriptions: pa.Table, readers: Sequence[Reader], judge: Judge, repetitions: int
 ) -> pa.Table:
-    """Return the table ``probe_answers``: every reader's answer to every described question, ``repetitions`` times, judged."""
+    """Return the table ``probe_answers``: every reader's answer to every described question, ``repetitions`` times,
+    judged."""
     types = {row["question_id"]: row for row in descriptions.to_pylist()}
     asked = [row for row in questions.to_pylist() if row["question_id"] in types]
     prompts = [

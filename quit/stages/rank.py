@@ -1,7 +1,8 @@
-"""Rank: hints by convergence, and the five that make the passages (paper, section 3.1.2; Mozafari et al. 2024, TriviaHG).
+"""Rank: hints by convergence, and the five that make the passages (paper, section 3.1.2; Mozafari et al. 2024,
+TriviaHG).
 
-Convergence says how far a hint narrows the candidate answers. A source's own value is used where it has one; else it follows from
-the source's 0/1 scores; else a model values the hints of the question.
+Convergence says how far a hint narrows the candidate answers. A source's own value is used where it has one; else it
+follows from the source's 0/1 scores; else a model values the hints of the question.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ def rank_hints(
 ) -> dict[str, pa.Table]:
     """Return the tables ``ranked_hints``, ``drawn_candidates`` and ``rejects``.
 
-    ``model`` values the hints whose source says nothing. ``types`` gives the types of a table of questions, and ``pool`` the
-    candidates of the whole collection; each is called only where it is needed. Ties are broken by the shorter hint, then by
-    source order.
+    ``model`` values the hints whose source says nothing. ``types`` gives the types of a table of questions, and
+    ``pool`` the candidates of the whole collection; each is called only where it is needed. Ties are broken by the
+    shorter hint, then by source order.
     """
     usable = set(usable_hints.column("hint_id").to_pylist())
     by_question = _group(hint for hint in hints.to_pylist() if hint["hint_id"] in usable)
@@ -119,7 +120,8 @@ def rank_hints(
 def _with_enough_hints(
     questions: Sequence[dict], by_question: Mapping[str, list[dict]], needed: int
 ) -> tuple[list[dict], list[dict]]:
-    """Return the questions with enough usable hints, and the rejects. Those without any were rejected by the leakage filter."""
+    """Return the questions with enough usable hints, and the rejects. Those without any were rejected by the leakage
+    filter."""
     kept, rejects = [], []
     for question in questions:
         count = len(by_question.get(question["question_id"], []))
@@ -154,7 +156,8 @@ def _add_computed(
     pool: Callable[[], CandidateSource],
     settings: Convergence,
 ) -> list[dict]:
-    """Have the model value the hints without a value, each beside all hints of its question; return the candidates drawn for it."""
+    """Have the model value the hints without a value, each beside all hints of its question; return the candidates
+    drawn for it."""
     unvalued = {hint["question_id"] for hint in hints if hint["hint_id"] not in values}
     asked = questions.filter(pc.is_in(questions.column("question_id"), pa.array(sorted(unvalued), pa.string())))
     rivals, drawn = _rivals(asked, candidates, pool)
@@ -262,7 +265,8 @@ class SimilarityConvergence:
         self.identity = f"similarity/{VERSION}/margin={settings.margin:g}+{encoder.identity}"
 
     def values(self, items: Sequence[HintSet]) -> list[list[float]]:
-        """Return the convergence of each hint of each question, 0 to 1; 0 where there is no distractor to tell apart."""
+        """Return the convergence of each hint of each question, 0 to 1; 0 where there is no distractor to tell
+        apart."""
         self._encoder.encode([text for item in items for text in (*item.hints, *item.distractors, item.gold)])
         return [self._values(item) for item in items]
 

@@ -1,9 +1,9 @@
 """Split: train, dev and test (paper, section 3.1.4; spec, section 6).
 
-Parametrically answerable questions make train; of the others some make test, the rest dev. A question's place follows from a
-keyed hash of its normalised text, so a new source moves no question to another split: with ``share`` never, with ``size`` as long as
-earlier questions are pinned. (What may happen with ``share`` too: a new question of dev or test is near-identical to an old one of train,
-which then leaves, unless it is pinned.)
+Parametrically answerable questions make train; of the others some make test, the rest dev. A question's place follows
+from a keyed hash of its normalised text, so a new source moves no question to another split: with ``share`` never, with
+``size`` as long as earlier questions are pinned. (What may happen with ``share`` too: a new question of dev or test is
+near-identical to an old one of train, which then leaves, unless it is pinned.)
 """
 
 from __future__ import annotations
@@ -99,12 +99,14 @@ def _not_sampled(row: dict, settings: Split) -> str:
 def near_identical(rows: list[dict], threshold: float) -> list[tuple[dict, dict]]:
     """Return (the one to leave out, the other) for near-identical questions on both sides of train | dev, test.
 
-    ``rows``: dicts with question, split (None: in none) and pinned; ``threshold``: Jaccard index of their words, above 0 and at most 1.
-    The one of train is left out, unless it alone is pinned. Every such pair is there, in the order of ``rows``.
+    ``rows``: dicts with question, split (None: in none) and pinned; ``threshold``: Jaccard index of their words, above
+    0 and at most 1. The one of train is left out, unless it alone is pinned. Every such pair is there, in the order of
+    ``rows``.
 
-    Only pairs that share a word of their prefixes are compared (Chaudhuri, Ganti and Kaushik, 2006: A Primitive Operator for Similarity
-    Joins in Data Cleaning). Of two sets with index t or more, each shares ceil(t * its size) words with the other, so with its words in
-    one order (rarest first, to compare few) the first shared word is among the size - ceil(t * size) + 1 first of both.
+    Only pairs that share a word of their prefixes are compared (Chaudhuri, Ganti and Kaushik, 2006: A Primitive
+    Operator for Similarity Joins in Data Cleaning). Of two sets with index t or more, each shares ceil(t * its size)
+    words with the other, so with its words in one order (rarest first, to compare few) the first shared word is among
+    the size - ceil(t * size) + 1 first of both.
     """
     placed = [(row, _content_words(row["question"])) for row in rows if row["split"]]
     questions_with = Counter(word for _, words in placed for word in words)

@@ -1,7 +1,7 @@
 """What a stage is: a function from tables to tables, with everything its output depends on declared beside it.
 
-A stage knows nothing of Prefect, paths or progress bars; :mod:`quit.engine.pipeline` gives it its inputs, shard by shard, and keeps what it
-returns.
+A stage knows nothing of Prefect, paths or progress bars; :mod:`quit.engine.pipeline` gives it its inputs, shard by
+shard, and keeps what it returns.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class RowsOf(Protocol):
 class Context:
     """What a stage gets beside its inputs.
 
-    ``whole``: the tables it declared as whole; ``overrides``: the overrides in force of the kind it declared; ``reader``: the name of
-    its reader, where it runs once a reader.
+    ``whole``: the tables it declared as whole; ``overrides``: the overrides in force of the kind it declared;
+    ``reader``: the name of its reader, where it runs once a reader.
     """
 
     whole: Tables
@@ -90,15 +90,17 @@ def stage(
 ) -> Callable[[Callable[..., Tables]], Stage]:
     """Declare a function as a stage. The names of its parameters after the context are its inputs.
 
-    An input is a table that earlier stages make, which it gets shard by shard (annotated ``RowsOf``: a few questions at a time), or one
-    of the inputs that come from outside: ``sources`` (records) and ``decisions`` (what people's reviews come to).
+    An input is a table that earlier stages make, which it gets shard by shard (annotated ``RowsOf``: a few questions at
+    a time), or one of the inputs that come from outside: ``sources`` (records) and ``decisions`` (what people's reviews
+    come to).
 
     Args:
         name: Name of the stage, and of its folder in a workspace.
         outputs: Tables it returns.
         whole: Tables it gets whole, in its context.
         sections: Settings that its output depends on.
-        models: Models that its output depends on (``reader``: its own, ``readers``: all, ``labelers``: the labelers' names).
+        models: Models that its output depends on (``reader``: its own, ``readers``: all, ``labelers``: the labelers'
+            names).
         scope: ``shard``, or ``collection`` where one task does all questions.
         per_reader: Whether it runs once a reader, so that a new reader leaves the others' answers alone.
         overrides: The kind of people's overrides that it heeds.

@@ -1,9 +1,10 @@
 """Label update (paper, section 3.2.4): people's verdicts over the judge's, and everything that follows from them.
 
-Valid answers change; the leakage filter runs again on the questions whose valid answers changed, with all of them; questions that now
-leak, are flagged or have no valid answer left leave the dataset; labels go from 2 to 1 and from 1 to 2. Each change is a row of
-``changes`` with the reviews that caused it. No reader and no judge is asked. The update is a function of the label stage's tables and
-the decisions alone: applying the same ones again gives the same rows, and without any it gives the label stage's tables.
+Valid answers change; the leakage filter runs again on the questions whose valid answers changed, with all of them;
+questions that now leak, are flagged or have no valid answer left leave the dataset; labels go from 2 to 1 and from 1 to
+2. Each change is a row of ``changes`` with the reviews that caused it. No reader and no judge is asked. The update is a
+function of the label stage's tables and the decisions alone: applying the same ones again gives the same rows, and
+without any it gives the label stage's tables.
 """
 
 from __future__ import annotations
@@ -130,11 +131,12 @@ def update_labels(
     found: Decided,
     leaks: LeakCheck,
 ) -> dict[str, pa.Table]:
-    """Return ``labels``, ``valid_answers``, ``verdicts``, ``splits``, ``changes``, ``leak_findings`` and ``rejects`` of the update.
+    """Return ``labels``, ``valid_answers``, ``verdicts``, ``splits``, ``changes``, ``leak_findings`` and ``rejects`` of
+    the update.
 
-    ``answers``: labeler name -> question_id, answer of its rows on the passages of ``found.touched``, in table order. ``leaks`` is
-    asked only about questions whose valid answers changed. Raises ``ValueError`` when the answers of a labeler are not those
-    to the passages.
+    ``answers``: labeler name -> question_id, answer of its rows on the passages of ``found.touched``, in table order.
+    ``leaks`` is asked only about questions whose valid answers changed. Raises ``ValueError`` when the answers of a
+    labeler are not those to the passages.
     """
     touched = pa.array(found.touched, pa.string())
     mask = pc.is_in(tables.labels.column("question_id"), touched)
@@ -191,7 +193,8 @@ def update_labels(
 
 
 class _Work:
-    """The labelers' answers to the touched questions: which were right before, which are now. Python sees distinct answers only."""
+    """The labelers' answers to the touched questions: which were right before, which are now. Python sees distinct
+    answers only."""
 
     def __init__(self, answers: Sequence[pa.Table], found: Decided, accepted: set[Key]) -> None:
         self.places: list[np.ndarray] = []
@@ -226,7 +229,8 @@ def _accepted(verdicts: pa.Table, touched: pa.Array) -> set[Key]:
 
 
 def _with_review(valid: pa.Table, found: Decided) -> pa.Table:
-    """Return valid answers without the gold answers that people rejected, and with the answers that only people accept."""
+    """Return valid answers without the gold answers that people rejected, and with the answers that only people
+    accept."""
     rows = [
         row
         for row in valid.to_pylist()
@@ -300,8 +304,8 @@ def _removals(
 ) -> tuple[dict[str, _Removal], list[dict[str, Any]]]:
     """Return the questions that leave, sorted, and the leaks found.
 
-    Leakage is looked for in the hints that make passages. Gold answers passed the same filter before; every other valid answer of a
-    question whose valid answers changed is checked.
+    Leakage is looked for in the hints that make passages. Gold answers passed the same filter before; every other valid
+    answer of a question whose valid answers changed is checked.
     """
     removed: dict[str, _Removal] = {}
     for (question, flag), ruling in sorted(found.flags.items()):
@@ -416,7 +420,8 @@ def _not_in(table: pa.Table, gone: pa.Array) -> pa.ChunkedArray:
 
 
 def _replaced(old: pa.Table, mask: pa.ChunkedArray, new: pa.Table, gone: pa.Array) -> pa.Table:
-    """Return ``old`` with the rows under ``mask`` replaced by those of ``new``, in order, without the questions that left."""
+    """Return ``old`` with the rows under ``mask`` replaced by those of ``new``, in order, without the questions that
+    left."""
     if not len(new):
         return old
     order = np.arange(len(old))

@@ -1,7 +1,8 @@
 """The diary of a workspace's runs, ``W/runs.jsonl``: for metrics, ``quit status`` and whoever asks when it last worked.
 
-One line a run: ``flow``, ``outcome`` (``done``, ``nothing new``, ``skipped``, ``failed``), ``started`` and ``finished`` (seconds since 1970),
-``message``, ``run`` (Prefect's name of it). No table: it tells what happened, not what the dataset is. A run that was killed has no line.
+One line a run: ``flow``, ``outcome`` (``done``, ``nothing new``, ``skipped``, ``failed``), ``started`` and ``finished``
+(seconds since 1970), ``message``, ``run`` (Prefect's name of it). No table: it tells what happened, not what the
+dataset is. A run that was killed has no line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Metrics for Prometheus, read from workspaces at every scrape: a killed run leaves them right, and no run has to be asked.
+"""Metrics for Prometheus, read from workspaces at every scrape: a killed run leaves them right, and no run has to be
+asked.
 
-Names begin with ``quit_`` and carry ``workspace`` (the folder's path). Requests, tokens and cache hits are counted when a stage ends;
-what happens inside a language model's server is for its own metrics.
+Names begin with ``quit_`` and carry ``workspace`` (the folder's path). Requests, tokens and cache hits are counted when
+a stage ends; what happens inside a language model's server is for its own metrics.
 """
 
 from __future__ import annotations
@@ -133,7 +134,8 @@ def as_text(places: Sequence[str | Path]) -> str:
 
 
 def listen(places: Sequence[str | Path], port: int, host: str) -> int:
-    """Serve the metrics in a thread and return the port (``port`` 0 takes a free one). Raises ``ServerError`` where it is taken."""
+    """Serve the metrics in a thread and return the port (``port`` 0 takes a free one). Raises ``ServerError`` where it
+    is taken."""
     try:
         server, _ = start_http_server(port, host, registry(places))
     except OSError as error:

@@ -1,5 +1,5 @@
-"""How far each stage of a workspace is, read from its files: nothing is locked and no model loaded. For `quit status`, its
-`--watch`, metrics, the summary of a build and the support bundle."""
+"""How far each stage of a workspace is, read from its files: nothing is locked and no model loaded. For `quit status`,
+its `--watch`, metrics, the summary of a build and the support bundle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
 
 @dataclass(frozen=True)
 class StageStatus:
-    """One stage run. ``state``: ``complete``, ``partial`` or ``to do``; ``rows``: of its tables, where it is complete; ``rejects``:
+    """One stage run. ``state``: ``complete``, ``partial`` or ``to do``; ``rows``: of its tables, where it is complete;
+    ``rejects``:
     ``kind: reason`` -> count; ``shards_done`` of ``shards`` (0 where nobody knows yet)."""
 
     number: int
@@ -65,9 +66,9 @@ def readable_settings(workspace: Workspace) -> Settings | None:
 def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) -> list[StageStatus]:
     """Return every stage run of the last build in pipeline order.
 
-    ``pipeline``: the workspace's :class:`quit.engine.pipeline.Pipeline`, if its sources can still be read; it tells exactly which shards of an
-    unfinished stage are left. Without it, they are counted in the newest unfinished folder. ``rejects``: whether to count these too,
-    which reads their table.
+    ``pipeline``: the workspace's :class:`quit.engine.pipeline.Pipeline`, if its sources can still be read; it tells
+    exactly which shards of an unfinished stage are left. Without it, they are counted in the newest unfinished folder.
+    ``rejects``: whether to count these too, which reads their table.
     """
     current = workspace.current()
     reasons = _rejects_by_stage(workspace) if rejects else {}
@@ -94,7 +95,8 @@ def status(workspace: Workspace, pipeline: Any = None, *, rejects: bool = True) 
 
 
 def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str]]:
-    """Return the stage runs of the last build, with the readers of its settings, or those that have tables if its profile is gone."""
+    """Return the stage runs of the last build, with the readers of its settings, or those that have tables if its
+    profile is gone."""
     settings = readable_settings(workspace)
     applied = ReviewStore(workspace).applied
     runs = []
@@ -151,7 +153,8 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
 
 
 def lock_holder(workspace: Workspace) -> dict[str, Any] | None:
-    """Return who holds a workspace (``pid``, ``host``, ``since``), or None. A holder on this machine that is gone holds nothing."""
+    """Return who holds a workspace (``pid``, ``host``, ``since``), or None. A holder on this machine that is gone holds
+    nothing."""
     found = workspace.lock_info
     if found is None:
         return None

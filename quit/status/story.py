@@ -14,8 +14,9 @@ from quit.review.overrides import listed
 def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
     """Return everything the current tables say of one question, as JSON-like values.
 
-    ``wanted``: a question id, or a source record's own id where only one question has it. A question that was left out on the way
-    has the reason under ``rejects``. Raises :class:`InputError` when no question, or more than one, is meant.
+    ``wanted``: a question id, or a source record's own id where only one question has it. A question that was left out
+    on the way has the reason under ``rejects``. Raises :class:`InputError` when no question, or more than one, is
+    meant.
     """
     identity = wanted
     if not len(workspace.read_questions("questions", [wanted], ["question_id"])):

@@ -96,7 +96,8 @@ def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int]]:
 class JudgeAgreement:
     """How often the judge and the second judge agree on answers that both had to decide.
 
-    ``unread``: answers the judge gave no readable verdict on. ``kappa``: Cohen's, None where one of them always says the same.
+    ``unread``: answers the judge gave no readable verdict on. ``kappa``: Cohen's, None where one of them always says
+    the same.
     """
 
     judge: str
@@ -143,7 +144,8 @@ def judge_agreement(workspace: Workspace) -> JudgeAgreement | None:
 
 
 def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
-    """Return the answers on which the judges disagree or the judge said nothing readable, most passages at stake first."""
+    """Return the answers on which the judges disagree or the judge said nothing readable, most passages at stake
+    first."""
     with workspace.connect() as connection:
         found = connection.sql(
             """
@@ -158,8 +160,8 @@ def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 USAGE = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
-"""Heads of :func:`usage_rows`: replies asked for, served by the generation cache, and asked for again; tokens of prompts, of these
-from the server's prefix cache, and of replies; replies a second."""
+"""Heads of :func:`usage_rows`: replies asked for, served by the generation cache, and asked for again; tokens of
+prompts, of these from the server's prefix cache, and of replies; replies a second."""
 
 
 def usage_rows(workspace: Workspace) -> list[tuple[str, ...]]:

@@ -1,6 +1,8 @@
-"""What a build asked of its language models: kept beside the tables, one line a stage run, for the summary and the next plan.
+"""What a build asked of its language models: kept beside the tables, one line a stage run, for the summary and the next
+plan.
 
-``W/usage.jsonl`` is a diary, not a table: it tells what a run took, so it is no part of what must come out the same twice.
+``W/usage.jsonl`` is a diary, not a table: it tells what a run took, so it is no part of what must come out the same
+twice.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ def record(
 ) -> None:
     """Append what was asked between two snapshots of the meter; nothing where nothing was.
 
-    ``path``: the workspace. ``workers``: shards worked on at a time, which decides the order in which a server saw them.
+    ``path``: the workspace. ``workers``: shards worked on at a time, which decides the order in which a server saw
+    them.
     """
     lines = []
     for model, counts in after.items():

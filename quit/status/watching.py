@@ -1,4 +1,5 @@
-"""``quit status --watch``: how a build goes on, from the workspace's files. A table that is redrawn; piped, a line for each change."""
+"""``quit status --watch``: how a build goes on, from the workspace's files. A table that is redrawn; piped, a line for
+each change."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def footer(workspace: Workspace) -> list[str]:
 
 
 def watch(place: str | Path, interval: float, until_done: bool, console: Console | None = None) -> bool:
-    """Show a workspace until interrupted, or with ``until_done`` until it is complete and nobody holds it; returns whether it is.
+    """Show a workspace until interrupted, or with ``until_done`` until it is complete and nobody holds it; returns
+    whether it is.
 
     A workspace that is not there yet is waited for.
     """

@@ -6,8 +6,8 @@
 
 To take the workspace is to create the next number, which a store grants to exactly one of those who try. A holder is
 taken for dead when its object has not changed for the length of its lease by the *waiting* machine's own monotonic
-clock, so no two clocks are ever compared. A holder that was only cut off finds a higher number when it comes back, and stops
-before it changes anything that others read (:meth:`Lease.check`).
+clock, so no two clocks are ever compared. A holder that was only cut off finds a higher number when it comes back, and
+stops before it changes anything that others read (:meth:`Lease.check`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A workspace in an object store, read through a local copy: DuckDB and Arrow need paths, and speed needs it.
 
 Parts and manifests never change, so a file that is here as its manifest says is the right one; any other is fetched
-when it is first read. The few files that do change (:data:`quit.store.base.CHANGING`) and the list of what there is are read
-when the store is opened or locked, and when a caller asks. What is written is in the store before the call returns.
+when it is first read. The few files that do change (:data:`quit.store.base.CHANGING`) and the list of what there is are
+read when the store is opened or locked, and when a caller asks. What is written is in the store before the call
+returns.
 """
 
 from __future__ import annotations

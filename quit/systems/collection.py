@@ -1,4 +1,5 @@
-"""What systems ask of a built corpus: documents with titles, queries with their decomposition, and who is relevant to what."""
+"""What systems ask of a built corpus: documents with titles, queries with their decomposition, and who is relevant to
+what."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from quit.errors import InputError
 class Collection(Documents, Protocol):
     """A corpus with queries: what ``quit corpus build`` makes.
 
-    ``queries``: columns query_id, text, answers, parent_id (null for a whole question), hop (a sub-question's place, from 1), kind,
-    source.
+    ``queries``: columns query_id, text, answers, parent_id (null for a whole question), hop (a sub-question's place,
+    from 1), kind, source.
     """
 
     @property
@@ -34,7 +35,8 @@ class Collection(Documents, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A whole question with its sub-questions in order. ``kind``: the source's type of it (``2hop``, ``comparison``)."""
+    """A whole question with its sub-questions in order. ``kind``: the source's type of it (``2hop``,
+    ``comparison``)."""
 
     query_id: str
     text: str
@@ -60,7 +62,8 @@ def questions(collection: Collection) -> list[Question]:
 
 
 def chosen(collection: Collection, source: str | None = None, limit: int | None = None) -> list[Question]:
-    """Return the whole questions of a collection, of one source and the first ``limit``. Raises :class:`InputError` for none."""
+    """Return the whole questions of a collection, of one source and the first ``limit``. Raises :class:`InputError` for
+    none."""
     selected = [question for question in questions(collection) if source is None or question.source == source][:limit]
     if not selected:
         raise InputError(f"The corpus holds no question{f' of the source {source!r}' if source else ''}.")

@@ -1,4 +1,5 @@
-"""What the commands of the QA systems open: a corpus, a first stage over it, vectors of its documents, a language model."""
+"""What the commands of the QA systems open: a corpus, a first stage over it, vectors of its documents, a language
+model."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class Opened:
         return self.models.encoder
 
     def vectors(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return the unit vectors of documents, shape (len(rows), dimension), float32: of a dense index, else encoded now."""
+        """Return the unit vectors of documents, shape (len(rows), dimension), float32: of a dense index, else encoded
+        now."""
         rows = np.asarray(rows, dtype=np.int64)
         if self.matrix is not None:
             return np.asarray(self.matrix[rows])
@@ -52,8 +54,9 @@ def open_collection(
 ) -> Opened:
     """Open a corpus with its indexes; several are fused by reciprocal rank, without any BM25 is made in memory.
 
-    ``vectors``: a dense index that is not searched, of which only the vectors are used. ``dense``: the first stage must have a dense part (RRCP's is hybrid). Raises :class:`SettingsError` where it has none, and what
-    opening a corpus or an index raises.
+    ``vectors``: a dense index that is not searched, of which only the vectors are used. ``dense``: the first stage must
+    have a dense part (RRCP's is hybrid). Raises :class:`SettingsError` where it has none, and what opening a corpus or
+    an index raises.
     """
     opened = BuiltCorpus.open(corpus)
     stages = [open_first_stage(index, opened, settings.first_stages) for index in indexes]
@@ -75,7 +78,8 @@ def open_collection(
 
 
 def language_model(name: str | None, models: Models, settings: Settings, key: str) -> CachedGenerator:
-    """Return the language model of that name. Raises :class:`SettingsError` that names the setting ``key`` where there is none."""
+    """Return the language model of that name. Raises :class:`SettingsError` that names the setting ``key`` where there
+    is none."""
     known = settings.language_models
     if name not in known:
         names = ", ".join(sorted(known)) or "none in this profile; see docs/howto/language-models.md"

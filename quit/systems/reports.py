@@ -1,6 +1,7 @@
 """Reports from selected documents (bandit paper, 5.2): a cited answer, and three scores of it by a judge.
 
-The paper scores with Auto-ARGUE; the three measures are computed here from single Yes or No questions, so any judge will do.
+The paper scores with Auto-ARGUE; the three measures are computed here from single Yes or No questions, so any judge
+will do.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ class Report:
     """A report and its scores, 0 to 1.
 
     ``citation_support``: supported citations / citations. ``nugget_coverage``: nuggets that it holds / nuggets.
-    ``sentence_support``: sentences of which a cited document supports what they say / sentences. What would be divided by zero is 0.
-    ``invented``: citations of documents that do not exist; they support nothing. ``unread``: verdicts that could not be read; they count
-    as No.
+    ``sentence_support``: sentences of which a cited document supports what they say / sentences. What would be divided
+    by zero is 0.
+    ``invented``: citations of documents that do not exist; they support nothing. ``unread``: verdicts that could not be
+    read; they count as No.
     """
 
     request_id: str
@@ -109,7 +111,8 @@ class ReportWriter:
 
 
 class ReportJudge:
-    """Scores reports: ``support`` decides whether a document supports a sentence, ``nugget`` whether a report holds a nugget."""
+    """Scores reports: ``support`` decides whether a document supports a sentence, ``nugget`` whether a report holds a
+    nugget."""
 
     def __init__(self, support: YesNo, nugget: YesNo, settings: Reports) -> None:
         self.identity = f"report-judge/{support.identity}+{nugget.identity}"
@@ -159,7 +162,8 @@ class ReportJudge:
 def parse_report(text: str) -> list[Sentence]:
     """Return the sentences of a report with their citations, which stand before or after the full stop.
 
-    ``[1][3]`` and ``[1, 3]`` are the same; a document is cited once a sentence. ``[0]`` cites a document that does not exist.
+    ``[1][3]`` and ``[1, 3]`` are the same; a document is cited once a sentence. ``[0]`` cites a document that does not
+    exist.
     """
     sentences = []
     for piece in _pieces(text):

@@ -36,8 +36,8 @@ SCORES = ("answerability", "answer_share", "completeness", "similarity")
 class Asked:
     """A question whose complexity is asked for.
 
-    ``hops``: how many steps it takes, where that is known; ``kind``: the source's type of it; ``group``: questions of one group are
-    not independent (a question and its sub-questions).
+    ``hops``: how many steps it takes, where that is known; ``kind``: the source's type of it; ``group``: questions of
+    one group are not independent (a question and its sub-questions).
     """
 
     query_id: str
@@ -50,7 +50,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """A question and what retrieval is worth to it. ``margin``: min(T_ans - max s_i, T_com - S_D); above 0 it is complex."""
+    """A question and what retrieval is worth to it. ``margin``: min(T_ans - max s_i, T_com - S_D); above 0 it is
+    complex."""
 
     asked: Asked
     retrieved: Retrieved
@@ -60,7 +61,8 @@ class Rated:
     margin: float
 
     def row(self) -> dict[str, Any]:
-        """Return it as one flat row: query_id, text, hops, kind, group, the values of :class:`Retrieved`, the decisions, margin."""
+        """Return it as one flat row: query_id, text, hops, kind, group, the values of :class:`Retrieved`, the
+        decisions, margin."""
         asked = asdict(self.asked)
         del asked["answers"]
         decided = {"answerable": self.answerable, "complete": self.complete, "complex": self.complex}
@@ -68,10 +70,11 @@ class Rated:
 
 
 def asked_of(questions: Sequence[Question]) -> list[Asked]:
-    """Return questions and their sub-questions; a question takes as many hops as it has sub-questions, a sub-question one.
+    """Return questions and their sub-questions; a question takes as many hops as it has sub-questions, a sub-question
+    one.
 
-    Those without a reference answer are left out, and the log says how many: whether retrieval answers them cannot be told. Raises :class:`InputError` where
-    none is left.
+    Those without a reference answer are left out, and the log says how many: whether retrieval answers them cannot be
+    told. Raises :class:`InputError` where none is left.
     """
     every = []
     for question in questions:
@@ -194,8 +197,8 @@ def rate(
 ) -> list[Rated]:
     """Return the complexity of each question, in order.
 
-    ``search``: questions to the rows of their documents, best first; at most ``settings.documents`` count. ``vectors``: rows to the
-    documents' unit vectors.
+    ``search``: questions to the rows of their documents, best first; at most ``settings.documents`` count. ``vectors``:
+    rows to the documents' unit vectors.
     """
     retrieved_rows = [rows[: settings.documents] for rows in search([question.text for question in asked])]
     questions = encoder.encode([question.text for question in asked])
@@ -221,11 +224,12 @@ def rate(
 def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
     """Return how complexity goes with known labels, each with a 95% bootstrap interval over groups and a permutation p.
 
-    ``one_or_more_hops``: more than one hop against one, as the paper labels MuSiQue: accuracy, F1 of "complex", Matthews'
-    correlation, the same with answerability alone, with thresholds chosen on the other folds, and what each score alone could do
-    (area under the ROC curve). ``hops``: Kendall's tau-b with the number of hops, over whole questions of two hops and more.
-    ``kinds``: Cramér's V of complex and the source's type, epsilon squared of each score by type, over whole questions. A part is
-    left out where its labels are not known.
+    ``one_or_more_hops``: more than one hop against one, as the paper labels MuSiQue: accuracy, F1 of "complex",
+    Matthews' correlation, the same with answerability alone, with thresholds chosen on the other folds, and what each
+    score alone could do (area under the ROC curve). ``hops``: Kendall's tau-b with the number of hops, over whole
+    questions of two hops and more.
+    ``kinds``: Cramér's V of complex and the source's type, epsilon squared of each score by type, over whole questions.
+    A part is left out where its labels are not known.
     """
     figures: dict[str, Any] = {}
     hopped = [rating for rating in rated if rating.asked.hops is not None]
@@ -284,7 +288,8 @@ def _two_classes(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]
 def chosen_thresholds(
     answerability: np.ndarray, completeness: np.ndarray, labels: np.ndarray, groups: Sequence[str], settings: Complexity
 ) -> np.ndarray:
-    """Return the decision "complex" on each fold with the thresholds that do best on the others (Matthews' correlation).
+    """Return the decision "complex" on each fold with the thresholds that do best on the others (Matthews'
+    correlation).
 
     Thresholds are tried at the deciles of each score; a group stays in one fold, drawn by a hash of its name.
     """

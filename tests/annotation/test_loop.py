@@ -1,4 +1,5 @@
-"""The whole loop on a real server: push, two people annotate, pull, apply; every label is checked. The page itself: test_page."""
+"""The whole loop on a real server: push, two people annotate, pull, apply; every label is checked. The page itself:
+test_page."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ pytestmark = pytest.mark.slow
 
 
 def _expected_labels(workspace: Workspace, ruled: dict[str, dict[str, bool]]) -> dict[tuple[str, str], int]:
-    """Labels worked out the slow way: passage by passage from the labelers' answers, the judge's verdicts and people's."""
+    """Labels worked out the slow way: passage by passage from the labelers' answers, the judge's verdicts and
+    people's."""
     accepted = {
         (row["question_id"], row["answer_key"]): bool(row["correct"])
         for row in workspace.read("verdicts", runs=["judge"]).to_pylist()
@@ -91,7 +93,8 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     order = [task["meta"]["key"] for task in tasks]  # ids rise in the order of the queue
     first, second, third, fourth = order[:4]
 
-    # Ada accepts an answer that labelers gave, rejects all in the next question, adds an answer and a flag in the third.
+    # Ada accepts an answer that labelers gave, rejects all in the next question, adds an answer and a flag in the
+    # third.
     accepted_by_ada = max(wrong_answers(opened, first).items(), key=lambda item: len(item[1]))[0]
     ada = live.client(settings, people["ada@example.org"])
     _annotate(ada, by_question[first], ticked[first] | {accepted_by_ada}, note=["seen on the page"])
@@ -125,7 +128,8 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     told = quit_review("apply", "-w", str(workspace), "--json")
     assert told.returncode == 0, told.stderr
     report = json.loads(told.stdout)
-    # The second is a tie wherever the judge had ticked something, and so is Ada's flag: the judge stands, the queue has them.
+    # The second is a tie wherever the judge had ticked something, and so is Ada's flag: the judge stands, the queue has
+    # them.
     queue = json.loads(quit_review("disagreements", "-w", str(workspace), "--json").stdout)
     assert {(row["question_id"], row["key"]) for row in queue} == {(second, key) for key in ticked[second]} | {
         (third, "ambiguous")
@@ -148,7 +152,8 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     added = {row["answer"] for row in opened.read("changes").to_pylist() if row["change"] == "answer_added"}
     assert "A <b>quite</b> new name" in added
 
-    # Ben deletes his annotation of the first: Ada's word stands alone, and so do the labels. Then Ada's goes: all is as it was.
+    # Ben deletes his annotation of the first: Ada's word stands alone, and so do the labels. Then Ada's goes: all is as
+    # it was.
     for annotation in sorted({row["annotation"] for row in reviews}):
         server.request("DELETE", f"api/annotations/{annotation}")
     pulled = json.loads(quit_review("pull", "-w", str(workspace), "--url", live.account.url, "--json").stdout)

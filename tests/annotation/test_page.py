@@ -79,7 +79,8 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
         assert len(keys) == 33 and keys["1"] == "Marie Curie / Marie Curie."  # the first of them
         page.press("1")
         page.until(lambda: page.candidates() == before | {keys["1"]: False})
-        # No key does what no label says: as after each of these, what the next one that has a label does is all that has changed.
+        # No key does what no label says: as after each of these, what the next one that has a label does is all that
+        # has changed.
         for key in {*"1234567890abcdefghijklmnopqrstuvwxyz"} - {*keys}:
             page.press(key)
         page.press("1")

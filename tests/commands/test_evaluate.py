@@ -66,7 +66,8 @@ def test_question_type(call, tmp_path: Path) -> None:
 
 
 def test_convergence(call, tmp_path: Path) -> None:
-    """A hint that fits the gold answer alone has 1.0, one that fits both candidates 1 - 1/2; the third is published wrongly."""
+    """A hint that fits the gold answer alone has 1.0, one that fits both candidates 1 - 1/2; the third is published
+    wrongly."""
     alone, shared = {"Rome": 0, "Paris": 1}, {"Rome": 1, "Paris": 1}
     hints = [
         {"hint": "It lies on the Seine.", "scores": alone, "convergence": 1.0},
@@ -93,7 +94,8 @@ def test_reader(call, tmp_path: Path) -> None:
 
 
 def test_judges(call, tmp_path: Path) -> None:
-    """Of three verdicts by the model the second judge shares one, contradicts one, and could read one that the first could not."""
+    """Of three verdicts by the model the second judge shares one, contradicts one, and could read one that the first
+    could not."""
     rows = tiny.rows()
     by_model = [row for row in rows["verdicts"] if row["basis"] == "model"]
     assert [row["correct"] for row in by_model] == [False, False, False]

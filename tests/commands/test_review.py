@@ -27,7 +27,8 @@ def workspace(tmp_path: Path) -> Workspace:
 def test_agreement_is_what_follows_from_four_answers(call, workspace: Workspace) -> None:
     """Both accept q2's two answers and neither q3's wrong one; of q3's right one they disagree: three alike of four.
 
-    Yes said by ada to 3 of 4, by bob to 2: chance 3/4 * 2/4 + 1/4 * 2/4 = 1/2, so kappa is (3/4 - 1/2) / (1 - 1/2) = 1/2.
+    Yes said by ada to 3 of 4, by bob to 2: chance 3/4 * 2/4 + 1/4 * 2/4 = 1/2, so kappa is (3/4 - 1/2) / (1 - 1/2) =
+    1/2.
     """
     told = call("review", "agreement", "-w", workspace.path, "--json").json()
     assert told["items"] == 4

@@ -1,4 +1,5 @@
-"""Ctrl-C and a closed terminal, as the terminal sends them: to the command and everything it started; SIGTERM, to the command."""
+"""Ctrl-C and a closed terminal, as the terminal sends them: to the command and everything it started; SIGTERM, to the
+command."""
 
 from __future__ import annotations
 

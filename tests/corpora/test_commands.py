@@ -1,4 +1,5 @@
-"""The commands as a user runs them: from files to a corpus, an index, a graph, a report, and one clean line for an error."""
+"""The commands as a user runs them: from files to a corpus, an index, a graph, a report, and one clean line for an
+error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a person does in Label Studio during the tutorial, done through the server's interface: ``python -m tests.docs.annotator W``."""
+"""What a person does in Label Studio during the tutorial, done through the server's interface: ``python -m
+tests.docs.annotator W``."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ ALSO_RIGHT = {("jsonl-istanbul", "constantinople")}
 
 
 def verify_all(workspace: Path) -> int:
-    """Submit every task of the workspace's local server as the judge has it, with ``ALSO_RIGHT`` ticked; return how many."""
+    """Submit every task of the workspace's local server as the judge has it, with ``ALSO_RIGHT`` ticked; return how
+    many."""
     opened = Workspace.open(workspace)
     right = {(row["question_id"], row["answer_key"]) for row in opened.read("verdicts").to_pylist() if row["correct"]}
     for row in opened.read("questions").to_pylist():

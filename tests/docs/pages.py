@@ -1,9 +1,9 @@
 """A page's fenced blocks in order, and how what they print is compared with what the page shows.
 
-A comment above a block says what is special about it: ``not run``, ``exits with 1``, ``in the background until: TEXT``, ``with FILE``. A
-comment of its own, ``annotate W``, stands for what a person does. A ``text`` block is what the commands before it print: its lines have to
-appear in order; ``...`` stands for anything, white space does not count, and a number may be off by a tenth (models on another
-processor round otherwise) unless it is below ten.
+A comment above a block says what is special about it: ``not run``, ``exits with 1``, ``in the background until: TEXT``,
+``with FILE``. A comment of its own, ``annotate W``, stands for what a person does. A ``text`` block is what the
+commands before it print: its lines have to appear in order; ``...`` stands for anything, white space does not count,
+and a number may be off by a tenth (models on another processor round otherwise) unless it is below ten.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ TOLERANCE = 0.1
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block (``kind``: its language) or a comment (``kind``: ``comment``), with the comment above it, and its line."""
+    """A fenced block (``kind``: its language) or a comment (``kind``: ``comment``), with the comment above it, and its
+    line."""
 
     kind: str
     text: str
@@ -47,7 +48,8 @@ def blocks(page: Path) -> list[Block]:
 
 
 def missing(shown: str, printed: str) -> str | None:
-    """Return the first line of ``shown`` that does not appear, after those before it, in ``printed``; none if all do."""
+    """Return the first line of ``shown`` that does not appear, after those before it, in ``printed``; none if all
+    do."""
     lines = [_flat(line) for line in printed.splitlines()]
     at = 0
     for line in (_flat(line) for line in shown.splitlines()):

@@ -139,7 +139,8 @@ def test_every_picture_is_shown_somewhere() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_on_the_pages_is_code(page: Path) -> None:
-    """Python compiles, its imports of ours exist, JSON is JSON; what the tutorial and the how-to of exports show is run elsewhere."""
+    """Python compiles, its imports of ours exist, JSON is JSON; what the tutorial and the how-to of exports show is run
+    elsewhere."""
     text = page.read_text(encoding="utf-8")
     for block in re.findall(r"^```python\n(.*?)^```$", text, flags=re.M | re.S):
         for node in ast.walk(ast.parse(block)):

@@ -1,4 +1,5 @@
-"""Commands that pages show, run over a finished workspace: each must end well and print what it is for. Builds and servers: the tutorial's test."""
+"""Commands that pages show, run over a finished workspace: each must end well and print what it is for. Builds and
+servers: the tutorial's test."""
 
 from __future__ import annotations
 

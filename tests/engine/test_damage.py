@@ -1,4 +1,5 @@
-"""Files of a workspace that were lost, cut short, altered or left half written: what is found, what is refused, what is kept."""
+"""Files of a workspace that were lost, cut short, altered or left half written: what is found, what is refused, what is
+kept."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from quit.evaluate.agreement import alpha_of, cohen_kappa, krippendorff_alpha, pair_agreements
 
-# Krippendorff, Computing Krippendorff's alpha-reliability (2011), section C: four observers, twelve units, gaps; nominal alpha 0.743.
+# Krippendorff, Computing Krippendorff's alpha-reliability (2011), section C: four observers, twelve units, gaps;
+# nominal alpha 0.743.
 _GAP = None
 KRIPPENDORFF = {
     "A": [1, 2, 3, 3, 2, 1, 4, 1, 2, _GAP, _GAP, _GAP],
@@ -33,7 +34,8 @@ def test_alpha_of_two_observers_is_the_published_one() -> None:
 
 
 def test_kappa_by_hand() -> None:
-    # Fifty proposals, two readers: 20 both yes, 5 only the first, 10 only the second, 15 both no: (0.7 - 0.5) / (1 - 0.5).
+    # Fifty proposals, two readers: 20 both yes, 5 only the first, 10 only the second, 15 both no: (0.7 - 0.5) / (1 -
+    # 0.5).
     first = [True] * 25 + [False] * 25
     second = [True] * 20 + [False] * 5 + [True] * 10 + [False] * 15
     assert cohen_kappa(first, second) == pytest.approx(0.4)

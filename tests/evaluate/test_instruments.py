@@ -25,7 +25,8 @@ def models() -> Models:
 
 @pytest.mark.slow
 def test_leakage_on_adversarial_cases_written_by_hand(models: Models) -> None:
-    """A regression test: rules and threshold were chosen with sight of these 320 cases, so it says nothing of unseen ones."""
+    """A regression test: rules and threshold were chosen with sight of these 320 cases, so it says nothing of unseen
+    ones."""
     figures = instruments.leakage(CASES, models, Settings())
     assert figures["n"] == 320
     assert figures["precision"] >= 0.95
@@ -51,7 +52,8 @@ def test_convergence_of_a_real_file(models: Models, four: SourceRef) -> None:
     figures = instruments.convergence_agreement(four, models, Settings())
     assert figures["n"] == figures["scored"] == HINTS_OF_FOUR
     assert figures["exact_match"] == 1.0
-    # Not of unseen data (the shipped model was trained on this file), so a figure near the out-of-fold one would be a defect.
+    # Not of unseen data (the shipped model was trained on this file), so a figure near the out-of-fold one would be a
+    # defect.
     assert 0.4 < figures["spearman"] < 1
     assert figures["model"] == models.convergence.identity
 
@@ -176,7 +178,8 @@ def test_bad_cases_are_named_by_line(models: Models, tmp_path: Path, line: str, 
 
 
 def test_spearman_against_a_worked_example() -> None:
-    # Ranks 1 2.5 2.5 4 against 1 3 2 4: 1 - 6 * 0.5 / 60 without ties; with mean ranks 0.9487 (scipy 1.16 gives the same).
+    # Ranks 1 2.5 2.5 4 against 1 3 2 4: 1 - 6 * 0.5 / 60 without ties; with mean ranks 0.9487 (scipy 1.16 gives the
+    # same).
     assert instruments.spearman([1, 2, 2, 3], [10, 30, 20, 40]) == pytest.approx(0.9486832980505138)
     assert instruments.spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
     assert np.isnan(instruments.spearman([1, 1], [1, 2]))

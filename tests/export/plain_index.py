@@ -1,4 +1,5 @@
-"""What the paper's index scripts make of the release JSON, one record at a time: the truth and the baseline of ``paper-index``."""
+"""What the paper's index scripts make of the release JSON, one record at a time: the truth and the baseline of
+``paper-index``."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ def test_the_lines_load_what_was_exported(block, exports, monkeypatch):
         if importlib.util.find_spec(name) is None:
             pytest.skip(f"{name} is not installed")
     monkeypatch.chdir(exports)
-    # Not the variable, which counts only until datasets is imported. Its cache knows an export by its name and card alone.
+    # Not the variable, which counts only until datasets is imported. Its cache knows an export by its name and card
+    # alone.
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", exports / "cache")
     found: dict = {}
     exec(compile(block, str(PAGE), "exec"), found)

@@ -241,7 +241,8 @@ def test_processes_together_keep_a_servers_limit_pay_once_and_report_what_they_a
     for runner in ("threads", "processes"):
         monkeypatch.setenv("QUIT_CACHE", str(tmp_path / f"cache-{runner}"))
         with RudeServer(lambda number, payload: rude.slow(0.05), reply=_reply) as server:
-            # Two readers of one server would have twice its limit, with threads too: so one reader, and the judge after it.
+            # Two readers of one server would have twice its limit, with threads too: so one reader, and the judge after
+            # it.
             profile = write_profile(
                 tmp_path / f"{runner}.toml",
                 {"reader-a": ("reader", server.base_url)},

@@ -1,4 +1,5 @@
-"""Deployments on a real Prefect server: runs by schedule and by hand, races, failures, timeouts, missed runs, workers."""
+"""Deployments on a real Prefect server: runs by schedule and by hand, races, failures, timeouts, missed runs,
+workers."""
 
 from __future__ import annotations
 

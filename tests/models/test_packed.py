@@ -1,4 +1,5 @@
-"""Texts packed without padding: the same bits whatever they are computed with, and hardly a position that is no token."""
+"""Texts packed without padding: the same bits whatever they are computed with, and hardly a position that is no
+token."""
 
 from __future__ import annotations
 

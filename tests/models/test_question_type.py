@@ -82,7 +82,8 @@ def test_the_spelling_is_that_of_the_sources(data):
 
 
 def test_fits_its_training_questions(classifier, data):
-    """A sanity check of file and code together, not a measure of quality: that is cross-validated (QUESTION_TYPE.md)."""
+    """A sanity check of file and code together, not a measure of quality: that is cross-validated
+    (QUESTION_TYPE.md)."""
     lines = (data / "trec-qc" / "train_5500.label").read_text("latin-1").splitlines()[:400]
     labels, questions = zip(*(line.split(" ", 1) for line in lines), strict=True)
     found = classifier.classify(questions)

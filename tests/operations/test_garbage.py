@@ -1,4 +1,5 @@
-"""Garbage collection over a real build: what is needed stays to the byte, the rest goes, and a kill leaves nothing half."""
+"""Garbage collection over a real build: what is needed stays to the byte, the rest goes, and a kill leaves nothing
+half."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A plan's counts against the prompts themselves, tokenised by the model's own tokenizer, and a simulated prefix cache."""
+"""A plan's counts against the prompts themselves, tokenised by the model's own tokenizer, and a simulated prefix
+cache."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""A release by hand: three questions with two hints each, one labeler, one reader. Nothing of the code under test makes its tables."""
+"""A release by hand: three questions with two hints each, one labeler, one reader. Nothing of the code under test makes
+its tables."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def rows() -> Rows:
-    """Return the rows of every table. The labeler is right (label 2) on passages that begin with hint 0, the reader never."""
+    """Return the rows of every table. The labeler is right (label 2) on passages that begin with hint 0, the reader
+    never."""
     made: Rows = {name: [] for name in (*TABLES, "answers/one", "answers/two")}
     for one, split in SPLIT.items():
         made["splits"].append({"question_id": one, "parametric": split == "train", "split": split, "draw": 0.5})

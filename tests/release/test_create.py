@@ -1,4 +1,5 @@
-"""Releases of a built workspace: reproducible, refused by gates, whole or absent after a kill, compared across a review."""
+"""Releases of a built workspace: reproducible, refused by gates, whole or absent after a kill, compared across a
+review."""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ NUMBERS = {"collect": 1, "filter": 2, "rank": 3, "describe": 4, "probe": 5, "spl
 
 
 def rows() -> small.Rows:
-    """Return the rows of every table. Beside small.py's: q1's passage 10 is right too; q4 was left out; hint q1-h00 is markup."""
+    """Return the rows of every table. Beside small.py's: q1's passage 10 is right too; q4 was left out; hint q1-h00 is
+    markup."""
     made = copy.deepcopy(small.rows())
     for row in made["labels"]:
         if (row["question_id"], row["permutation"]) == ("q1", "10"):
@@ -90,7 +91,8 @@ def rows() -> small.Rows:
 
 
 def reviews() -> list[dict]:
-    """Two people on q2 and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither accepts q3's wrong one."""
+    """Two people on q2 and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither accepts q3's
+    wrong one."""
     said = {
         ("ada@x.org", "q2"): {"picasso": True, "wrong": True},
         ("bob@x.org", "q2"): {"picasso": True, "wrong": True},

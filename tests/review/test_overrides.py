@@ -1,4 +1,5 @@
-"""A person decides against the leakage filter: rows in, rows out, and what a build makes of them. No scheduler needed."""
+"""A person decides against the leakage filter: rows in, rows out, and what a build makes of them. No scheduler
+needed."""
 
 from __future__ import annotations
 

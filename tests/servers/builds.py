@@ -1,4 +1,5 @@
-"""Builds whose readers and judge are tiny models on real servers: lessons, a profile, and a build that is killed on its way."""
+"""Builds whose readers and judge are tiny models on real servers: lessons, a profile, and a build that is killed on its
+way."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def three_questions() -> list[str]:
-    """Return the lines of the questions whose builds a taught model reads and judges: every other of the starter's first."""
+    """Return the lines of the questions whose builds a taught model reads and judges: every other of the starter's
+    first."""
     return STARTER.read_text(encoding="utf-8").splitlines()[1:7:2]
 
 
@@ -47,7 +49,8 @@ def reading_lessons(questions: Sequence[Mapping[str, Any]], reader: int) -> list
 
 
 def judging_lessons(questions: Sequence[Mapping[str, Any]]) -> list[Lesson]:
-    """Return lessons for a judge: each question's neighbour's answer is wrong, its own answer written out longer is right."""
+    """Return lessons for a judge: each question's neighbour's answer is wrong, its own answer written out longer is
+    right."""
     template = load_prompt("judge")
     lessons: list[Lesson] = []
     for place, row in enumerate(questions):
@@ -68,7 +71,8 @@ def write_profile(
     more: str = "",
     template_options: str = "{ enable_thinking = false }",
 ) -> Path:
-    """Write a profile whose labelers are ``readers``: name -> (model, base URL); ``judge`` likewise. ``more``: more TOML."""
+    """Write a profile whose labelers are ``readers``: name -> (model, base URL); ``judge`` likewise. ``more``: more
+    TOML."""
     blocks = ['description = "Tiny models on real servers."', '[split]\nmethod = "share"', more]
     blocks.append(
         f'[judge]\nname = "gpt-eval"\nkind = "server"\nserver = "judge"\nmodel = "{judge[0]}"\nconstrained = true'
@@ -89,7 +93,8 @@ def write_profile(
 def start_build(
     workspace: Path, profile: Path, source: str, cache: Path, home: Path, *more: str
 ) -> subprocess.Popen[bytes]:
-    """Start ``quit build`` in a process group of its own; ``cache``: its generation cache's folder; log in ``W.log``."""
+    """Start ``quit build`` in a process group of its own; ``cache``: its generation cache's folder; log in
+    ``W.log``."""
     environment = {**os.environ, "PREFECT_HOME": str(home), "QUIT_CACHE": str(cache), "NO_COLOR": "1"}
     command = [sys.executable, "-m", "quit.cli", "build", "-w", str(workspace), "-p", str(profile), "-s", source, *more]
     with workspace.with_name(workspace.name + ".log").open("ab") as log:

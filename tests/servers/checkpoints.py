@@ -53,7 +53,8 @@ _GEMMA = (
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What tells a family of models from another. ``special``: begin of text, end of turn, then the template's others."""
+    """What tells a family of models from another. ``special``: begin of text, end of turn, then the template's
+    others."""
 
     template: str
     special: tuple[str, ...]
@@ -129,8 +130,8 @@ def make_checkpoint(
     """Write a checkpoint: weights (float32), tokenizer with chat template, configurations. Same arguments, same bytes.
 
     ``lessons``: (messages, reply) pairs to answer as told; a reply becomes one token. ``corpus``: texts the tokenizer
-    is trained on, the starter collection if there are none. ``thoughts``: a Qwen 3 learns to think where thinking is on; with many
-    lessons it then thinks now and then where it is off.
+    is trained on, the starter collection if there are none. ``thoughts``: a Qwen 3 learns to think where thinking is
+    on; with many lessons it then thinks now and then where it is off.
     """
     import torch
 
@@ -229,9 +230,9 @@ def _model(style: str, shape: Shape, vocabulary: int, tokenizer, seed: int):
 def _sharpen(model) -> None:
     """Give random weights features worth reading: larger ones, and attention that prefers what is near.
 
-    All embeddings share one direction, which queries and keys map to a constant: under rotary positions the product of two
-    equal constants falls with the logarithm of the distance, so attention falls with a power of it. Without that the last
-    position sees the average of the prompt, in which a question is a hundredth.
+    All embeddings share one direction, which queries and keys map to a constant: under rotary positions the product of
+    two equal constants falls with the logarithm of the distance, so attention falls with a power of it. Without that
+    the last position sees the average of the prompt, in which a question is a hundredth.
     """
     import torch
 

@@ -23,7 +23,8 @@ REGION = "us-east-1"
 
 
 def moto_environment() -> Path:
-    """Return the folder of programs of an environment with moto's server, made at the first call (a minute); else skips the test."""
+    """Return the folder of programs of an environment with moto's server, made at the first call (a minute); else skips
+    the test."""
     try:
         return ensure_environment("moto", REQUIREMENTS)
     except MissingDependency as error:
@@ -31,7 +32,8 @@ def moto_environment() -> Path:
 
 
 class MotoServer:
-    """``moto_server`` on a free port, as a context manager. ``url``: its address; ``environment``: variables for its clients."""
+    """``moto_server`` on a free port, as a context manager. ``url``: its address; ``environment``: variables for its
+    clients."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()

@@ -1,4 +1,5 @@
-"""A real Ray cluster of several nodes on this machine, started by Ray's own command line; nodes can be killed one by one."""
+"""A real Ray cluster of several nodes on this machine, started by Ray's own command line; nodes can be killed one by
+one."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _PATIENCE = 300.0
 
 
 def hiding(folder: Path) -> list[str] | None:
-    """Return the start of a command that sees an empty folder there, as a machine without a mount does; None where that cannot be."""
+    """Return the start of a command that sees an empty folder there, as a machine without a mount does; None where that
+    cannot be."""
     folder.mkdir(parents=True, exist_ok=True)
     prefix = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(folder)]
     try:
@@ -38,7 +40,8 @@ def hiding(folder: Path) -> list[str] | None:
 class RayCluster:
     """Nodes of one CPU each; use as a context manager.
 
-    ``environment``: more variables of all nodes. ``prefix``: a command that starts each node's, such as :func:`hiding`'s.
+    ``environment``: more variables of all nodes. ``prefix``: a command that starts each node's, such as
+    :func:`hiding`'s.
     """
 
     def __init__(self, environment: Mapping[str, str] | None = None, prefix: Sequence[str] = ()) -> None:

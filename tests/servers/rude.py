@@ -45,7 +45,8 @@ class Fault:
 
 @dataclass(slots=True)
 class Request:
-    """A request as it arrived. ``arrived``, ``left``: monotonic seconds; ``at_once``: requests in flight, itself included."""
+    """A request as it arrived. ``arrived``, ``left``: monotonic seconds; ``at_once``: requests in flight, itself
+    included."""
 
     payload: Any
     headers: dict[str, str]

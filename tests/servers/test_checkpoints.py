@@ -1,4 +1,5 @@
-"""Checkpoints the tests make: the same bytes for the same arguments, read by transformers, taught what they were told."""
+"""Checkpoints the tests make: the same bytes for the same arguments, read by transformers, taught what they were
+told."""
 
 import hashlib
 import subprocess

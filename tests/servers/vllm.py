@@ -50,10 +50,12 @@ def _name_it_vllm(folder: Path) -> None:
 
 
 class VllmServer:
-    """``vllm serve`` on a free port, as a context manager. ``base_url`` ends in ``/v1``; ``name`` is the model's served name.
+    """``vllm serve`` on a free port, as a context manager. ``base_url`` ends in ``/v1``; ``name`` is the model's served
+    name.
 
     ``cache_tokens``: size of the KV cache in tokens, None for what ``VLLM_CPU_KVCACHE_SPACE=1`` (GiB) holds.
-    ``block``: tokens a block, a multiple of 32 on CPU. ``caching``: prefix caching. ``max_seqs``: requests in one batch. ``threads``: of the model.
+    ``block``: tokens a block, a multiple of 32 on CPU. ``caching``: prefix caching. ``max_seqs``: requests in one
+    batch. ``threads``: of the model.
     ``dtype``: a taught checkpoint wants float32. ``log``: the server's output, kept; a temporary file by default.
     """
 
@@ -162,7 +164,8 @@ class VllmServer:
     def metrics(self) -> dict[str, float]:
         """Return the server's counters since its start, summed over labels, by name without ``vllm:`` and ``_total``.
 
-        Among them ``prompt_tokens``, ``generation_tokens``, ``prefix_cache_queries``, ``prefix_cache_hits`` (tokens) and
+        Among them ``prompt_tokens``, ``generation_tokens``, ``prefix_cache_queries``, ``prefix_cache_hits`` (tokens)
+        and
         ``request_success`` (requests); ``prompt_tokens_computed`` is ours: queries less hits, all prompt tokens without
         a prefix cache.
         """

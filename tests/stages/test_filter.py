@@ -1,4 +1,5 @@
-"""How people's decisions and the rules' findings meet in one hint. The model is a stub: it must not decide these cases."""
+"""How people's decisions and the rules' findings meet in one hint. The model is a stub: it must not decide these
+cases."""
 
 from __future__ import annotations
 

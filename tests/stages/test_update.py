@@ -33,7 +33,8 @@ def _decision(
 def _world(
     given_answers: dict[str, dict[str, list[str]]], correct: dict[str, set[str]], splits: dict[str, str] | None = None
 ):
-    """``given_answers``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the judge accepts."""
+    """``given_answers``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
+    judge accepts."""
     questions = sorted(given_answers)
     asked = schemas.table("questions").from_rows(
         [

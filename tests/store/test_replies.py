@@ -81,7 +81,8 @@ def test_new_replies_are_copied_while_a_run_goes_on(place: str, tmp_path: Path) 
 
 
 def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_path: Path) -> None:
-    """A run breaks off in the middle of a batch; the store knows all it was answered, the next machine asks for the rest."""
+    """A run breaks off in the middle of a batch; the store knows all it was answered, the next machine asks for the
+    rest."""
     store = open_objects(place)
     asked: list[list[str]] = []
     for number, fail_after in enumerate((5, None)):

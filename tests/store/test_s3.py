@@ -119,7 +119,8 @@ def test_a_bucket_that_is_not_there_is_named() -> None:
 def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     place: str, few_source: Path, few_built: Path, tmp_path: Path, prefect_home: Path, machine
 ) -> None:
-    """kill -9, another mirror and cache, the same bytes as a folder's; then status, show and release from machines that only look."""
+    """kill -9, another mirror and cache, the same bytes as a folder's; then status, show and release from machines that
+    only look."""
     command = ("build", "-w", place, "-s", f"jsonl:{few_source}", "-p", str(FEW), "--shards", "3", *LEASE)
 
     def start(name: str) -> subprocess.Popen[bytes]:

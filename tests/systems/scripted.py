@@ -30,7 +30,8 @@ def scripted(reply: Callable[[ChatRequest], str]) -> CachedGenerator:
 
 
 class SmallCollection:
-    """A corpus in memory. ``documents``: (title, text); ``queries``: rows of the queries table; ``qrels``: query -> {row: relevance}."""
+    """A corpus in memory. ``documents``: (title, text); ``queries``: rows of the queries table; ``qrels``: query ->
+    {row: relevance}."""
 
     def __init__(self, documents: Sequence[tuple[str, str]], queries: Sequence[dict], qrels: dict[str, dict[int, int]]):
         self.identity = "small"
@@ -60,7 +61,8 @@ class SmallCollection:
 
 
 class WordOverlap:
-    """A first stage: documents by the number of words they share with the query, ties by row; none shared, not found."""
+    """A first stage: documents by the number of words they share with the query, ties by row; none shared, not
+    found."""
 
     identity = "word-overlap"
 

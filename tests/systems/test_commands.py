@@ -1,4 +1,5 @@
-"""``quit bandits`` and ``quit complexity`` on real questions, from the command line; a language model behind a real HTTP server."""
+"""``quit bandits`` and ``quit complexity`` on real questions, from the command line; a language model behind a real
+HTTP server."""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ def test_scores_follow_from_verdicts() -> None:
 
     text = "It is Lesotho [1][2]. Letsie III leads it [2][9]. It is nice."
     made = judge_of(reply, Reports()).score(TASK, text)
-    # citations: (1 -> d1 yes), (1 -> d2 no), (2 -> d2 yes), (2 -> invented no); nuggets: two of three; sentences: two of three
+    # citations: (1 -> d1 yes), (1 -> d2 no), (2 -> d2 yes), (2 -> invented no); nuggets: two of three; sentences: two
+    # of three
     assert (made.citations, made.invented, made.unread) == (4, 1, 0)
     assert made.citation_support == pytest.approx(2 / 4)
     assert made.sentence_support == pytest.approx(2 / 3)

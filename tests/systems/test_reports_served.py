@@ -22,7 +22,8 @@ TEXT = "It is Lesotho [1]. Letsie III leads it [2]. It bakes [3]."
 
 
 def lessons() -> list:
-    """The report, three citations of which the last is wrong, and three nuggets: one held, one not, one that gets no verdict."""
+    """The report, three citations of which the last is wrong, and three nuggets: one held, one not, one that gets no
+    verdict."""
     write, support, nugget = (load_prompt(name) for name in ("report", "report_support", "report_nugget"))
     documents = "\n\n".join(f"[{number}] {text}" for number, (_, text) in enumerate(TASK.documents, start=1))
     made = [(write.messages({"request": TASK.request, "documents": documents}), TEXT)]

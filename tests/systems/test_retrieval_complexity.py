@@ -1,4 +1,5 @@
-"""``quit complexity``: ratings follow the formulas, agreement is found where it is and not where it is not, bad input is named."""
+"""``quit complexity``: ratings follow the formulas, agreement is found where it is and not where it is not, bad input
+is named."""
 
 from __future__ import annotations
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 def stands_in_a_passage(answer: str, hints: Sequence[str]) -> tuple[int, ...] | None:
     """Return the positions of the hints that hold an answer, in reading order, or None.
 
-    A passage is an ordered selection of different hints, joined by one space. An answer lies inside a hint, or begins with the end of
-    one, runs through any number of whole others and ends with the beginning of another. Case does not count.
+    A passage is an ordered selection of different hints, joined by one space. An answer lies inside a hint, or begins
+    with the end of one, runs through any number of whole others and ends with the beginning of another. Case does not
+    count.
     """
     wanted, folded = answer.casefold(), [hint.casefold() for hint in hints]
     for position, hint in enumerate(folded):

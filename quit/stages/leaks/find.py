@@ -1,7 +1,8 @@
 """Which spans of a hint give an answer away (paper, section 3.1.2): rules, the equivalence model, and what people said.
 
-Lexical rules find what needs no model; the equivalence model (BEM in the paper) is asked about words and spans that are near an
-answer. Every finding keeps its span, answer, probability and rule, so that a person can see why, and overrule it.
+Lexical rules find what needs no model; the equivalence model (BEM in the paper) is asked about words and spans that are
+near an answer. Every finding keeps its span, answer, probability and rule, so that a person can see why, and overrule
+it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from quit.stages.leaks.rules import VERSION, lexical_leaks
 
 RULES_IDENTITY = f"lexical-rules/{VERSION}"
 CONTAINED = "contained"
-"""Method of a finding that is a string in a string, perhaps inside another word (answer containment: spec, section 11)."""
+"""Method of a finding that is a string in a string, perhaps inside another word (answer containment: spec, section
+11)."""
 PERSON = "person"
 """Method and producer of a finding that a person added; who and why stands in ``overrides``."""
 
@@ -47,13 +49,15 @@ class Override:
     answer: str | None = None
 
     def meets(self, span: str, answer: str) -> bool:
-        """Whether it speaks of this span and answer, as they are compared everywhere (case and articles do not count)."""
+        """Whether it speaks of this span and answer, as they are compared everywhere (case and articles do not
+        count)."""
         pairs = ((self.span, span), (self.answer, answer))
         return all(mine is None or normalize_answer(mine) == normalize_answer(other) for mine, other in pairs)
 
 
 def overrides_by_hint(overrides: pa.Table | None) -> dict[str, list[Override]]:
-    """Return hint id -> what people said of it, from the rows of the table ``overrides`` in force and of kind ``leak``."""
+    """Return hint id -> what people said of it, from the rows of the table ``overrides`` in force and of kind
+    ``leak``."""
     said: dict[str, list[Override]] = {}
     for row in overrides.to_pylist() if overrides is not None else ():
         override = Override(row["decision"] == "leak", row["span"], row["answer"])
@@ -63,7 +67,8 @@ def overrides_by_hint(overrides: pa.Table | None) -> dict[str, list[Override]]:
 
 @dataclass(frozen=True, slots=True)
 class LeakItem:
-    """One question to check: ``answers`` are all its valid answers, ``overrides`` what people said of each hint (none: nothing).
+    """One question to check: ``answers`` are all its valid answers, ``overrides`` what people said of each hint (none:
+    nothing).
 
     ``hint_ids`` are there for whoever has to look the overrides up.
     """
@@ -98,7 +103,8 @@ def find_leaks(
 def find_leaks_of(
     items: Sequence[LeakItem], equivalence: Equivalence | None, encoder: Encoder | None, settings: Leakage
 ) -> list[list[list[Finding]]]:
-    """Return what :func:`find_leaks` returns of each item. Models get the texts of all items at once, which is far quicker.
+    """Return what :func:`find_leaks` returns of each item. Models get the texts of all items at once, which is far
+    quicker.
 
     Without models, rules alone find leaks.
     """
@@ -122,8 +128,8 @@ def find_leaks_of(
 def _add_contained(item: LeakItem, found: list[list[Finding]]) -> None:
     """Add a finding where an answer stands in a hint as a mere string and nothing else was found to give it away there.
 
-    A passage joins hints by spaces, so an answer can also begin at the end of one hint and go on at the start of another; the
-    finding is then the first one's.
+    A passage joins hints by spaces, so an answer can also begin at the end of one hint and go on at the start of
+    another; the finding is then the first one's.
     """
     said = item.said()
     for answer in item.answers:
@@ -148,13 +154,15 @@ def _by_rules(item: LeakItem, hint: str, overrides: Sequence[Override]) -> list[
 
 
 def _said_by_people(hint: str, answers: Sequence[str], overrides: Sequence[Override]) -> list[Finding]:
-    """Return what people call leaks; where they name no span or answer, the whole hint or the first answer stands for it."""
+    """Return what people call leaks; where they name no span or answer, the whole hint or the first answer stands for
+    it."""
     named = {(one.span or hint, one.answer or answers[0]) for one in overrides if one.leaks}
     return [Finding(span, answer, 1.0, PERSON, PERSON) for span, answer in sorted(named)]
 
 
 def _judged(finding: Finding, overrides: Sequence[Override]) -> Finding:
-    """Return the finding as people see it: the override that names most of it counts, of two equal ones the one that calls it a leak."""
+    """Return the finding as people see it: the override that names most of it counts, of two equal ones the one that
+    calls it a leak."""
     about = [one for one in overrides if one.meets(finding.span, finding.answer)]
     if finding.method == PERSON or not about:
         return finding
@@ -165,10 +173,11 @@ def _judged(finding: Finding, overrides: Sequence[Override]) -> Finding:
 def _ask(
     items: Sequence[LeakItem], found: Sequence[Sequence[Sequence[Finding]]], encoder: Encoder | None, settings: Leakage
 ) -> list[tuple[int, int, str, str]]:
-    """Return (item, hint, span, answer) for the equivalence model: spans near an answer, in hints in which no finding stands.
+    """Return (item, hint, span, answer) for the equivalence model: spans near an answer, in hints in which no finding
+    stands.
 
-    Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name gives it away
-    is for the lexical rules to say ("canal" does not give away Panama Canal).
+    Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name
+    gives it away is for the lexical rules to say ("canal" does not give away Panama Canal).
     """
     near = _Nearness(encoder, settings.screen)
     open_rows = [[row for row, leaks in enumerate(rows) if all(leak.overridden for leak in leaks)] for rows in found]

@@ -56,8 +56,8 @@ _TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|[A-Za-z]+")
 def numbers_in(text: str) -> list[tuple[float, int, int]]:
     """Return (value, start, end) of every number in ``text``, digits and words together (``2 million``, ``forty-two``).
 
-    Ordinals count as their number (``is_ordinal_word`` tells them apart), Roman numerals from II in capitals too; fractions in
-    words are left alone. Offsets are in characters.
+    Ordinals count as their number (``is_ordinal_word`` tells them apart), Roman numerals from II in capitals too;
+    fractions in words are left alone. Offsets are in characters.
     """
     found: list[tuple[float, int, int]] = []
     tokens = [(match.group(), *match.span()) for match in _TOKEN.finditer(text)]

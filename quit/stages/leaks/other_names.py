@@ -110,7 +110,8 @@ _IRREGULAR = {
 
 
 def regular(word: str) -> str:
-    """Return the base of an irregular plural or verb form, else the word (``geese`` -> ``goose``, ``wolves`` -> ``wolf``)."""
+    """Return the base of an irregular plural or verb form, else the word (``geese`` -> ``goose``, ``wolves`` ->
+    ``wolf``)."""
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if word.endswith("ves") and len(word) > 4:

@@ -1,7 +1,7 @@
 """Lexical leakage: ways in which a hint gives an answer away that no model is needed to see.
 
-Each rule looks at one hint and one answer and names the span of the hint that leaks, or nothing. They are deliberately narrow:
-a rule that fires must be explainable to the hint's author in one sentence.
+Each rule looks at one hint and one answer and names the span of the hint that leaks, or nothing. They are deliberately
+narrow: a rule that fires must be explainable to the hint's author in one sentence.
 """
 
 from __future__ import annotations
@@ -219,7 +219,8 @@ def _initials(hint: str, answer: str, question: str) -> Iterator[str]:
 
 
 def _spells(read: tuple[_Word, ...], start: int, spell: str) -> int | None:
-    """Return the end of the words from ``start`` whose initials spell ``spell`` (little words may be skipped), or None."""
+    """Return the end of the words from ``start`` whose initials spell ``spell`` (little words may be skipped), or
+    None."""
     place, index = start, 0
     while index < len(spell) and place < len(read):
         word = read[place]

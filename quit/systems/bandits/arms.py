@@ -52,10 +52,12 @@ def sub_questions(questions: Sequence[Question]) -> list[Decomposed]:
 def two_level(
     decomposed: Sequence[Decomposed], collection: Collection, first_stage: FirstStage, settings: Bandits
 ) -> list[Decomposed]:
-    """Return arms refined to K: each sub-question, and below it the sub-question with the title of a document that it retrieves.
+    """Return arms refined to K: each sub-question, and below it the sub-question with the title of a document that it
+    retrieves.
 
-    No label is looked at: the titles are those of its own ranking, best first, each once, dealt to the sub-questions in turn until
-    there are K arms or no titles. A title that the sub-question already says, or that is blank, refines nothing.
+    No label is looked at: the titles are those of its own ranking, best first, each once, dealt to the sub-questions in
+    turn until there are K arms or no titles. A title that the sub-question already says, or that is blank, refines
+    nothing.
     """
     rankings = iter(first_stage.search([arm for entry in decomposed for arm in entry.arms], settings.documents))
     expanded = []
@@ -84,7 +86,8 @@ def written(
     decomposition: LLMDecomposition,
     settings: Bandits,
 ) -> list[Decomposed]:
-    """Return questions with the sub-queries that a language model writes; it sees the first documents of the question itself."""
+    """Return questions with the sub-queries that a language model writes; it sees the first documents of the question
+    itself."""
     rankings = first_stage.search([question.text for question in questions], settings.context_documents)
     asks = [
         Ask(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))
@@ -107,9 +110,10 @@ def requests(
 ) -> list[Request]:
     """Return requests: N documents an arm, and their relevance to the whole question.
 
-    A document is relevant (for metrics) where it is so to the question or one of its sub-questions. What policies observe is that
-    (``qrels``), the retrieval score scaled to 0..1 (``scores``), or what a head says. A nugget is a sub-question; a document that is
-    relevant to the whole question alone is a nugget of its own. ``vectors``: rows to unit vectors, for diversity and heads.
+    A document is relevant (for metrics) where it is so to the question or one of its sub-questions. What policies
+    observe is that (``qrels``), the retrieval score scaled to 0..1 (``scores``), or what a head says. A nugget is a
+    sub-question; a document that is relevant to the whole question alone is a nugget of its own. ``vectors``: rows to
+    unit vectors, for diversity and heads.
     """
     known = collection.relevant_rows()
     rankings = iter(first_stage.search([arm for entry in decomposed for arm in entry.arms], settings.documents))

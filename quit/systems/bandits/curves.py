@@ -15,7 +15,8 @@ _MARKS = "osv^<>PXD*dhH8p"
 
 
 def write(grid: Grid, folder: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """Write ``bandits.csv`` (long table) and ``bandits.json`` (the same, table 4, alpha-nDCG, ``about``); return the latter.
+    """Write ``bandits.csv`` (long table) and ``bandits.json`` (the same, table 4, alpha-nDCG, ``about``); return the
+    latter.
 
     Raises :class:`quit.errors.WorkspaceError` where the disk refuses.
     """

@@ -1,4 +1,5 @@
-"""A request decomposed by a language model: half of its sub-queries definitional (figure 6), half specialised (figure 7)."""
+"""A request decomposed by a language model: half of its sub-queries definitional (figure 6), half specialised (figure
+7)."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ class Ask:
 class LLMDecomposition:
     """Writes at most K sub-queries a request.
 
-    Each prompt is asked for K / 2, more where the other gave fewer. A reply that holds no list is asked for again; a request of
-    which nothing can be read keeps itself as its only arm, and the log says so.
+    Each prompt is asked for K / 2, more where the other gave fewer. A reply that holds no list is asked for again; a
+    request of which nothing can be read keeps itself as its only arm, and the log says so.
     """
 
     def __init__(
@@ -46,7 +47,8 @@ class LLMDecomposition:
         self._settings = settings
 
     def sub_queries(self, asks: Sequence[Ask], sample: int = 0) -> list[list[str]]:
-        """Return the sub-queries of each request: definitional ones first, no two alike. ``sample`` numbers repetitions."""
+        """Return the sub-queries of each request: definitional ones first, no two alike. ``sample`` numbers
+        repetitions."""
         wanted = self._settings.arms
         written = [self._written(asks, prompt, number, wanted, sample) for number, prompt in enumerate(self._prompts)]
         lists = []

@@ -27,11 +27,14 @@ COMPARED = ("precision", "relevant_documents", "alpha_ndcg")
 
 @dataclass(frozen=True)
 class Grid:
-    """What was measured. ``means``: over runs, shape (requests, policies, structures, budgets, metrics), NaN where a policy has no tree.
+    """What was measured. ``means``: over runs, shape (requests, policies, structures, budgets, metrics), NaN where a
+    policy has no tree.
 
-    ``spread``: standard deviation over runs of the macro average, the same without requests. ``ndcg``: alpha-nDCG at the cutoffs,
-    (requests, policies, structures, cutoffs). ``names``: the metrics. ``left_out``: requests below ``least_relevant``;
-    ``without_relevant``: requests measured whose lists hold no relevant document (0 in every metric). ``arms``, ``sizes``: a request.
+    ``spread``: standard deviation over runs of the macro average, the same without requests. ``ndcg``: alpha-nDCG at
+    the cutoffs, (requests, policies, structures, cutoffs). ``names``: the metrics. ``left_out``: requests below
+    ``least_relevant``;
+    ``without_relevant``: requests measured whose lists hold no relevant document (0 in every metric). ``arms``,
+    ``sizes``: a request.
     """
 
     settings: Bandits
@@ -54,10 +57,11 @@ class Grid:
         return self.means[:, at[0], at[1], nearest, self.names.index(metric)]
 
     def rows(self, resamples: int = 1000) -> list[dict[str, Any]]:
-        """Return the long table: policy, structure, budget, metric, value, run_sd, low, high, difference, difference_low, difference_high.
+        """Return the long table: policy, structure, budget, metric, value, run_sd, low, high, difference,
+        difference_low, difference_high.
 
-        ``value``: macro average. ``low``, ``high``: 95% bootstrap interval over requests. ``difference``: from the baseline at the
-        same budget, flat, paired by request, with its interval; None where the baseline was not run.
+        ``value``: macro average. ``low``, ``high``: 95% bootstrap interval over requests. ``difference``: from the
+        baseline at the same budget, flat, paired by request, with its interval; None where the baseline was not run.
         """
         seed = np.random.default_rng(self.settings.seed)
         count = len(self.requests)
@@ -84,10 +88,11 @@ class Grid:
         return rows
 
     def trees(self, resamples: int = 1000) -> list[dict[str, Any]]:
-        """Return what a tree gains over flat arms (table 4): policy, budget, metric, flat, tree, gain (relative), low, high (of tree - flat).
+        """Return what a tree gains over flat arms (table 4): policy, budget, metric, flat, tree, gain (relative), low,
+        high (of tree - flat).
 
-        Precision counts a relevant document each time that it is observed, as the paper does; arms that refine one another find the same
-        ones again, so the distinct relevant documents and alpha-nDCG stand beside it.
+        Precision counts a relevant document each time that it is observed, as the paper does; arms that refine one
+        another find the same ones again, so the distinct relevant documents and alpha-nDCG stand beside it.
         """
         if "tree" not in self.structures:
             return []
@@ -114,8 +119,8 @@ def evaluate(
 ) -> Grid:
     """Run every policy on every request. ``hierarchical``: also with children that open as their parents earn it.
 
-    The same settings and requests give the same numbers, in whatever order and on however many threads they are worked on.
-    Raises :class:`InputError` where no request is left.
+    The same settings and requests give the same numbers, in whatever order and on however many threads they are worked
+    on. Raises :class:`InputError` where no request is left.
     """
     kept = [request for request in requests if request.relevant_share >= settings.least_relevant]
     if not kept:
@@ -163,7 +168,8 @@ def stream(seed: int, *names: str) -> np.random.Generator:
 def _measure(
     request: Request, policies: Sequence[Policy], structures: Sequence[str], settings: Bandits, table: QuantileTable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return all metrics, shape (policies, structures, budgets, metrics, runs), and alpha-nDCG at the cutoffs, a mean over runs."""
+    """Return all metrics, shape (policies, structures, budgets, metrics, runs), and alpha-nDCG at the cutoffs, a mean
+    over runs."""
     budgets = metrics.budget_documents(request.size, settings.budgets)
     shape = (len(policies), len(structures), len(budgets), len(metrics.NAMES), settings.runs)
     values = np.full(shape, np.nan)

@@ -1,7 +1,8 @@
-"""Metrics of what runs observed (4.3): precision, recall, distinct documents, alpha-nDCG (Clarke et al. 2008), labels read.
+"""Metrics of what runs observed (4.3): precision, recall, distinct documents, alpha-nDCG (Clarke et al. 2008), labels
+read.
 
-``order`` is what :func:`quit.systems.bandits.simulate.simulate` returns, shape (R, T). Budgets are numbers of documents; all of them
-may be 0, where precision and the rest are 0: nothing observed, nothing found.
+``order`` is what :func:`quit.systems.bandits.simulate.simulate` returns, shape (R, T). Budgets are numbers of
+documents; all of them may be 0, where precision and the rest are 0: nothing observed, nothing found.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ def measure(
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return every metric, each of shape (runs, budgets), float64, and alpha-nDCG at the ``cutoffs``, (runs, cutoffs).
 
-    ``precision``: relevant observations / observations. ``recall``: relevant observations / all of them in the arms' lists.
-    ``documents``, ``relevant_documents``: distinct ones observed. ``distinct_recall``: the latter / all distinct relevant documents in the lists.
-    ``alpha_ndcg``: at the budget. ``labels``: relevance labels that the policy read, those in its ``window`` past an arm's last
-    observed rank included. What would be divided by zero is 0.
+    ``precision``: relevant observations / observations. ``recall``: relevant observations / all of them in the arms'
+    lists. ``documents``, ``relevant_documents``: distinct ones observed. ``distinct_recall``: the latter / all distinct
+    relevant documents in the lists.
+    ``alpha_ndcg``: at the budget. ``labels``: relevance labels that the policy read, those in its ``window`` past an
+    arm's last observed rank included. What would be divided by zero is 0.
     """
     runs = len(order)
     at = np.asarray(budgets, dtype=np.int64)
@@ -54,7 +56,8 @@ def measure(
 
 
 def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndarray:
-    """Return at which step (from 0) each run first observed each document, shape (R, documents), int64; the largest int64 where it never did."""
+    """Return at which step (from 0) each run first observed each document, shape (R, documents), int64; the largest
+    int64 where it never did."""
     runs, steps = order.shape
     first = np.full((runs, documents), steps, dtype=np.int64)
     run = np.arange(runs)
@@ -76,10 +79,10 @@ def gold_positions(request: Request, first: np.ndarray) -> np.ndarray:
 def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int], alpha: float) -> np.ndarray:
     """Return alpha-nDCG, shape (runs, cutoffs).
 
-    ``positions``: at which step (from 0) each run first observed each document that holds a nugget, shape (R, G); a document
-    observed again adds nothing and takes its place. ``nuggets``: (G, M). Gain of a document: sum over its nuggets of (1 - alpha) to
-    the number of earlier documents with that nugget; discount log2(1 + k) at the k-th place. The ideal order is greedy over all G
-    documents. 0 where there is no nugget.
+    ``positions``: at which step (from 0) each run first observed each document that holds a nugget, shape (R, G); a
+    document observed again adds nothing and takes its place. ``nuggets``: (G, M). Gain of a document: sum over its
+    nuggets of (1 - alpha) to the number of earlier documents with that nugget; discount log2(1 + k) at the k-th place.
+    The ideal order is greedy over all G documents. 0 where there is no nugget.
     """
     cutoffs = np.asarray(cutoffs)
     before = (positions[:, None, :] < positions[:, :, None]).astype(np.float64)  # (R, of document, earlier one)
@@ -95,7 +98,8 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
 
 
 def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:
-    """Return the gains of the greedy ideal order: each time the document with the largest gain, ties to the earlier one."""
+    """Return the gains of the greedy ideal order: each time the document with the largest gain, ties to the earlier
+    one."""
     left = nuggets.astype(np.float64)
     worth = np.ones(nuggets.shape[1])
     gains: list[float] = []

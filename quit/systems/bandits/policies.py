@@ -21,11 +21,13 @@ Novelty = Callable[[np.ndarray], np.ndarray]
 class Policy:
     """One row of table 1.
 
-    ``select``: ``pool`` any document not yet observed, uniformly; ``uniform`` a uniform arm; ``stay`` the last arm while its last
-    document was relevant, else a uniform one; ``finish`` the last arm to its end; ``round-robin`` an arm with the fewest pulls;
-    ``thompson`` the largest theta; ``index`` the largest theta plus its UCB term. All but ``pool`` read an arm's next rank.
+    ``select``: ``pool`` any document not yet observed, uniformly; ``uniform`` a uniform arm; ``stay`` the last arm
+    while its last document was relevant, else a uniform one; ``finish`` the last arm to its end; ``round-robin`` an arm
+    with the fewest pulls; ``thompson`` the largest theta; ``index`` the largest theta plus its UCB term. All but
+    ``pool`` read an arm's next rank.
     ``belief``: which posterior theta is drawn from. ``reward``: (K, N) of a request, the part that novelty multiplies.
-    ``bonus``: (N,) added to it. ``novelty``: factor from the cosine to the nearest observed document (1 when none is observed).
+    ``bonus``: (N,) added to it. ``novelty``: factor from the cosine to the nearest observed document (1 when none is
+    observed).
     ``window``: labels a pull reads, its own included.
     """
 

@@ -1,7 +1,9 @@
-"""Beliefs about arms: Beta (algorithm 1), Gaussian (algorithm 2), what a child inherits (3.5), and drawing from them in bulk.
+"""Beliefs about arms: Beta (algorithm 1), Gaussian (algorithm 2), what a child inherits (3.5), and drawing from them in
+bulk.
 
-Thompson sampling draws a theta for every arm, run and step: hundreds of millions on a real file. Almost all beliefs that occur are
-few (an arm's rewards down its list are known), so their quantiles are tabulated once and a draw is a look-up at a random place.
+Thompson sampling draws a theta for every arm, run and step: hundreds of millions on a real file. Almost all beliefs
+that occur are few (an arm's rewards down its list are known), so their quantiles are tabulated once and a draw is a
+look-up at a random place.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ def gaussian_posterior(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (mu, sigma^2) after ``count`` rewards that sum to ``total``, with unit noise (algorithm 2).
 
-    sigma^2 = 1 / (1 / sigma_0^2 + n), mu = sigma^2 (mu_0 / sigma_0^2 + sum r). The paper prints a square root around the first, which
-    would make it a standard deviation.
+    sigma^2 = 1 / (1 / sigma_0^2 + n), mu = sigma^2 (mu_0 / sigma_0^2 + sum r). The paper prints a square root around
+    the first, which would make it a standard deviation.
     """
     variance = 1.0 / (1.0 / variance_0 + count)
     return variance * (mu_0 / variance_0 + total), variance

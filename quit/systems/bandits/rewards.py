@@ -1,6 +1,7 @@
 """Table 1: the rewards r(a, n) of all documents of a request at once, arrays of shape (K, N): arm a, rank n.
 
-What depends on the documents observed before (novelty) is a factor of its own; everything else is known before the first pull.
+What depends on the documents observed before (novelty) is a factor of its own; everything else is known before the
+first pull.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ def rank_aware(relevance: np.ndarray) -> np.ndarray:
 def ucb_term(ranks: int, c: float) -> np.ndarray:
     """Return c sqrt(log2(n + 1) / n) of the ranks n = 1..N, shape (N,).
 
-    As n goes to 0 this tends to c sqrt(1 / ln 2), about 1.2 c, and not to infinity as the paper says: see :func:`index_bonus`.
+    As n goes to 0 this tends to c sqrt(1 / ln 2), about 1.2 c, and not to infinity as the paper says: see
+    :func:`index_bonus`.
     """
     n = np.arange(1, ranks + 1, dtype=np.float64)
     return c * np.sqrt(np.log2(n + 1) / n)
 
 
 def index_bonus(ranks: int, c: float, unpulled: float) -> np.ndarray:
-    """Return what the index form adds to theta after n = 0..N pulls, shape (N + 1,): ``unpulled`` for an arm never pulled."""
+    """Return what the index form adds to theta after n = 0..N pulls, shape (N + 1,): ``unpulled`` for an arm never
+    pulled."""
     return np.concatenate([[unpulled], ucb_term(ranks, c)])
 
 
@@ -52,7 +55,8 @@ def concave_novelty(nearest: np.ndarray, a: float, b: float) -> np.ndarray:
 
 
 def normalised(scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return retrieval scores scaled to 0..1 within the request; all 1 where they are all equal, 0 past a list's end."""
+    """Return retrieval scores scaled to 0..1 within the request; all 1 where they are all equal, 0 past a list's
+    end."""
     there = np.arange(scores.shape[1]) < lengths[:, None]
     if not there.any():
         return np.zeros_like(scores)

@@ -49,7 +49,8 @@ def decomposed(
     settings: Settings,
     generator: Callable[[], CachedGenerator],
 ) -> list[arms.Decomposed]:
-    """Return the arms of each question: the source's sub-questions, these refined to two levels, or written by a language model."""
+    """Return the arms of each question: the source's sub-questions, these refined to two levels, or written by a
+    language model."""
     if kind == "written":
         prompts = [
             load_prompt(name, decompose.FIELDS)
@@ -66,7 +67,8 @@ def decomposed(
 
 
 def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGenerator | None) -> AnswerHead:
-    """Return what judges a document's relevance: a language model, else whether it contains an answer or is near one."""
+    """Return what judges a document's relevance: a language model, else whether it contains an answer or is near
+    one."""
     if generator is None:
         return ContainedOrNear(encoder, settings.complexity.unrelated, settings.complexity.telling)
     prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
@@ -74,7 +76,8 @@ def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGe
 
 
 def picked(request: Request, policy: Policy | None, budget: float, settings: Settings) -> list[int]:
-    """Return the distinct corpus rows that one run of a policy observes within a budget, in order; all of them for no policy."""
+    """Return the distinct corpus rows that one run of a policy observes within a budget, in order; all of them for no
+    policy."""
     if policy is None:
         rows = request.documents[request.documents >= 0]
     else:
@@ -95,9 +98,11 @@ def reports(
     settings: Settings,
     generator: CachedGenerator,
 ) -> list[tuple[str, Report]]:
-    """Return (policy, scored report) of every request and policy. ``questions``: the requests' questions, in the same order.
+    """Return (policy, scored report) of every request and policy. ``questions``: the requests' questions, in the same
+    order.
 
-    Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first answer.
+    Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first
+    answer.
     """
     given = settings.reports
     writer = ReportWriter(generator, load_prompt(given.prompt, REPORT_FIELDS), given)
@@ -125,7 +130,8 @@ def _task(request: Request, question: Question, rows: list[int], collection: Col
 
 
 def write_reports(scored: Sequence[tuple[str, Report]], folder: Path, about: dict[str, Any]) -> list[dict[str, Any]]:
-    """Write ``reports.jsonl`` (one report a line) and ``reports.json``; return the summary: scores a policy, mean and deviation."""
+    """Write ``reports.jsonl`` (one report a line) and ``reports.json``; return the summary: scores a policy, mean and
+    deviation."""
     target = folder / "reports.jsonl"
     with writing(target), replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
         for policy, report in scored:

@@ -1,7 +1,7 @@
 """Algorithms 1 and 2 and hierarchical expansion (3.5), over all runs of a request at once.
 
-Arrays have one row a run (R) and one column an arm (K). One pass to the end of the pool serves every budget: no policy knows its
-budget, so what it observes within b documents is the beginning of what it observes within more.
+Arrays have one row a run (R) and one column an arm (K). One pass to the end of the pool serves every budget: no policy
+knows its budget, so what it observes within b documents is the beginning of what it observes within more.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ def simulate(
 ) -> np.ndarray:
     """Return what each run observed, in order: places in the flattened (K, N) lists, shape (runs, steps), int32.
 
-    ``steps``: documents to observe, at most and by default all. ``hierarchical``: only arms without a parent are open at first; an
-    arm that :func:`expands` opens its children at what they :func:`inherit`. A run that has nothing left to pull opens the children
-    of every arm it has, so that all policies reach the whole pool.
+    ``steps``: documents to observe, at most and by default all. ``hierarchical``: only arms without a parent are open
+    at first; an arm that :func:`expands` opens its children at what they :func:`inherit`. A run that has nothing left
+    to pull opens the children of every arm it has, so that all policies reach the whole pool.
     """
     size = request.size if steps is None else min(steps, request.size)
     if policy.select == "pool":
@@ -50,7 +50,8 @@ def _uniform_order(request: Request, rng: np.random.Generator, runs: int, size: 
 
 
 class _Runs:
-    """The state of all runs. ``row``: where each arm's belief stands in the table, times levels (so that a draw is one look-up)."""
+    """The state of all runs. ``row``: where each arm's belief stands in the table, times levels (so that a draw is one
+    look-up)."""
 
     def __init__(
         self,
@@ -96,7 +97,8 @@ class _Runs:
         return self.order
 
     def _beliefs(self) -> np.ndarray:
-        """Return the table's place of each arm's belief after 0..N pulls, shape (K, N + 1); ``drawn`` where it hangs on the run."""
+        """Return the table's place of each arm's belief after 0..N pulls, shape (K, N + 1); ``drawn`` where it hangs on
+        the run."""
         lengths = self.request.lengths
         beliefs = np.full((self.arms, self.ranks + 1), self.closed)
         reward = self.reward + self.bonus

@@ -4,8 +4,8 @@
 
     OUT/results.parquet, results.json     means with intervals        OUT/runs/*.run, qrels.txt    for trec_eval
     OUT/values.parquet                    each question's values      OUT/leaderboard.html         the page
-    OUT/comparisons.parquet               paired tests                OUT/run.json                 what was run; written last
-    OUT/stages/                           rankings and answers, kept so that nothing is done twice
+    OUT/comparisons.parquet               paired tests                OUT/run.json                 what was run; written
+    last OUT/stages/                           rankings and answers, kept so that nothing is done twice
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Request:
-    """What is benchmarked. ``corpora``: files or folders of other corpora, beside the release. ``bounds``: whether oracles and Optimal
-    are rows too."""
+    """What is benchmarked. ``corpora``: files or folders of other corpora, beside the release. ``bounds``: whether
+    oracles and Optimal are rows too."""
 
     release: Path
     split: str = "test"
@@ -65,8 +65,8 @@ class Outcome:
 def run_benchmark(request: Request, settings: Settings, out: Path, say: Say = lambda _: None) -> Outcome:
     """Run the benchmark and write its files to ``out``.
 
-    Raises ``InputError`` for a release or corpus that cannot be used and a split without questions, ``SettingsError`` for an unknown
-    name or metric, ``WorkspaceError`` when another run holds ``out``.
+    Raises ``InputError`` for a release or corpus that cannot be used and a split without questions, ``SettingsError``
+    for an unknown name or metric, ``WorkspaceError`` when another run holds ``out``.
     """
     check(request, settings)
     dataset = Dataset(export_tables_of_release(request.release))
@@ -126,7 +126,8 @@ def corpus_name(path: Path) -> str:
 
 
 def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
-    """Return a task's systems: every retriever alone and with every reranker; with ``bounds`` the oracles too, where labels are known."""
+    """Return a task's systems: every retriever alone and with every reranker; with ``bounds`` the oracles too, where
+    labels are known."""
     retrievers = [name for name in dict.fromkeys(request.retrievers) if name != ORACLE]
     rerankers = [name for name in dict.fromkeys(request.rerankers) if name != ORACLE]
     bounds = request.bounds and task.relevance is not None

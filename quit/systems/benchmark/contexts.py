@@ -1,6 +1,7 @@
 """From ranked passages to a reader's context: Union_norm and Union_freq (paper, section 5.4, equation 1).
 
-Passages of one question are made of the same hints, so joining them would repeat sentences. Both methods keep each sentence once.
+Passages of one question are made of the same hints, so joining them would repeat sentences. Both methods keep each
+sentence once.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ def union_norm(passages: Sequence[Sentences]) -> Sentences:
 
 
 def union_freq(passages: Sequence[Sentences], alpha: float, beta: float, most: int = 0) -> Sentences:
-    """Return the union by descending score(s) = alpha * sum of 1 / rank(P) + beta * sum of 1 / pos_P(s), over passages P that hold s.
+    """Return the union by descending score(s) = alpha * sum of 1 / rank(P) + beta * sum of 1 / pos_P(s), over passages
+    P that hold s.
 
-    Ranks and positions count from 1; a sentence twice in one passage counts at its first position. Ties keep the order of
-    ``union_norm``. ``most``: sentences kept (0: all).
+    Ranks and positions count from 1; a sentence twice in one passage counts at its first position. Ties keep the order
+    of ``union_norm``. ``most``: sentences kept (0: all).
     """
     score: dict[str, float] = {}
     for rank, passage in enumerate(passages, start=1):

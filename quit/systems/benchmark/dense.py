@@ -1,7 +1,8 @@
-"""Dense retrieval: exact search over the vectors of all passages, which are streamed from files and never held together.
+"""Dense retrieval: exact search over the vectors of all passages, which are streamed from files and never held
+together.
 
-Word order changes a vector, so every permutation is encoded (``granularity = "permutation"``). At the paper's size that is 2.4 million
-texts; ``subset`` encodes each subset once, in rank order, and gives all its permutations that score.
+Word order changes a vector, so every permutation is encoded (``granularity = "permutation"``). At the paper's size that
+is 2.4 million texts; ``subset`` encodes each subset once, in rank order, and gives all its permutations that score.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ VERSION = 1
 
 
 class DenseRetriever:
-    """Exact nearest neighbours by inner product. Subclasses name the encoders: of queries, and of passages where it is another."""
+    """Exact nearest neighbours by inner product. Subclasses name the encoders: of queries, and of passages where it is
+    another."""
 
     def __init__(self, context: Context, encoder: DenseEncoder, of_passages: DenseEncoder | None = None) -> None:
         settings = context.settings.benchmark
@@ -37,7 +39,8 @@ class DenseRetriever:
         self._folder = context.cache / content_hash(self.identity, context.passages.identity, self._chunk)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return the ``depth`` passages with the highest inner products, a query each. Raises ``InputError`` for NaN."""
+        """Return the ``depth`` passages with the highest inner products, a query each. Raises ``InputError`` for
+        NaN."""
         vectors = self._queries.queries(queries)
         check_finite(vectors, self._queries.name, lambda row: queries[row])
         rankings = nearest(vectors, self._vectors, depth)

@@ -1,8 +1,10 @@
-"""Fine-tuning on a release's own training split (paper, sections 5.2 and 5.3, appendix A.2 and A.3): 1 to 200 positives a question.
+"""Fine-tuning on a release's own training split (paper, sections 5.2 and 5.3, appendix A.2 and A.3): 1 to 200 positives
+a question.
 
-Examples are those of our exports (:mod:`quit.export.training`): passages of label 2 against as many negatives. A bi-encoder or a
-multi-vector model (ColBERT) learns by MultipleNegativesRanking over (question, positive, negative) triples; a cross-encoder by binary
-cross-entropy over pairs. No batch holds a question twice: its other positives would count as negatives.
+Examples are those of our exports (:mod:`quit.export.training`): passages of label 2 against as many negatives. A
+bi-encoder or a multi-vector model (ColBERT) learns by MultipleNegativesRanking over (question, positive, negative)
+triples; a cross-encoder by binary cross-entropy over pairs. No batch holds a question twice: its other positives would
+count as negatives.
 """
 
 from __future__ import annotations
@@ -85,10 +87,11 @@ def finetune(
     out: Path,
     say: Callable[[str], None] = lambda _: None,
 ) -> Tuned:
-    """Return ``base`` fine-tuned with so many positives and negatives a question; trained only where ``out`` does not have it.
+    """Return ``base`` fine-tuned with so many positives and negatives a question; trained only where ``out`` does not
+    have it.
 
-    ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that cannot be loaded and a
-    release without examples, ``MissingDependency`` without accelerate.
+    ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that
+    cannot be loaded and a release without examples, ``MissingDependency`` without accelerate.
     """
     wanted = FineTuning(positives, positives, settings.negative_kind)
     examples = triples(dataset, content_id, wanted)
@@ -118,8 +121,8 @@ def finetune(
 def train(
     kind: str, base: str, examples: Sequence[tuple[str, str, str]], settings: FineTune, device: str, folder: Path
 ) -> None:
-    """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the same machine
-    give the same weights. Raises ``MissingDependency`` without accelerate."""
+    """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the
+    same machine give the same weights. Raises ``MissingDependency`` without accelerate."""
     try:
         import accelerate  # noqa: F401  # what transformers' trainer runs on
     except ImportError as error:
@@ -165,7 +168,8 @@ def train(
 
 
 def _rows(examples: Sequence[tuple[str, str, str]], crossed: bool) -> Any:
-    """Return the examples as a dataset: (query, passage, label) pairs of a cross-encoder, else the triples themselves."""
+    """Return the examples as a dataset: (query, passage, label) pairs of a cross-encoder, else the triples
+    themselves."""
     from datasets import Dataset as Rows
 
     questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
@@ -183,8 +187,8 @@ def _name(base: str) -> str:
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """What is fine-tuned and compared. ``positives``: the numbers of positives a question that are tried. ``retrievers``: whose
-    passages the cross-encoders rerank, beside the oracle's (table 12)."""
+    """What is fine-tuned and compared. ``positives``: the numbers of positives a question that are tried.
+    ``retrievers``: whose passages the cross-encoders rerank, beside the oracle's (table 12)."""
 
     release: Path
     kind: str
@@ -199,8 +203,9 @@ def run_finetune(
 ) -> tuple[Outcome, list[Tuned]]:
     """Fine-tune with every number of positives and benchmark the models beside the one they were made from.
 
-    A base without a head of its own (a plain encoder made into a cross-encoder) has no row: its scores would be noise. Raises as
-    :func:`finetune` and :func:`quit.systems.benchmark.benchmark.run_benchmark`, and ``SettingsError`` for an unknown kind.
+    A base without a head of its own (a plain encoder made into a cross-encoder) has no row: its scores would be noise.
+    Raises as :func:`finetune` and :func:`quit.systems.benchmark.benchmark.run_benchmark`, and ``SettingsError`` for an
+    unknown kind.
     """
     if request.kind not in KINDS:
         raise SettingsError(f"There is no kind {request.kind!r} of model.{did_you_mean(request.kind, KINDS)}")

@@ -1,7 +1,8 @@
 """Late interaction (ColBERT): a query token's best match among a passage's tokens, added up over the query's tokens.
 
-As a retriever, hints are encoded, not passages: a passage's best match is the best of its hints' ones, so 37,005 hints stand for 2.4
-million passages, and the permutations of a subset have one score. As a reranker whole passages are encoded, and order counts.
+As a retriever, hints are encoded, not passages: a passage's best match is the best of its hints' ones, so 37,005 hints
+stand for 2.4 million passages, and the permutations of a subset have one score. As a reranker whole passages are
+encoded, and order counts.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ MOST_KNOWN = 500_000
 
 
 class LateRetriever:
-    """``late`` (MiniLM's token vectors) or ``late:MODEL`` (a sentence-transformers multi-vector model such as ColBERT)."""
+    """``late`` (MiniLM's token vectors) or ``late:MODEL`` (a sentence-transformers multi-vector model such as
+    ColBERT)."""
 
     def __init__(self, context: Context) -> None:
         self._passages = context.passages
@@ -58,7 +60,8 @@ class LateRetriever:
         return rankings
 
     def _matches(self, products: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Return the best match of each query token in each text, shape (query tokens, texts); -1 for a text without tokens."""
+        """Return the best match of each query token in each text, shape (query tokens, texts); -1 for a text without
+        tokens."""
         starts = np.concatenate([[0], ends[:-1]])
         empty = ends == starts
         matches = np.full((len(products), len(ends)), -1.0, dtype=np.float32)
@@ -70,7 +73,8 @@ class LateRetriever:
 class LateReranker:
     """``late`` or ``late:MODEL``: MaxSim between the query and whole passages.
 
-    MiniLM's scores are remembered: systems share most of their passages, and its vectors do not depend on what shares a batch.
+    MiniLM's scores are remembered: systems share most of their passages, and its vectors do not depend on what shares a
+    batch.
     """
 
     def __init__(self, context: Context) -> None:

@@ -1,7 +1,8 @@
-"""A language model as listwise reranker (RankGPT, Sun et al. 2023): it orders a window of passages, from the last window to the first.
+"""A language model as listwise reranker (RankGPT, Sun et al. 2023): it orders a window of passages, from the last
+window to the first.
 
-The reply of a model that rambles still gives an order: identifiers are taken as they come, repeated and unknown ones are skipped, and
-passages it did not name keep their order behind those it did.
+The reply of a model that rambles still gives an order: identifiers are taken as they come, repeated and unknown ones
+are skipped, and passages it did not name keep their order behind those it did.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _NUMBER = re.compile(r"\d+")
 class ListwiseReranker:
     """``listwise:NAME``, NAME being a reader or judge of the profile that is a language model.
 
-    Raises ``SettingsError`` for another name. ``unread`` counts replies without any identifier: their window kept its order.
+    Raises ``SettingsError`` for another name. ``unread`` counts replies without any identifier: their window kept its
+    order.
     """
 
     def __init__(self, context: Context) -> None:
@@ -50,7 +52,8 @@ class ListwiseReranker:
         self.identity = f"listwise/{VERSION}/{generator_identity(spec)}|{self._prompt.identity}|{self._window}/{self._stride}|{self._tokens}"
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return n for the best of n texts down to 1 for the worst, float64; ``texts`` come in the first stage's order."""
+        """Return n for the best of n texts down to 1 for the worst, float64; ``texts`` come in the first stage's
+        order."""
         order = list(range(len(texts)))
         for start in windows(len(texts), self._window, self._stride):
             part = order[start : start + self._window]

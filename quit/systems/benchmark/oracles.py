@@ -11,8 +11,8 @@ VERSION = 1
 
 
 def oracle_retriever(relevance: ReleaseRelevance, query: int) -> Ranking:
-    """Return every relevant passage (label 1 or 2) of a question in the order of its rows, all with one score: nothing but a reranker
-    orders them (paper, section 5.3)."""
+    """Return every relevant passage (label 1 or 2) of a question in the order of its rows, all with one score: nothing
+    but a reranker orders them (paper, section 5.3)."""
     own = relevance.own[query]
     places = np.flatnonzero(own > 0)
     return Ranking(relevance.groups[query] * len(own) + places, np.ones(len(places), dtype=np.float32))

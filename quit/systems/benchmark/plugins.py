@@ -1,8 +1,10 @@
-"""Retrievers, rerankers and readers by name. Those that come with the program and those of other packages are entry points alike.
+"""Retrievers, rerankers and readers by name. Those that come with the program and those of other packages are entry
+points alike.
 
-A package adds one by an entry point in ``quit.retrievers``, ``quit.rerankers`` or ``quit.readers`` that names a callable (a class will
-do). It is called with a :class:`Context` and returns, respectively, a :class:`quit.corpora.protocols.FirstStage`, a
-:class:`quit.corpora.protocols.Scorer` or a :class:`quit.models.protocols.Reader`. On the command line it is ``NAME`` or ``NAME:ARGUMENT``.
+A package adds one by an entry point in ``quit.retrievers``, ``quit.rerankers`` or ``quit.readers`` that names a
+callable (a class will do). It is called with a :class:`Context` and returns, respectively, a
+:class:`quit.corpora.protocols.FirstStage`, a :class:`quit.corpora.protocols.Scorer` or a
+:class:`quit.models.protocols.Reader`. On the command line it is ``NAME`` or ``NAME:ARGUMENT``.
 
 Making one must be cheap: ``identity`` is asked for before it is known whether there is anything to do.
 """

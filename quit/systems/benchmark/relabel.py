@@ -1,6 +1,8 @@
-"""Labels for passages of a corpus without hints (paper, section 5.1): the labelers answer from each retrieved passage, the judge compares.
+"""Labels for passages of a corpus without hints (paper, section 5.1): the labelers answer from each retrieved passage,
+the judge compares.
 
-Label 2 if at least one labeler is right, else 0: label 1 says that a hint was made for the question, which no such passage was.
+Label 2 if at least one labeler is right, else 0: label 1 says that a hint was made for the question, which no such
+passage was.
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ def relabel(
 ) -> list[dict[int, int]]:
     """Return row -> label (2 or 0) for each question's ``rows``.
 
-    Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold answers; a verdict
-    that the release has (``known``) stands. A verdict that could not be read is no yes.
+    Each distinct (question, normalised answer) is judged once, in its most frequent form, with the question's gold
+    answers; a verdict that the release has (``known``) stands. A verdict that could not be read is no yes.
     """
     prompts, owners = [], []
     for query_number, (query, mine) in enumerate(zip(queries, rows, strict=True)):

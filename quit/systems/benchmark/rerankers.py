@@ -32,10 +32,12 @@ class CrossEncoderReranker(CrossEncoderScorer):
 
 
 class MonoT5:
-    """MonoT5 (Nogueira et al. 2020), ``monot5:MODEL``: the log-probability of ``true`` against ``false`` as first word of T5's reply to
+    """MonoT5 (Nogueira et al. 2020), ``monot5:MODEL``: the log-probability of ``true`` against ``false`` as first word
+    of T5's reply to
     ``Query: ... Document: ... Relevant:``.
 
-    Raises ``InputError`` where no model is named, it cannot be loaded, or its vocabulary has not both words as single pieces.
+    Raises ``InputError`` where no model is named, it cannot be loaded, or its vocabulary has not both words as single
+    pieces.
     """
 
     def __init__(self, context: Context) -> None:

@@ -1,4 +1,5 @@
-"""From rankings and answers to tables: every metric of every question, means with intervals, paired comparisons, TREC run files."""
+"""From rankings and answers to tables: every metric of every question, means with intervals, paired comparisons, TREC
+run files."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ class Scores:
     values: dict[tuple[Key, str], np.ndarray] = field(default_factory=dict)
 
     def add_system(self, system: System, metrics: Sequence[str]) -> None:
-        """Add the ranking metrics of a system. In a corpus where only retrieved passages have labels these are Hit and MRR at label 2:
-        the others would need the labels of all passages, and label 1 has no meaning there."""
+        """Add the ranking metrics of a system. In a corpus where only retrieved passages have labels these are Hit and
+        MRR at label 2: the others would need the labels of all passages, and label 1 has no meaning there."""
         task = self.task
         assert task.relevance is not None
         key = (task.name, system.retriever, system.reranker, "", "", 0)
@@ -109,9 +110,11 @@ class Scores:
         return pa.concat_tables(pieces) if pieces else VALUES.schema.empty_table()
 
     def comparisons(self, settings: Benchmark) -> pa.Table:
-        """Return the table ``comparisons``: every two systems without the oracles, each metric of ``benchmark.compare``.
+        """Return the table ``comparisons``: every two systems without the oracles, each metric of
+        ``benchmark.compare``.
 
-        Readers are compared at the largest k, the first strategy. Holm's correction is over one corpus and metric (and reader).
+        Readers are compared at the largest k, the first strategy. Holm's correction is over one corpus and metric (and
+        reader).
         """
         rows: list[dict[str, Any]] = []
         for metric in settings.compare:
@@ -153,8 +156,8 @@ def _named(key: Key) -> dict[str, Any]:
 def run_lines(system: System) -> Iterator[str]:
     """Yield the lines of a TREC run file: ``question Q0 passage rank score system``.
 
-    Scores are those of the system as float32, made to fall strictly: tools of TREC sort by score and break ties by id, which would give
-    the permutations of a subset another order than the one that was evaluated.
+    Scores are those of the system as float32, made to fall strictly: tools of TREC sort by score and break ties by id,
+    which would give the permutations of a subset another order than the one that was evaluated.
     """
     tag = safe_id(system.name.replace(" ", ""))
     for query, ranking in zip(system.task.queries, system.rankings, strict=True):
@@ -182,7 +185,8 @@ def qrels_lines(task: Task) -> Iterator[str]:
 
 
 def file_name(task: str, system: str, used: Iterable[str]) -> str:
-    """Return a name for a run file, distinct from those used: letters, digits, dots and dashes; of a path its last part."""
+    """Return a name for a run file, distinct from those used: letters, digits, dots and dashes; of a path its last
+    part."""
     parts = [part.rstrip("/").rpartition("/")[2] for part in system.split(" + ")]
     kept = "".join(
         char if char.isalnum() or char in ".-" else "_" for char in "+".join([task, *parts]).replace("+", "-")

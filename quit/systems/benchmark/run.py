@@ -1,7 +1,7 @@
 """The benchmark from a release to its tables: retrieve, rerank, relabel, read, evaluate (paper, sections 4 and 5).
 
-Every step goes through :class:`quit.systems.benchmark.stages.Stages`, so a second run does only what is new: another reader reads the same
-rankings, another metric asks no model.
+Every step goes through :class:`quit.systems.benchmark.stages.Stages`, so a second run does only what is new: another
+reader reads the same rankings, another metric asks no model.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Reading:
 
 @dataclass
 class Runner:
-    """Carries out the steps for one release. ``context``: what plugins are made from (each task's get its passages); ``known``:
-    the release's verdicts; ``unread``: replies of listwise rerankers that named no passage, by system."""
+    """Carries out the steps for one release. ``context``: what plugins are made from (each task's get its passages);
+    ``known``: the release's verdicts; ``unread``: replies of listwise rerankers that named no passage, by system."""
 
     context: Context
     stages: Stages
@@ -123,7 +123,8 @@ class Runner:
         return System(task, name, "", retriever.identity, fingerprint, rankings_of(table, task.question_ids))
 
     def rerank(self, system: System, name: str) -> System:
-        """Return a system's rankings after a reranker scored their first ``rerank_depth`` passages; the rest stay behind these.
+        """Return a system's rankings after a reranker scored their first ``rerank_depth`` passages; the rest stay
+        behind these.
 
         The oracle retriever returns every relevant passage, and all of them are scored.
         """
@@ -163,7 +164,8 @@ class Runner:
         return reordered(ranking, checked_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
 
     def relabelled(self, task: Task, systems: Sequence[System]) -> Relevance:
-        """Return the labels of every passage that some system retrieved, by the profile's labelers and judge (section 5.1)."""
+        """Return the labels of every passage that some system retrieved, by the profile's labelers and judge (section
+        5.1)."""
         rows = [
             np.unique(np.concatenate([system.rankings[query_number].rows for system in systems]))
             for query_number in range(len(task.queries))
@@ -203,7 +205,8 @@ class Runner:
     def read(self, system: System, name: str) -> list[Reading]:
         """Return a reader's answers to the contexts of a system: every strategy at every k.
 
-        A question without any passage gets NO ANSWER without being asked: without context it would be the parametric probe.
+        A question without any passage gets NO ANSWER without being asked: without context it would be the parametric
+        probe.
         """
         task, settings = system.task, self.settings
         reader = self._plugin(make_reader, name, self.context.passages)
@@ -247,7 +250,8 @@ class Runner:
         contexts: Sequence[Sequence[Sentences]],
         source: str | None = None,
     ) -> list[dict[Sentences, str]]:
-        """Return context -> answer for each question; a context that occurs twice is read once, an empty one not at all.
+        """Return context -> answer for each question; a context that occurs twice is read once, an empty one not at
+        all.
 
         ``source``: identity of what the contexts follow from, where they are too many to be hashed.
         """
@@ -277,7 +281,8 @@ class Runner:
 
 
 def reordered(ranking: Ranking, scores: np.ndarray) -> Ranking:
-    """Return a ranking with its first ``len(scores)`` passages by descending score, ties in their earlier order, the rest behind."""
+    """Return a ranking with its first ``len(scores)`` passages by descending score, ties in their earlier order, the
+    rest behind."""
     head = len(scores)
     order = np.argsort(-scores, kind="stable")
     rows = np.concatenate([ranking.rows[:head][order], ranking.rows[head:]])

@@ -1,7 +1,8 @@
 """BM25 over all passages at the cost of their subsets.
 
-BM25 sees a bag of words, so the permutations of a subset have one score: 31 documents a question are indexed instead of 325. Document
-frequencies, the number of documents and the mean length count every permutation, so scores are those of an index of all passages.
+BM25 sees a bag of words, so the permutations of a subset have one score: 31 documents a question are indexed instead of
+325. Document frequencies, the number of documents and the mean length count every permutation, so scores are those of
+an index of all passages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ VERSION = 1
 
 
 class Bm25:
-    """Okapi BM25, Lucene's form: idf = ln(1 + (N - n + 0.5) / (n + 0.5)), k1 and b from the settings; Snowball stems, no stop words.
+    """Okapi BM25, Lucene's form: idf = ln(1 + (N - n + 0.5) / (n + 0.5)), k1 and b from the settings; Snowball stems,
+    no stop words.
 
     A passage that shares no term with the query is not retrieved.
     """

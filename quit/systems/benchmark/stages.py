@@ -1,5 +1,5 @@
-"""Work that is on disk is not done again: each step's table is written in parts of some questions, under a fingerprint of all that
-it depends on. A run that was killed goes on at its first missing part."""
+"""Work that is on disk is not done again: each step's table is written in parts of some questions, under a fingerprint
+of all that it depends on. A run that was killed goes on at its first missing part."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Stages:
         contract: Table,
         make: Callable[[range], list[dict[str, Any]]],
     ) -> tuple[str, pa.Table]:
-        """Return a step's fingerprint and table; ``make`` is given places in ``questions`` and returns rows of ``contract``.
+        """Return a step's fingerprint and table; ``make`` is given places in ``questions`` and returns rows of
+        ``contract``.
 
         Raises :class:`WorkspaceError` for a part that cannot be read or written.
         """

@@ -1,8 +1,9 @@
 """What is benchmarked: questions, the passages they are asked of, and how relevant these are.
 
-A corpus of passages is seen as groups of parts: a release's group is a question, its parts are the five hints, and its passages all
-ordered selections of them. A document of any other corpus is a group with one part and one passage. A passage is a row: group * P +
-place among the group's P passages. Texts are made when they are asked for: 2.4 million passages are never in memory.
+A corpus of passages is seen as groups of parts: a release's group is a question, its parts are the five hints, and its
+passages all ordered selections of them. A document of any other corpus is a group with one part and one passage. A
+passage is a row: group * P + place among the group's P passages. Texts are made when they are asked for: 2.4 million
+passages are never in memory.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question. ``answers``: the valid ones, which EM compares with; ``gold``: the source's, which the judge is given."""
+    """A question. ``answers``: the valid ones, which EM compares with; ``gold``: the source's, which the judge is
+    given."""
 
     question_id: str
     question: str
@@ -44,8 +46,8 @@ class Query:
 class Passages(Protocol):
     """A corpus of passages; it is also :class:`quit.corpora.protocols.Documents`.
 
-    ``groups``: number of groups; ``subsets``: the parts of each distinct selection, ascending; ``members``: of each subset its places
-    among a group's passages; ``size``: passages a group.
+    ``groups``: number of groups; ``subsets``: the parts of each distinct selection, ascending; ``members``: of each
+    subset its places among a group's passages; ``size``: passages a group.
     """
 
     identity: str
@@ -185,7 +187,8 @@ class Relevance(Protocol):
 
 @dataclass(frozen=True)
 class ReleaseRelevance:
-    """A release's own labels. ``groups``: each question's group, int64 (Q,); ``own``: labels of its passages, int8 (Q, P)."""
+    """A release's own labels. ``groups``: each question's group, int64 (Q,); ``own``: labels of its passages, int8 (Q,
+    P)."""
 
     groups: np.ndarray
     own: np.ndarray
@@ -203,7 +206,8 @@ class ReleaseRelevance:
 
 @dataclass(frozen=True)
 class Task:
-    """Questions over one corpus. ``relevance`` is None until retrieved passages are relabelled (an answer-containing corpus)."""
+    """Questions over one corpus. ``relevance`` is None until retrieved passages are relabelled (an answer-containing
+    corpus)."""
 
     name: str
     passages: Passages
@@ -242,8 +246,8 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
 
 
 def expand(passages: Passages, units: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:
-    """Return the ranking of the passages behind scored subsets: unit = group * len(subsets) + subset. All permutations of a subset
-    have its score; ties go to the lower row."""
+    """Return the ranking of the passages behind scored subsets: unit = group * len(subsets) + subset. All permutations
+    of a subset have its score; ties go to the lower row."""
     if not len(units):
         return Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
     groups, subsets = np.divmod(units, len(passages.subsets))

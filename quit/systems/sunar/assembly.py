@@ -32,7 +32,8 @@ _PLANNERS: dict[str, tuple[Any, str]] = {
 
 
 class Assembly:
-    """Makes the parts of a run once, however many variants share them. Nothing is loaded before it is asked something."""
+    """Makes the parts of a run once, however many variants share them. Nothing is loaded before it is asked
+    something."""
 
     def __init__(self, settings: Settings, models: Models) -> None:
         self._settings = settings
@@ -60,7 +61,8 @@ class Assembly:
     def system(self, library: Library, how: Sunar) -> tuple[System, str]:
         """Return the system that ``how`` describes, and the identity of all that decides its traces, settings apart.
 
-        Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile lacks.
+        Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile
+        lacks.
         """
         if how.retrieval == "nar" and library.graph is None:
             raise SettingsError("Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build")

@@ -1,8 +1,9 @@
-"""Answer semantic uncertainty: a batch that makes the reader answer in many ways is worth less (the SUNAR paper, section 3.2, eq. 1-3).
+"""Answer semantic uncertainty: a batch that makes the reader answer in many ways is worth less (the SUNAR paper,
+section 3.2, eq. 1-3).
 
-m answers are sampled from the batch, grouped into sets of one meaning, and every score of the batch is divided by the number s of
-sets. The paper divides cross-encoder scores as they are; where those are negative that *raises* them, so they pass a sigmoid first.
-``literal`` keeps the printed form.
+m answers are sampled from the batch, grouped into sets of one meaning, and every score of the batch is divided by the
+number s of sets. The paper divides cross-encoder scores as they are; where those are negative that *raises* them, so
+they pass a sigmoid first. ``literal`` keeps the printed form.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def rescored(scores: np.ndarray, s: int, literal: bool = False) -> np.ndarray:
 def semantic_sets(question: str, answers: Sequence[str], entailment: Entailment) -> list[list[int]]:
     """Return the places of the answers in sets of one meaning (sigma of eq. 3), in the order of their first members.
 
-    Greedy in sample order: an answer joins the first set whose first member it entails and is entailed by. No answers, no sets.
+    Greedy in sample order: an answer joins the first set whose first member it entails and is entailed by. No answers,
+    no sets.
     """
     sets: list[list[int]] = []
     for number, answer in enumerate(answers):
@@ -53,8 +55,8 @@ def asu(
 ) -> Rescore:
     """Return the feedback on batches retrieved for a sub-question.
 
-    ``texts``: rows to what is read. ``m``: answers sampled a batch. s is 1 where no answer came back: nothing is known, so nothing is
-    punished.
+    ``texts``: rows to what is read. ``m``: answers sampled a batch. s is 1 where no answer came back: nothing is known,
+    so nothing is punished.
     """
 
     def rescore(rows: Sequence[int], scores: np.ndarray) -> Rescored:

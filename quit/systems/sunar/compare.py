@@ -1,4 +1,5 @@
-"""Where and why one way of retrieval finds more than another: two runs over the same questions, read from their traces."""
+"""Where and why one way of retrieval finds more than another: two runs over the same questions, read from their
+traces."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
     """Return what ``after`` gains and loses against ``before``; traces of the same questions in the same order.
 
     Only questions with a relevant document count. ``gained`` and ``lost``: relevant documents that only one pool holds.
-    ``by_graph``: gained ones that came through an edge; ``parent_relevant``: those of them whose parent is relevant itself, the
-    clustering hypothesis at work; ``parent_rank``: mean place of the parent in its batch, from 1. ``kinds``: both recalls (pool and
-    ``top``) for each kind of question.
+    ``by_graph``: gained ones that came through an edge; ``parent_relevant``: those of them whose parent is relevant
+    itself, the clustering hypothesis at work; ``parent_rank``: mean place of the parent in its batch, from 1.
+    ``kinds``: both recalls (pool and ``top``) for each kind of question.
     """
     pairs = [(earlier, later) for earlier, later in zip(before, after, strict=True) if later["relevant"]]
     figures: dict[str, Any] = {"questions": len(pairs), "relevant": 0, "gained": 0, "lost": 0, "by_graph": 0}

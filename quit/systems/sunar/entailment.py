@@ -1,7 +1,7 @@
 """Do two answers mean the same? Bidirectional entailment (the SUNAR paper, section 3.2; Kuhn et al. 2023).
 
-``MNLI(a -> b) and MNLI(b -> a)``, both answers with the question before them. Embedded: the answer equivalence model, asked both ways
-round.
+``MNLI(a -> b) and MNLI(b -> a)``, both answers with the question before them. Embedded: the answer equivalence model,
+asked both ways round.
 """
 
 from __future__ import annotations

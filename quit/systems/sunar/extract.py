@@ -1,8 +1,10 @@
-"""The embedded reader: picks an answer out of the documents by rules and fifteen weights. No language model, and no match for one.
+"""The embedded reader: picks an answer out of the documents by rules and fifteen weights. No language model, and no
+match for one.
 
-Candidates come from :mod:`.spans`; each is scored by a linear model over features of itself, its sentence and its document. The weights
-were fitted to 2WikiMultihopQA's triples ("Ivanhoe >> director" and the like, with the true document and others), so they know its
-relations best; ``docs/systems.md`` has the accuracy on questions it was not fitted to.
+Candidates come from :mod:`.spans`; each is scored by a linear model over features of itself, its sentence and its
+document. The weights were fitted to 2WikiMultihopQA's triples ("Ivanhoe >> director" and the like, with the true
+document and others), so they know its relations best; ``docs/systems.md`` has the accuracy on questions it was not
+fitted to.
 """
 
 from __future__ import annotations
@@ -62,9 +64,9 @@ class Candidate:
 class ExtractiveReader:
     """Answers from documents with MiniLM and rules.
 
-    ``coarse``: a question to its (coarse, fine) type, as the sources write it. ``closest``: sentences that are looked at, chosen by the
-    words they share with the question. ``temperature``: of sampling, over the linear scores; samples are drawn by a hash of question,
-    documents and number, so they are the same whenever they are asked for.
+    ``coarse``: a question to its (coarse, fine) type, as the sources write it. ``closest``: sentences that are looked
+    at, chosen by the words they share with the question. ``temperature``: of sampling, over the linear scores; samples
+    are drawn by a hash of question, documents and number, so they are the same whenever they are asked for.
     """
 
     def __init__(

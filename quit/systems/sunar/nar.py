@@ -1,8 +1,8 @@
 """Neighbourhood aware retrieval: Algorithm 1 of SUNAR (the SUNAR paper, section 3.1).
 
-Two readings of the printed algorithm were needed. Its line 18 never alternates as it stands ("C <- R if C = R"); the pools take turns
-here, as in the algorithm it comes from (MacAvaney et al. 2022). Its loop ends when R+ holds c documents; here also when R and N are
-empty, which a small corpus brings about.
+Two readings of the printed algorithm were needed. Its line 18 never alternates as it stands ("C <- R if C = R"); the
+pools take turns here, as in the algorithm it comes from (MacAvaney et al. 2022). Its loop ends when R+ holds c
+documents; here also when R and N are empty, which a small corpus brings about.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Rescore = Callable[[Sequence[int], np.ndarray], Rescored]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One pass of the loop. ``pool``: ``R`` or ``N``; ``rows`` in descending ``scores``; ``rescored`` and ``parents`` beside them.
+    """One pass of the loop. ``pool``: ``R`` or ``N``; ``rows`` in descending ``scores``; ``rescored`` and ``parents``
+    beside them.
 
     ``parents``: the scored document that gave each its priority, None in a batch of R.
     """
@@ -91,10 +92,10 @@ def nar(
 ) -> Pool:
     """Return R+, the documents that were scored.
 
-    ``R``: initial ranking. ``G``: document graph; None never looks past R, which is plain re-ranking at the same budget. ``score``:
-    the cross-encoder (line 5). ``rescore``: the feedback of lines 6 to 9; None leaves scores as they are. ``b``: batch size, at
-    least 1. ``c``: budget of documents to score; below 1 nothing is scored. ``neighbours``: how many a document adds to N.
-    An empty R gives an empty pool. Raises ``ValueError`` for b < 1.
+    ``R``: initial ranking. ``G``: document graph; None never looks past R, which is plain re-ranking at the same
+    budget. ``score``: the cross-encoder (line 5). ``rescore``: the feedback of lines 6 to 9; None leaves scores as they
+    are. ``b``: batch size, at least 1. ``c``: budget of documents to score; below 1 nothing is scored. ``neighbours``:
+    how many a document adds to N. An empty R gives an empty pool. Raises ``ValueError`` for b < 1.
     """
     if b < 1:
         raise ValueError(f"b must be at least 1, got {b}")
@@ -132,5 +133,6 @@ def nar(
 
 
 def _top(pool: dict[int, float], count: int) -> list[int]:
-    """Return the rows with the highest values; ties go to the one that came first: the better parent's, the nearer neighbour."""
+    """Return the rows with the highest values; ties go to the one that came first: the better parent's, the nearer
+    neighbour."""
     return sorted(pool, key=pool.__getitem__, reverse=True)[:count]

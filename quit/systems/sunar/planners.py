@@ -1,4 +1,5 @@
-"""Query understanding: what to ask next, given what was asked and answered. One file a way of planning, and here the two without a model."""
+"""Query understanding: what to ask next, given what was asked and answered. One file a way of planning, and here the
+two without a model."""
 
 from __future__ import annotations
 
@@ -62,8 +63,8 @@ class NoPlan:
 class GoldPlan:
     """The corpus's own decomposition, in order: an **oracle**.
 
-    MuSiQue writes the true answers of earlier sub-questions into later ones, so figures that were made with it are upper bounds and
-    cannot stand beside a planner's. A question without a decomposition is read as it is.
+    MuSiQue writes the true answers of earlier sub-questions into later ones, so figures that were made with it are
+    upper bounds and cannot stand beside a planner's. A question without a decomposition is read as it is.
     """
 
     name = identity = "gold"
@@ -76,7 +77,8 @@ class GoldPlan:
 
 
 def final_answer(text: str) -> str | None:
-    """Return what follows the last ``[Final Answer]:``, up to the end of its line; None where there is none or nothing follows."""
+    """Return what follows the last ``[Final Answer]:``, up to the end of its line; None where there is none or nothing
+    follows."""
     places = list(FINAL.finditer(text))
     if not places:
         return None

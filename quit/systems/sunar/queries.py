@@ -57,10 +57,11 @@ def of_corpus(queries: Iterable[Mapping[str, Any]], qrels: Iterable[Mapping[str,
 
 
 def of_file(path: Path, known: Sequence[Query] = ()) -> list[Query]:
-    """Return the questions of a JSONL file: {query_id | id | _id, text | question, answers? | answer?, sub_questions?} a line.
+    """Return the questions of a JSONL file: {query_id | id | _id, text | question, answers? | answer?, sub_questions?}
+    a line.
 
-    A line may name a question of the corpus by its id alone; what it leaves out is then the corpus's (``known``). Raises
-    :class:`InputError` for a file or line that cannot be used.
+    A line may name a question of the corpus by its id alone; what it leaves out is then the corpus's (``known``).
+    Raises :class:`InputError` for a file or line that cannot be used.
     """
     by_id = {query.query_id: query for query in known}
     queries: dict[str, Query] = {}

@@ -18,8 +18,8 @@ _ACTION = re.compile(r"\b(search|lookup|finish)\s*\[([^\]\n]*)\]?", re.IGNORECAS
 class ReAct:
     """The first action of a reply counts.
 
-    ``Search[x]`` retrieves for x, and the reader's answer to x is the observation. ``Lookup[x]`` asks for x about what was searched last:
-    there is no page here whose sentences could be walked through. ``Finish[x]`` ends.
+    ``Search[x]`` retrieves for x, and the reader's answer to x is the observation. ``Lookup[x]`` asks for x about what
+    was searched last: there is no page here whose sentences could be walked through. ``Finish[x]`` ends.
     """
 
     name = "react"

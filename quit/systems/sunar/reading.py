@@ -1,4 +1,5 @@
-"""What answers a sub-question from documents: a language model, or the embedded extractive reader of :mod:`.extract`."""
+"""What answers a sub-question from documents: a language model, or the embedded extractive reader of
+:mod:`.extract`."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class AnswerModel(Protocol):
         ...
 
     def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
-        """Return at most m sampled answers (phi of eq. 2), ``NO ANSWER`` among them. The same call gives the same answers."""
+        """Return at most m sampled answers (phi of eq. 2), ``NO ANSWER`` among them. The same call gives the same
+        answers."""
         ...
 
 
@@ -46,7 +48,8 @@ class Sampling:
 
 
 class Asker:
-    """A language model as SUNAR asks it: one prompt, the same sampling for every part, every reply cached with its number."""
+    """A language model as SUNAR asks it: one prompt, the same sampling for every part, every reply cached with its
+    number."""
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, sampling: Sampling) -> None:
         self.identity = f"{generator.identity}|{prompt.identity}|{sampling}"
@@ -83,7 +86,8 @@ class Asker:
 
 
 class LanguageModelAnswers:
-    """Short answers of a language model: the last line of a reply; ``NO ANSWER`` for a blank one, and for one that says so."""
+    """Short answers of a language model: the last line of a reply; ``NO ANSWER`` for a blank one, and for one that says
+    so."""
 
     def __init__(self, asker: Asker) -> None:
         self.identity = asker.identity
@@ -101,8 +105,8 @@ class LanguageModelAnswers:
 def short(reply: str) -> str:
     """Return the answer in a reply.
 
-    Unlike the dataset's readers, a full sentence counts: cover-EM looks for the answer inside, and the next hop needs it. A line that
-    rambles on is cut after ``LONGEST`` characters.
+    Unlike the dataset's readers, a full sentence counts: cover-EM looks for the answer inside, and the next hop needs
+    it. A line that rambles on is cut after ``LONGEST`` characters.
     """
     answer = clean_answer(reply)
     if answer != NO_ANSWER or "no answer" in reply.casefold():

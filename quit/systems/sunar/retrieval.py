@@ -17,7 +17,8 @@ _NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """``b``, ``c`` and neighbours of Algorithm 1; ``first``: |R|; ``keep_left``: whether unscored documents of R end the ranking."""
+    """``b``, ``c`` and neighbours of Algorithm 1; ``first``: |R|; ``keep_left``: whether unscored documents of R end
+    the ranking."""
 
     b: int
     c: int
@@ -50,10 +51,11 @@ class Evidence:
 
 
 class Retrieval:
-    """``kind``: ``nar``; ``rerank``, the same without the graph; ``prf``, re-ranking with an expanded query; ``first``, neither.
+    """``kind``: ``nar``; ``rerank``, the same without the graph; ``prf``, re-ranking with an expanded query; ``first``,
+    neither.
 
-    ``feedback_documents``: how many of R expand the query of ``prf``; 0 takes the relevant ones in R (the paper's ideal baseline, an
-    oracle), which leaves the query as it is where R holds none.
+    ``feedback_documents``: how many of R expand the query of ``prf``; 0 takes the relevant ones in R (the paper's ideal
+    baseline, an oracle), which leaves the query as it is where R holds none.
     """
 
     def __init__(self, library: Library, kind: str, budget: Budget, feedback_documents: int = 3) -> None:

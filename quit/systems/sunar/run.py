@@ -22,10 +22,11 @@ _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 
 class Run:
-    """The folder of one variant's run: ``run.json`` (what it depends on), ``traces/``, ``run.trec``, ``answers.jsonl``, ``scores.json``.
+    """The folder of one variant's run: ``run.json`` (what it depends on), ``traces/``, ``run.trec``, ``answers.jsonl``,
+    ``scores.json``.
 
-    ``described``: what decides the traces, settings and identities. Raises :class:`WorkspaceError` where the folder holds another
-    run, for traces of two systems must not be mixed.
+    ``described``: what decides the traces, settings and identities. Raises :class:`WorkspaceError` where the folder
+    holds another run, for traces of two systems must not be mixed.
     """
 
     def __init__(self, path: Path, described: dict[str, Any]) -> None:
@@ -49,7 +50,8 @@ class Run:
         return [query for query in queries if not self.trace_path(query.query_id).is_file()]
 
     def work(self, system: Sunar, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
-        """Answer the questions that have no trace yet; a kill loses those in flight. ``done`` is called after each, from any thread."""
+        """Answer the questions that have no trace yet; a kill loses those in flight. ``done`` is called after each,
+        from any thread."""
 
         def answer(query: Query) -> None:
             write_json(self.trace_path(query.query_id), system.answer(query))
@@ -66,7 +68,8 @@ class Run:
                     each.cancel()
 
     def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
-        """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` from the traces of these questions; returns the figures."""
+        """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` from the traces of these questions; returns the
+        figures."""
         traces = [self.trace(query.query_id) for query in queries]
         lines, answers = [], []
         for trace in traces:
@@ -104,7 +107,8 @@ def read_trace(path: Path, query_id: str) -> dict[str, Any]:
 
 
 def trace_ids(path: Path) -> list[str]:
-    """Return the ids of the questions that a run has answered, sorted. Raises :class:`InputError` where there is no run."""
+    """Return the ids of the questions that a run has answered, sorted. Raises :class:`InputError` where there is no
+    run."""
     if not (path / "run.json").is_file():
         raise InputError(f"{path} holds no run. Make one: quit sunar run")
     return sorted(_read(file)["query_id"] for file in (path / "traces").glob("*.json"))

@@ -1,4 +1,5 @@
-"""SearChain style planning (Xu et al. 2024; the SUNAR paper, figure 7): a whole chain of queries at once, checked query by query."""
+"""SearChain style planning (Xu et al. 2024; the SUNAR paper, figure 7): a whole chain of queries at once, checked query
+by query."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _QUERY = re.compile(r"\[(?:unsolved )?query(?: ?\d+)?\]\s*:\s*([^\n]*)", re.IGNO
 class SearChain:
     """Asks for the chain again after every answer that retrieval gave, with those answers in it.
 
-    The first query of the chain that has not been retrieved for is the next sub-question, also where the model wrote an answer
-    beside it: that is what retrieval checks. The chain is final when no such query is left.
+    The first query of the chain that has not been retrieved for is the next sub-question, also where the model wrote an
+    answer beside it: that is what retrieval checks. The chain is final when no such query is left.
     """
 
     name = "searchain"

@@ -1,4 +1,5 @@
-"""SELF-ASK (Press et al. 2023; the SUNAR paper, figures 5 and 6): the model asks itself follow-up questions, the retriever answers them."""
+"""SELF-ASK (Press et al. 2023; the SUNAR paper, figures 5 and 6): the model asks itself follow-up questions, the
+retriever answers them."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ _FOLLOW_UP = re.compile(r"follow[- ]?up\s*:", re.IGNORECASE)
 class SelfAsk:
     """Asks for the next follow-up question, stopping the model before it answers that itself.
 
-    The sub-question is what stands after the last ``Follow up:``, to the end of the line; ``[Final Answer]:`` ends. A reply with
-    neither ends too: a model that rambles has no plan.
+    The sub-question is what stands after the last ``Follow up:``, to the end of the line; ``[Final Answer]:`` ends. A
+    reply with neither ends too: a model that rambles has no plan.
     """
 
     name = "self-ask"

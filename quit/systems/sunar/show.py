@@ -9,7 +9,8 @@ _SHOWN = 5
 
 
 def lines(trace: Mapping[str, Any]) -> list[str]:
-    """Return a trace as text. An asterisk marks relevant documents, ``< id`` the document that a neighbour came from."""
+    """Return a trace as text. An asterisk marks relevant documents, ``< id`` the document that a neighbour came
+    from."""
     relevant = set(trace["relevant"])
     shown = [f"question: {trace['question']}"]
     if trace["answers"]:

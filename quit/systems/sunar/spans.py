@@ -1,4 +1,5 @@
-"""Candidate answers in a text: dates, years, numbers, names, quotations, and lower-case phrases, by rules. English only."""
+"""Candidate answers in a text: dates, years, numbers, names, quotations, and lower-case phrases, by rules. English
+only."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _PHRASE = 4
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A candidate: its text, its kind (``date``, ``year``, ``number``, ``name``, ``quoted``, ``phrase``) and character offsets."""
+    """A candidate: its text, its kind (``date``, ``year``, ``number``, ``name``, ``quoted``, ``phrase``) and character
+    offsets."""
 
     text: str
     kind: str
@@ -47,7 +49,8 @@ def sentences(text: str) -> list[str]:
 def untitled(sentence: str) -> tuple[str, str]:
     """Return (title, sentence) of a document's first sentence, where the title stands before the text without a mark.
 
-    Encyclopedias repeat the title, or its last word, at the beginning of the text; where that cannot be seen the title is empty.
+    Encyclopedias repeat the title, or its last word, at the beginning of the text; where that cannot be seen the title
+    is empty.
     """
     words = word_spans(sentence)
     texts = [sentence[start:end] for start, end in words]
@@ -79,7 +82,8 @@ def spans(sentence: str) -> list[Span]:
 
 
 def _runs(sentence: str) -> list[Span]:
-    """Return names (runs of capitalised words, small link words between them) and phrases (runs of other content words)."""
+    """Return names (runs of capitalised words, small link words between them) and phrases (runs of other content
+    words)."""
     words = word_spans(sentence)
     runs: list[Span] = []
     first = 0

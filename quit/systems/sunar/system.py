@@ -1,4 +1,5 @@
-"""SUNAR put together: plan, retrieve, answer, look back (the SUNAR paper, section 3, figure 2). Every part can be switched off."""
+"""SUNAR put together: plan, retrieve, answer, look back (the SUNAR paper, section 3, figure 2). Every part can be
+switched off."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ class Uncertainty:
 class Sunar:
     """The system, or one of its ablations.
 
-    ``uncertainty`` None is -ASU, ``reasoner`` None is -MER, a retrieval without graph is plain re-ranking, a planner that asks nothing
-    is retrieve-and-read. ``top``: documents read (l). ``max_hops``: sub-questions at most.
+    ``uncertainty`` None is -ASU, ``reasoner`` None is -MER, a retrieval without graph is plain re-ranking, a planner
+    that asks nothing is retrieve-and-read. ``top``: documents read (l). ``max_hops``: sub-questions at most.
     """
 
     def __init__(
@@ -56,7 +57,8 @@ class Sunar:
         self._max_hops = max_hops
 
     def answer(self, query: Query) -> dict[str, Any]:
-        """Return the trace of one question: every step, the evidence, and ``prediction``. The same question gives the same trace."""
+        """Return the trace of one question: every step, the evidence, and ``prediction``. The same question gives the
+        same trace."""
         path, steps, evidences, stop = self._decompose(query)
         if not path:
             evidence, step = self._step(query, query.text)
@@ -126,7 +128,8 @@ class Sunar:
         return [row for _, _, row in sorted(zip((-score for score in scores), names, rows, strict=True))]
 
     def _conclusion(self, path: list[Hop], steps: list[dict[str, Any]], stop: Stop) -> tuple[str, str]:
-        """Return the answer without MER, and where it comes from: the planner, or the last sub-answer that was found."""
+        """Return the answer without MER, and where it comes from: the planner, or the last sub-answer that was
+        found."""
         if path and stop.answer is not None:
             return stop.answer, "planner"
         answers = [step["answer"] for step in steps if step["answer"] != NO_ANSWER]

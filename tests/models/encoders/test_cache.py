@@ -1,4 +1,5 @@
-"""The encoder that remembers: the wrapped encoder's own bits, each text encoded once, by whatever process and workspace."""
+"""The encoder that remembers: the wrapped encoder's own bits, each text encoded once, by whatever process and
+workspace."""
 
 from __future__ import annotations
 

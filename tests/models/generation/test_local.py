@@ -1,4 +1,5 @@
-"""Models through transformers on tiny checkpoints that the tests make, against transformers without our key-value cache."""
+"""Models through transformers on tiny checkpoints that the tests make, against transformers without our key-value
+cache."""
 
 import itertools
 from pathlib import Path

@@ -18,7 +18,8 @@ def request_of(
     vectors: np.ndarray | None = None,
     name: str = "q",
 ) -> Request:
-    """Return a request whose arms may have lists of different lengths. Without ``documents`` all are distinct; each is its own nugget."""
+    """Return a request whose arms may have lists of different lengths. Without ``documents`` all are distinct; each is
+    its own nugget."""
     arms, ranks = len(relevance), max((len(row) for row in relevance), default=0)
     rows = np.full((arms, ranks), -1, dtype=np.int64)
     observed, found = np.zeros((arms, ranks)), np.zeros((arms, ranks))

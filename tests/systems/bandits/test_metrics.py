@@ -46,7 +46,8 @@ def test_alpha_ndcg_is_that_of_ir_measures(seed: int, documents: int, nuggets: i
     run = [ir_measures.ScoredDoc("q", name, float(100 - place)) for place, name in enumerate(ranking)]
     measure_ = ir_measures.alpha_nDCG(alpha=0.5) @ cutoff
     expected = ir_measures.calc_aggregate([measure_], qrels, run)[measure_]
-    # Where gains tie, the ideal order is not unique, and the values of its orders differ: ours takes the first document.
+    # Where gains tie, the ideal order is not unique, and the values of its orders differ: ours takes the first
+    # document.
     values = (
         alpha_ndcg(np.array([positions])[:, order], held[list(order)], [cutoff], 0.5)[0, 0]
         for order in permutations(range(len(held)))

@@ -34,7 +34,8 @@ def run(
 
 
 def table_1(name: str, rel: np.ndarray, n: int, near: float | None) -> float:
-    """The reward of rank ``n`` (from 0) on a list, ``near`` the largest cosine to what was observed, None for nothing observed."""
+    """The reward of rank ``n`` (from 0) on a list, ``near`` the largest cosine to what was observed, None for nothing
+    observed."""
     window, ucb = rel[n : n + 5].mean(), 0.1 * math.sqrt(math.log2(n + 2) / (n + 1))
     novel = 1 if near is None else 1 - (near + 1) / 2
     concave = 1 if near is None or near < 0 else math.exp(-5 * near**15)
@@ -51,7 +52,8 @@ def table_1(name: str, rel: np.ndarray, n: int, near: float | None) -> float:
 
 
 def written_out(request: Request, name: str, runs: int, hierarchical: bool = False) -> np.ndarray:
-    """Algorithm 1 with table 1's rewards (or algorithm 2), one run and one document at a time. Returns hits by step, (runs, T)."""
+    """Algorithm 1 with table 1's rewards (or algorithm 2), one run and one document at a time. Returns hits by step,
+    (runs, T)."""
     rng = np.random.default_rng(99)
     rel, lengths = request.observed, request.lengths
     arms = len(lengths)

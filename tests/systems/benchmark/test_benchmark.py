@@ -66,7 +66,8 @@ def test_a_run_and_its_files(release: Path, tmp_path: Path, reader: Scripted) ->
     request = Request(release, "all", ("bm25",), (), ("scripted",))
     outcome = run_benchmark(request, load("embedded", QUICK).settings, out)
     found = _values(outcome)
-    # Every passage of q3, read alone: two texts make the reader say Lima. "lima!" equals it, "It is Lima" only covers it.
+    # Every passage of q3, read alone: two texts make the reader say Lima. "lima!" equals it, "It is Lima" only covers
+    # it.
     assert found["release", "oracle", "oracle", "scripted", "any", 1, "EM"] == pytest.approx(1 / 3)
     assert found["release", "oracle", "oracle", "", "", 0, "nDCG@10"] == 1.0
     # The oracle's rows of q3 in order: hint 0 first. Union of the first three is "Pacific, Pizarro".
@@ -217,7 +218,8 @@ def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     known = {("q3", "reviewed"): True}
     rows = [np.arange(6), np.array([], dtype=np.int64)]
     labels = relabel(queries, rows, passages, [one, two], judge, known)
-    # 0 equals gold; 1 by the second labeler; 2 by the judge; 3 could not be read; 4 by the release's verdict; 5 NO ANSWER.
+    # 0 equals gold; 1 by the second labeler; 2 by the judge; 3 could not be read; 4 by the release's verdict; 5 NO
+    # ANSWER.
     assert labels == [{0: 2, 1: 2, 2: 2, 3: 0, 4: 2, 5: 0}, {}]
     # "La Lima" and "la lima" are one answer, judged once; gold, NO ANSWER and what is known cost nothing.
     assert sorted(judge.asked) == [("q3", "La Lima"), ("q3", "Perhaps"), ("q3", "Wrong")]

@@ -1,4 +1,5 @@
-"""Systems of other packages: an entry point of an installed distribution, found by importlib.metadata as pip leaves it."""
+"""Systems of other packages: an entry point of an installed distribution, found by importlib.metadata as pip leaves
+it."""
 
 from __future__ import annotations
 
@@ -108,7 +109,8 @@ def test_a_plugin_is_used_by_its_name(world, installed) -> None:
 
 
 def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, installed, tmp_path: Path) -> None:
-    """q3's own passages are rows 8 to 11, with labels 2, 2, 1, 1; the first ten rows hold two of them, at ranks 9 and 10."""
+    """q3's own passages are rows 8 to 11, with labels 2, 2, 1, 1; the first ten rows hold two of them, at ranks 9 and
+    10."""
     from quit.settings import load
 
     installed("quit_plugin_of_a_test", ENTRIES)
@@ -123,7 +125,8 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
         metric: found["first-rows:10", "", "", "", 0, metric] for metric in ("Hit@5", "Hit@10", "MRR@100", "Recall@10")
     }
     assert plain == {"Hit@5": 0.0, "Hit@10": 1.0, "MRR@100": pytest.approx(1 / 9), "Recall@10": 0.5}
-    # By length the passages of two hints come first: rows 5 and 7 (q2), 9 (q3), 1 and 3 (q1) or so; q3's is the only relevant one.
+    # By length the passages of two hints come first: rows 5 and 7 (q2), 9 (q3), 1 and 3 (q1) or so; q3's is the only
+    # relevant one.
     texts = ["It flows north.", "It flows north. It is very long.", "It is very long.", "It is very long. It flows north.",
              "He came from Malaga.", "He came from Malaga. He died in Mougins.", "He died in Mougins.",
              "He died in Mougins. He came from Malaga.", "It lies on the Pacific.", "It lies on the Pacific. Pizarro founded it."]  # fmt: skip

@@ -87,7 +87,8 @@ def test_bm25_over_texts_without_any_term(world) -> None:
 
 
 class BagOfLetters:
-    """An encoder whose vectors can be made by hand: counts of letters, and the first letter counts double (so order matters)."""
+    """An encoder whose vectors can be made by hand: counts of letters, and the first letter counts double (so order
+    matters)."""
 
     name = identity = "letters@1"
 

@@ -1,4 +1,5 @@
-"""Scorers and entailment models: late interaction by hand, cross-encoder and NLI model against transformers, on tiny checkpoints."""
+"""Scorers and entailment models: late interaction by hand, cross-encoder and NLI model against transformers, on tiny
+checkpoints."""
 
 from pathlib import Path
 
