@@ -90,13 +90,14 @@ class Server:
                 pause *= 2
         tried = f"tried {tries} times" if tries > 1 else "tried once"
         raise ServerError(
-            f"The Label Studio server {self.url} {problem} ({tried}). Nothing is lost: run the same command again when it is up."
+            f"The Label Studio server {self.url} {problem} ({tried}). Nothing is lost: run the same command again "
+            "when it is up."
         )
 
     def _refused(self) -> SettingsError:
         return SettingsError(
-            f"{self.url} refused the token: it is wrong or has expired, or its kind is switched off there. Make a new one under "
-            f"{self.url}/user/account and set {TOKEN} to it."
+            f"{self.url} refused the token: it is wrong or has expired, or its kind is switched off there. Make a new "
+            f"one under {self.url}/user/account and set {TOKEN} to it."
         )
 
     # Tasks
@@ -120,18 +121,18 @@ class Server:
         while True:
             items = [*conditions, _condition("tasks:id", "greater", last, "Number")]
             query = {"filters": {"conjunction": "and", "items": items}, "ordering": ["tasks:id"]}
-            found = self.request("GET", "api/tasks", params={**params, "query": json.dumps(query)})["tasks"]
-            yield from found
-            if len(found) < self._settings.page_tasks:
+            tasks_page = self.request("GET", "api/tasks", params={**params, "query": json.dumps(query)})["tasks"]
+            yield from tasks_page
+            if len(tasks_page) < self._settings.page_tasks:
                 return
-            last = max(task["id"] for task in found)
+            last = max(task["id"] for task in tasks_page)
 
     def newest_change(self, project: int) -> str | None:
         """Return when a task of the project was last updated (ISO 8601), or None where it has no task."""
         params = {"project": project, "include": "id,updated_at", "page_size": 1, "page": 1}
         query = {"ordering": ["-tasks:updated_at"]}
-        found = self.request("GET", "api/tasks", params={**params, "query": json.dumps(query)})["tasks"]
-        return found[0]["updated_at"] if found else None
+        tasks = self.request("GET", "api/tasks", params={**params, "query": json.dumps(query)})["tasks"]
+        return tasks[0]["updated_at"] if tasks else None
 
     # People
 
@@ -140,7 +141,7 @@ class Server:
         if number is None:
             return "unknown"
         if number not in self._people:
-            self._people.update({one["id"]: one["email"] for one in self.request("GET", "api/users")})
+            self._people.update({person["id"]: person["email"] for person in self.request("GET", "api/users")})
             self._people.setdefault(number, f"user-{number}")
         return self._people[number]
 
@@ -160,7 +161,8 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
     if url is None:
         if account is None:
             raise SettingsError(
-                "There is no local server yet. Start one in another terminal (quit review serve), or name a server: --url URL."
+                "There is no local server yet. Start one in another terminal (quit review serve), or name a server: "
+                "--url URL."
             )
         url = account.url
     if not url.startswith(("http://", "https://")):
@@ -181,9 +183,9 @@ def _condition(column: str, operator: str, value: Any, kind: str) -> dict[str, A
 
 def _detail(answer: httpx.Response) -> str:
     try:
-        found = answer.json()
+        reason = answer.json()
     except ValueError:
         return f"code {answer.status_code}"
-    if isinstance(found, dict):
-        found = found.get("validation_errors") or found.get("detail") or found
-    return shown(str(found))
+    if isinstance(reason, dict):
+        reason = reason.get("validation_errors") or reason.get("detail") or reason
+    return shown(str(reason))

@@ -35,7 +35,7 @@ _KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")
 
 @dataclass
 class PushReport:
-    """What a push did. Numbers of tasks; ``remade``: deleted by hand on the server and made anew; ``gone``: their
+    """What a push did. Numbers of tasks; ``remade``: deleted by hand on the server and created again; ``gone``: their
     question has left the dataset; ``problems``: in words, each with what to do."""
 
     url: str = ""
@@ -65,28 +65,28 @@ def guidelines_html() -> str:
     That page has a title of its own and strips every style, list marks included: they are written into the text.
     """
     text = (HERE / "guidelines.md").read_text(encoding="utf-8").partition("\n")[2]
-    made: list[str] = []
+    pieces: list[str] = []
     numbers: list[int | None] = []
     for token in (parser := MarkdownIt("commonmark").enable("table")).parse(text):
         if token.type in ("ordered_list_open", "bullet_list_open"):
             numbers.append(0 if token.type == "ordered_list_open" else None)
         elif token.type in ("ordered_list_close", "bullet_list_close"):
             numbers.pop()
-            made.append("" if numbers else "<br>")
+            pieces.append("" if numbers else "<br>")
         elif token.type == "list_item_open":
             if numbers[-1] is not None:
                 numbers[-1] += 1
             indent = "&nbsp;&nbsp;&nbsp;&nbsp;" * (len(numbers) - 1)
-            made.append(f"<p>{indent}{'–' if numbers[-1] is None else f'{numbers[-1]}.'} ")
+            pieces.append(f"<p>{indent}{'–' if numbers[-1] is None else f'{numbers[-1]}.'} ")
         elif token.type in ("paragraph_open", "paragraph_close", "list_item_close"):
             opens = token.type == "paragraph_open"
             if not numbers:
-                made.append("<p>" if opens else "</p><br>")
+                pieces.append("<p>" if opens else "</p><br>")
             elif token.type == "paragraph_close":
-                made.append("</p>")
+                pieces.append("</p>")
         else:
-            made.append(parser.renderer.render([token], parser.options, {}))
-    return "".join(made)
+            pieces.append(parser.renderer.render([token], parser.options, {}))
+    return "".join(pieces)
 
 
 @contextmanager
@@ -125,12 +125,12 @@ def push(
     review = settings.review
     with alone(store, settings.run.lock_seconds):
         report = PushReport(url=server.url)
-        found = _project(store, server, settings, project, new_project, report)
-        report.project = found["id"]
-        _check_config(server, found, repair, report)
-        _set_up(server, found, settings)
+        project_facts = _project(store, server, settings, project, new_project, report)
+        report.project = project_facts["id"]
+        _check_config(server, project_facts, repair, report)
+        _set_up(server, project_facts, settings)
         known: dict[str, dict[str, Any]] = {}
-        for task in server.tasks(found["id"], ["id", "meta"]):
+        for task in server.tasks(project_facts["id"], ["id", "meta"]):
             key = (task.get("meta") or {}).get("key")
             if key is None:
                 report.problems.append(f"Task {task['id']} was not made by quit: it is left alone.")
@@ -153,44 +153,51 @@ def push(
         report.gone = len(known.keys() - {item.question_id for item in order})
         for start in range(0, len(fresh), review.page_tasks):
             chunk = fresh[start : start + review.page_tasks]
-            _import(server, found["id"], chunk)
+            _import(server, project_facts["id"], chunk)
             report.new += len(chunk)
             say(f"{report.new} of {len(fresh)} new tasks")
         report.remade = sum(item.question_id in before for item in fresh)
         if controls and report.controls:
-            _overlap_controls(server, found["id"], controls, _CONNECTIONS)
-        _change(server, found["id"], changed, known, review)
+            _overlap_controls(server, project_facts["id"], controls, _CONNECTIONS)
+        _change(server, project_facts["id"], changed, known, review)
         report.changed = len(changed)
         keys = {item.question_id for item in order} | known.keys()
         chosen = project if project is not None else store.project.get("chosen")
         store.set_project(
-            {"key": store.project["key"], "url": server.url, "id": found["id"], "chosen": chosen, "tasks": sorted(keys)}
+            {
+                "key": store.project["key"],
+                "url": server.url,
+                "id": project_facts["id"],
+                "chosen": chosen,
+                "tasks": sorted(keys),
+            }
         )
     if report.remade:
         report.problems.append(
-            f"{report.remade} tasks had been deleted on the server and were made anew; reviews pulled before still count."
+            f"{report.remade} tasks had been deleted on the server and were created again; reviews pulled before "
+            "still count."
         )
     if report.gone:
         report.problems.append(
-            f"{report.gone} tasks are about questions that are no longer reviewed (left the splits, or the collection changed): they "
-            "stay on the server, and their reviews change nothing while that is so."
+            f"{report.gone} tasks are about questions that are no longer reviewed (left the splits, or the collection "
+            "changed): they stay on the server, and their reviews change nothing while that is so."
         )
     return report
 
 
 def find_projects(server: Server, key: str) -> list[dict[str, Any]]:
     """Return the server's projects with this key in their description, oldest first."""
-    found, page = [], 1
+    projects, page = [], 1
     while True:
         answer = server.request(
             "GET", "api/projects", params={"page": page, "page_size": 100, "include": "id,title,description"}
         )
-        for one in answer["results"]:
-            match = _KEY.search(one.get("description") or "")
+        for candidate in answer["results"]:
+            match = _KEY.search(candidate.get("description") or "")
             if match and match.group(1) == key:
-                found.append(one)
+                projects.append(candidate)
         if not answer.get("next"):
-            return sorted(found, key=lambda one: one["id"])
+            return sorted(projects, key=lambda project: project["id"])
         page += 1
 
 
@@ -202,27 +209,27 @@ def known_project(store: ReviewStore, server: Server, project: int | None = None
     known = store.project
     if not known:
         raise InputError("Nothing has been pushed from this workspace yet. Run: quit review push")
-    found = find_projects(server, known["key"])
+    projects = find_projects(server, known["key"])
     if project is not None:
-        if project not in {one["id"] for one in found}:
-            listed = ", ".join(str(one["id"]) for one in found) or "none"
+        if project not in {candidate["id"] for candidate in projects}:
+            listed = ", ".join(str(candidate["id"]) for candidate in projects) or "none"
             raise InputError(f"Project {project} does not belong to this workspace. Those that do: {listed}.")
         return _get(server, project)
-    if not found:
+    if not projects:
         raise InputError(
-            f"{server.url} has no project of this workspace (it was project {known.get('id')} of {known.get('url')}): deleted, or a "
-            "different server. Reviews that were pulled are safe. Name the right server (--url), or make a new project: "
-            "quit review push --new-project"
+            f"{server.url} has no project of this workspace (it was project {known.get('id')} of {known.get('url')}): "
+            "deleted, or a different server. Reviews that were pulled are safe. Name the right server (--url), or "
+            "make a new project: quit review push --new-project"
         )
-    if len(found) > 1:
-        if known.get("url") == server.url and known.get("chosen") in {one["id"] for one in found}:
+    if len(projects) > 1:
+        if known.get("url") == server.url and known.get("chosen") in {candidate["id"] for candidate in projects}:
             return _get(server, known["chosen"])
-        listed = ", ".join(f"{one['id']} ({one['title']})" for one in found)
+        listed = ", ".join(f"{candidate['id']} ({candidate['title']})" for candidate in projects)
         raise InputError(
-            f"{len(found)} projects of {server.url} belong to this workspace: {listed}. Someone has copied one, or made one twice. "
-            "Say which one counts: --project ID; and delete the others when nobody works there."
+            f"{len(projects)} projects of {server.url} belong to this workspace: {listed}. Someone has copied one, or "
+            "made one twice. Say which one counts: --project ID; and delete the others when nobody works there."
         )
-    return _get(server, found[0]["id"])
+    return _get(server, projects[0]["id"])
 
 
 def _get(server: Server, project: int) -> dict[str, Any]:
@@ -245,20 +252,21 @@ def _project(
         # The key is on disk before the project exists: a push killed in between finds its project again.
         store.set_project({"key": uuid.uuid4().hex[:12]})
     key = store.project["key"]
-    made = server.request(
+    created = server.request(
         "POST",
         "api/projects",
         body={
             "title": settings.review.title,
-            "description": f"Human verification of generated answers. [quit-review {key}] (this mark belongs to the project)",
+            "description": f"Human verification of generated answers. [quit-review {key}] (this mark belongs to the "
+            "project)",
             "label_config": label_config(),
             **_wanted(settings),
         },
         again=False,
     )
     report.created = True
-    store.set_project({"key": key, "url": server.url, "id": made["id"], "tasks": []})
-    return _get(server, made["id"])
+    store.set_project({"key": key, "url": server.url, "id": created["id"], "tasks": []})
+    return _get(server, created["id"])
 
 
 def _wanted(settings: Settings) -> dict[str, Any]:
@@ -276,13 +284,13 @@ def _wanted(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _set_up(server: Server, found: dict[str, Any], settings: Settings) -> None:
+def _set_up(server: Server, project: dict[str, Any], settings: Settings) -> None:
     """Set what the queue and the ticks depend on; only what differs is sent."""
-    differing = {name: value for name, value in _wanted(settings).items() if found.get(name) != value}
-    if "expert_instruction" in differing and _text(found.get("expert_instruction")) == _text(guidelines_html()):
+    differing = {name: value for name, value in _wanted(settings).items() if project.get(name) != value}
+    if "expert_instruction" in differing and _text(project.get("expert_instruction")) == _text(guidelines_html()):
         del differing["expert_instruction"]  # the server may clean HTML; the words are what counts
     if differing:
-        server.request("PATCH", f"api/projects/{found['id']}", body=differing)
+        server.request("PATCH", f"api/projects/{project['id']}", body=differing)
 
 
 def _text(html: str | None) -> str:
@@ -303,25 +311,25 @@ def config_faults(text: str) -> list[str]:
 
 
 def _controls(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    elements: dict[str, Any] = {}
     for element in ElementTree.fromstring(text).iter():
         name = element.get("name")
         if name and (element.get("toName") or "$" in (element.get("value") or "")) and element.tag != "Filter":
             choices = sorted(child.get("alias") or child.get("value") or "" for child in element.iter("Choice"))
-            found[name] = (element.tag, element.get("toName"), element.get("value"), element.get("choice"), choices)
-    return found
+            elements[name] = (element.tag, element.get("toName"), element.get("value"), element.get("choice"), choices)
+    return elements
 
 
-def _check_config(server: Server, found: dict[str, Any], repair: bool, report: PushReport) -> None:
-    text = found.get("label_config") or ""
+def _check_config(server: Server, project: dict[str, Any], repair: bool, report: PushReport) -> None:
+    text = project.get("label_config") or ""
     faults = config_faults(text)
     if repair and text.strip() != label_config().strip():
-        server.request("PATCH", f"api/projects/{found['id']}", body={"label_config": label_config()})
+        server.request("PATCH", f"api/projects/{project['id']}", body={"label_config": label_config()})
         report.problems.append("The labelling configuration was put back.")
     elif faults:
         raise InputError(
-            f"Someone edited the labelling configuration of project {found['id']} of {server.url}: {'; '.join(faults)}. Nothing was "
-            "pushed. Put it back with: quit review push --repair-config"
+            f"Someone edited the labelling configuration of project {project['id']} of {server.url}: "
+            f"{'; '.join(faults)}. Nothing was pushed. Put it back with: quit review push --repair-config"
         )
 
 
@@ -354,23 +362,24 @@ def _change(
     fields = ["id", "data", "predictions", "result"]
     with ThreadPoolExecutor(_CONNECTIONS) as pool:
         if len(wanted) * 10 < review.page_tasks:
-            before = list(pool.map(lambda one: server.request("GET", f"api/tasks/{one}"), wanted))
+            before = list(pool.map(lambda number: server.request("GET", f"api/tasks/{number}"), wanted))
         else:
             before = [task for task in server.tasks(project, fields) if task["id"] in wanted]
-        made = {task["id"]: make_task(wanted[task["id"]], task["data"]) for task in before}
+        tasks = {task["id"]: make_task(wanted[task["id"]], task["data"]) for task in before}
         # The page ticks what the newest prediction says; one that a killed push has left is not sent again.
         missing = [
-            {"task": task["id"], **made[task["id"]]["predictions"][0]}
+            {"task": task["id"], **tasks[task["id"]]["predictions"][0]}
             for task in before
-            if made[task["id"]]["predictions"][0]["result"] not in [one["result"] for one in task["predictions"]]
+            if tasks[task["id"]]["predictions"][0]["result"]
+            not in [prediction["result"] for prediction in task["predictions"]]
         ]
         for start in range(0, len(missing), review.page_tasks):
             chunk = missing[start : start + review.page_tasks]
             server.request("POST", f"api/projects/{project}/import/predictions", body=chunk, again=False)
-        send = lambda one: server.request(  # noqa: E731
-            "PATCH", f"api/tasks/{one}", body={"data": made[one]["data"], "meta": made[one]["meta"]}
+        send = lambda number: server.request(  # noqa: E731
+            "PATCH", f"api/tasks/{number}", body={"data": tasks[number]["data"], "meta": tasks[number]["meta"]}
         )
-        list(pool.map(send, made))
+        list(pool.map(send, tasks))
 
 
 def _overlap_controls(server: Server, project: int, controls: Controls, connections: int) -> None:
@@ -382,4 +391,4 @@ def _overlap_controls(server: Server, project: int, controls: Controls, connecti
         if (task.get("meta") or {}).get("key") in controls.questions and task.get("overlap") != wanted
     ]
     with ThreadPoolExecutor(connections) as pool:
-        list(pool.map(lambda one: server.request("PATCH", f"api/tasks/{one}", body={"overlap": wanted}), numbers))
+        list(pool.map(lambda number: server.request("PATCH", f"api/tasks/{number}", body={"overlap": wanted}), numbers))

@@ -47,8 +47,8 @@ def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
         return ensure_environment("label-studio", REQUIREMENTS, log=say)
     except MissingDependency as error:
         raise MissingDependency(
-            f"Label Studio {_version()} could not be installed: {error}\nCheck the connection to a package index and run the "
-            "command again, or use a server you have: quit review push --url URL."
+            f"Label Studio {_version()} could not be installed: {error}\nCheck the connection to a package index and "
+            "run the command again, or use a server you have: quit review push --url URL."
         ) from error
 
 
@@ -78,7 +78,9 @@ def stored_account(workspace: Path) -> Account | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise WorkspaceError(f"{path} cannot be read: {error}. Delete it; quit review serve makes it anew.") from error
+        raise WorkspaceError(
+            f"{path} cannot be read: {error}. Delete it; quit review serve creates it again."
+        ) from error
 
 
 def _account_file(workspace: Path) -> Path:
@@ -113,8 +115,8 @@ class LocalServer:
         known = stored_account(self.workspace)
         if known and _number(known.version) > _number(_version()):
             raise WorkspaceError(
-                f"The data in {self.folder} were written by Label Studio {known.version}; this program starts {_version()}. "
-                "Use the newer program, or an empty folder."
+                f"The data in {self.folder} were written by Label Studio {known.version}; this program starts "
+                f"{_version()}. Use the newer program, or an empty folder."
             )
         if known and known.pid and _alive(known.pid) and answers(known.url):
             return known

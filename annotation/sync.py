@@ -73,36 +73,37 @@ def pull(
     """
     with alone(store, settings.run.lock_seconds):
         report = PullReport(url=server.url)
-        found = known_project(store, server, project)
-        report.project = found["id"]
-        for fault in config_faults(found.get("label_config") or ""):
+        project_facts = known_project(store, server, project)
+        report.project = project_facts["id"]
+        for fault in config_faults(project_facts.get("label_config") or ""):
             report.problems.append(
-                f"Someone edited the labelling configuration: {fault}. Put it back with: quit review push --repair-config"
+                f"Someone edited the labelling configuration: {fault}. Put it back with: quit review push "
+                "--repair-config"
             )
         known = _known(store)
         rows = _Rows(store, server, known, report)
         events = store.queued()
-        cursor = None if full or store.sync.get("project") != found["id"] else store.sync.get("cursor")
+        cursor = None if full or store.sync.get("project") != project_facts["id"] else store.sync.get("cursor")
         since = _earlier(cursor, settings.review.reread_seconds) if cursor else None
         # Asked before anything is read: what changes while this pull reads is newer, and the next pull's.
-        newest = server.newest_change(found["id"]) or cursor
+        newest = server.newest_change(project_facts["id"]) or cursor
         for event in _read_events(events, report):
             rows.take_event(event)
-        for task in server.tasks(found["id"], _FULL, since=since):
+        for task in server.tasks(project_facts["id"], _FULL, since=since):
             rows.take(task)
         # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by
         # mistake.
-        found = server.request("GET", f"api/projects/{found['id']}")
-        if full or rows.live != found["total_annotations_number"] + found["skipped_annotations_number"]:
-            rows.withdraw_missing(server.tasks(found["id"], _LIGHT))
+        project_facts = server.request("GET", f"api/projects/{project_facts['id']}")
+        if full or rows.live != project_facts["total_annotations_number"] + project_facts["skipped_annotations_number"]:
+            rows.withdraw_missing(server.tasks(project_facts["id"], _LIGHT))
         report.part = store.append(rows.made)
         report.rows = len(rows.made)
         report.events = len(events)
-        report.tasks = found["task_number"]
-        report.done = found["finished_task_number"]
+        report.tasks = project_facts["task_number"]
+        report.done = project_facts["finished_task_number"]
         store.set_sync(
             {
-                "project": found["id"],
+                "project": project_facts["id"],
                 "cursor": newest,
                 "tasks": report.tasks,
                 "done": report.done,
@@ -116,12 +117,12 @@ def pull(
 
 def _known(store: ReviewStore) -> dict[tuple[str, int], _Known]:
     rows = store.read()
-    found: dict[tuple[str, int], _Known] = {}
+    newest: dict[tuple[str, int], _Known] = {}
     for row in rows.filter(pc.equal(rows.column("kind"), "annotation")).to_pylist():
         key = (row["project"], row["annotation"])
-        if key not in found or found[key].version < row["version"]:
-            found[key] = _Known(row["version"], row["state"], row["updated"], row["digest"], row)
-    return found
+        if key not in newest or newest[key].version < row["version"]:
+            newest[key] = _Known(row["version"], row["state"], row["updated"], row["digest"], row)
+    return newest
 
 
 def _earlier(moment: str, seconds: float) -> str:
@@ -162,7 +163,9 @@ class _Rows:
     @property
     def live(self) -> int:
         """Number of annotations that the workspace believes to be on the server."""
-        return sum(project == self._project and one.state != "withdrawn" for (project, _), one in self._known.items())
+        return sum(
+            project == self._project and latest.state != "withdrawn" for (project, _), latest in self._known.items()
+        )
 
     def take_event(self, event: Mapping[str, Any]) -> None:
         """Take the version of an annotation that a webhook carried: it may have been changed or deleted since."""
@@ -182,7 +185,7 @@ class _Rows:
                     f"Task {task['id']} was not made by quit: its {len(task['annotations'])} annotations are not read."
                 )
             return
-        for annotation in sorted(task.get("annotations") or [], key=lambda one: (one["updated_at"], one["id"])):
+        for annotation in sorted(task.get("annotations") or [], key=lambda entry: (entry["updated_at"], entry["id"])):
             self._take(task, annotation)
 
     def _take(self, task: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
@@ -192,11 +195,11 @@ class _Rows:
         if before and updated <= before.updated:
             return
         try:
-            said = read_result(annotation["result"], task["data"])
+            result = read_result(annotation["result"], task["data"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self._report.problems.append(
-                f"Annotation {number} of task {task['id']} could not be read ({type(error).__name__}: {error}): the task's data were "
-                "edited. Push again to put them back, then pull with --full."
+                f"Annotation {number} of task {task['id']} could not be read ({type(error).__name__}: {error}): the "
+                "task's data were edited. Push again to put them back, then pull with --full."
             )
             return
         annotator = self._server.email(_person(annotation.get("completed_by")))
@@ -208,7 +211,7 @@ class _Rows:
         elif editor_name not in (None, annotator):
             state = "overwritten"
         digest = content_hash(
-            state, said.shown, said.answers, said.missing, said.flags, said.note, said.unknown, size=8
+            state, result.shown, result.answers, result.missing, result.flags, result.note, result.unknown, size=8
         )
         if before and before.digest == digest and before.state == state:
             return
@@ -227,7 +230,7 @@ class _Rows:
             "task": task["id"],
             "annotation": number,
             "version": version,
-            "shown": said.shown,
+            "shown": result.shown,
             "digest": digest,
             "sync": self._sync,
         }
@@ -242,25 +245,26 @@ class _Rows:
                     "correct": accepted,
                     "suggested": before_hand,
                 }
-                for key, answer, accepted, before_hand in said.answers
+                for key, answer, accepted, before_hand in result.answers
             ]
             rows += [
                 {**common, "kind": "missing", "answer_key": normalize_answer(text), "answer": text, "correct": True}
-                for text in said.missing
+                for text in result.missing
             ]
-            rows += [{**common, "kind": "flag", "text": flag} for flag in said.flags]
-        if said.note:
-            rows.append({**common, "kind": "note", "text": said.note})
-        rows += [{**common, "kind": "unknown", "text": choice} for choice in said.unknown]
-        if said.unknown:
+            rows += [{**common, "kind": "flag", "text": flag} for flag in result.flags]
+        if result.note:
+            rows.append({**common, "kind": "note", "text": result.note})
+        rows += [{**common, "kind": "unknown", "text": choice} for choice in result.unknown]
+        if result.unknown:
             self._report.problems.append(
-                f"Annotation {number} of task {task['id']} holds choices that the task never had: {', '.join(said.unknown)}. They are "
-                "kept as rows of kind `unknown`; the rest of the annotation counts."
+                f"Annotation {number} of task {task['id']} holds choices that the task never had: "
+                f"{', '.join(result.unknown)}. They are kept as rows of kind `unknown`; the rest of the annotation "
+                "counts."
             )
         if state == "overwritten":
             self._report.problems.append(
-                f"Annotation {number} of task {task['id']} by {annotator} was changed by {editor_name}: it does not count in this form "
-                f"(an earlier version by {annotator} does, if it was pulled)."
+                f"Annotation {number} of task {task['id']} by {annotator} was changed by {editor_name}: it does not "
+                f"count in this form (an earlier version by {annotator} does, if it was pulled)."
             )
         self.made += rows
         self._known[self._project, number] = _Known(version, state, updated, digest, rows[0])
@@ -271,7 +275,9 @@ class _Rows:
         """Append a withdrawal for every annotation that is gone while its task is there."""
         present: dict[int, set[int]] = {}
         for task in listed:
-            present[task["id"]] = {int(one) for one in str(task.get("annotations_ids") or "").split(",") if one.strip()}
+            present[task["id"]] = {
+                int(text) for text in str(task.get("annotations_ids") or "").split(",") if text.strip()
+            }
         lost_tasks: set[int] = set()
         for (project, number), known in sorted(self._known.items()):
             task = known.header["task"]
@@ -297,8 +303,9 @@ class _Rows:
                 self._report.withdrawn += 1
         if lost_tasks:
             self._report.problems.append(
-                f"{len(lost_tasks)} tasks that people had worked on were deleted on the server. Their reviews still count: a task that "
-                "is deleted withdraws nothing. Push again to make the tasks anew; to withdraw a review, delete the annotation, not the task."
+                f"{len(lost_tasks)} tasks that people had worked on were deleted on the server. Their reviews still "
+                "count: a task that is deleted withdraws nothing. Push again to create the tasks again; to withdraw a "
+                "review, delete the annotation, not the task."
             )
 
 

@@ -33,8 +33,17 @@ def alias(question_id: str, answer_key: str) -> str:
 def digest(item: ReviewItem) -> str:
     """Return a hash of everything an annotator sees of a question."""
     answers = [
-        [one.key, one.forms, one.passages, one.readers, one.verdict, one.probability, one.second, one.gold]
-        for one in item.answers
+        [
+            answer.key,
+            answer.forms,
+            answer.passages,
+            answer.readers,
+            answer.verdict,
+            answer.probability,
+            answer.second,
+            answer.gold,
+        ]
+        for answer in item.answers
     ]
     return content_hash("task", LAYOUT, item.question, item.gold_answers, item.hints, answers, size=8)
 
@@ -86,7 +95,7 @@ def prediction(item: ReviewItem, version: int) -> dict[str, Any]:
 
 
 def _ticked(item: ReviewItem) -> list[str]:
-    return [alias(item.question_id, one.key) for one in item.answers if one.verdict]
+    return [alias(item.question_id, answer.key) for answer in item.answers if answer.verdict]
 
 
 def _result(name: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +129,7 @@ def _opinion(who: str, verdict: bool | None, probability: float | None) -> str:
 
 
 def _context(item: ReviewItem) -> str:
-    hints = "<br>".join(f"{place}. {escape(hint)}" for place, hint in enumerate(item.hints, start=1))
+    hints = "<br>".join(f"{number}. {escape(hint)}" for number, hint in enumerate(item.hints, start=1))
     return f"<div>{hints}</div><p><b>A passage of all of them:</b> {escape(item.sample)}</p>"
 
 

@@ -124,10 +124,10 @@ def register(server: Server, project: int, url: str, secret: str) -> int:
         "headers": {HEADER: secret},
         "is_active": True,
     }
-    for one in server.request("GET", "api/webhooks", params={"project": project}):
-        if one["url"] == url and one.get("project") == project:
-            server.request("PATCH", f"api/webhooks/{one['id']}", body=wanted)
-            return one["id"]
+    for hook in server.request("GET", "api/webhooks", params={"project": project}):
+        if hook["url"] == url and hook.get("project") == project:
+            server.request("PATCH", f"api/webhooks/{hook['id']}", body=wanted)
+            return hook["id"]
     return server.request("POST", "api/webhooks", body=wanted)["id"]
 
 

@@ -70,7 +70,8 @@ def main() -> None:
             print(json.dumps(results[-1]), flush=True)
             shutil.rmtree(folder / "out")
     print(
-        "\n| format | seconds | GB | disk needs, seconds | peak memory, MiB | of it tables, MiB |\n|---|---|---|---|---|---|"
+        "\n| format | seconds | GB | disk needs, seconds | peak memory, MiB | of it tables, MiB "
+        "|\n|---|---|---|---|---|---|"
     )
     for row in results:
         print(f"| {row['format']} | {row['seconds']} | {row['bytes'] / 1e9:.2f} | {row['write_seconds']} | "

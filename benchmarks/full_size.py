@@ -40,7 +40,8 @@ def measured(name: str, command: Sequence[str], wrote: Sequence[Path], count: in
             output.seek(0)
             raise SystemExit(f"{name} failed:\n{output.read().decode()[-3000:]}")
     size = sum(bytes_below(path) for pattern in wrote for path in pattern.parent.glob(pattern.name))
-    return {"questions": count, "step": name, "seconds": round(figures["seconds"], 2), "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
+    return {"questions": count, "step": name, "seconds": round(figures["seconds"], 2),
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 2),
             "peak_mib": used.ru_maxrss // 1024, "bytes": size}  # fmt: skip
 
 
@@ -83,7 +84,10 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
         command = quit_("export", "--release", str(workspace / "releases" / "v2"), "-f", name, *keys, "--out", str(out))
         step(f"export {name}", command, out / name)
     if {"release-json", "paper-index"} <= set(formats):
-        script = "import sys, pathlib; from tests.export.plain_index import plain_index; plain_index(*map(pathlib.Path, sys.argv[1:]))"
+        script = (
+            "import sys, pathlib; from tests.export.plain_index import plain_index; "
+            "plain_index(*map(pathlib.Path, sys.argv[1:]))"
+        )
         step(
             "baseline: index scripts",
             [sys.executable, "-c", script, str(out / "release-json"), str(folder / "plain")],
@@ -108,7 +112,8 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         if row["questions"] == sizes[0]:
             smaller = [str(by[size, row["step"]]["seconds"]) for size in sizes[1:]]
-            told.append(f"| {row['step']} | {row['seconds']} | {row['peak_mib']:,} | {row['bytes'] / 1e9:.2f} | {row['disk_seconds']} | "
+            told.append(f"| {row['step']} | {row['seconds']} | {row['peak_mib']:,} | {row['bytes'] / 1e9:.2f} | "
+                        f"{row['disk_seconds']} | "
                         f"{row['utf8_seconds']} | {' | '.join(smaller)} |")  # fmt: skip
     return "\n".join(told)
 

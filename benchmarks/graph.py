@@ -50,7 +50,8 @@ def main() -> None:
             neighbours.append(search.rows(start, min(start + settings.checkpoint, given.nodes))[0])
     sample = np.sort(np.random.default_rng(1).choice(given.nodes, min(200, given.nodes), replace=False))
     recall = search.recall(sample, np.concatenate(neighbours)[sample])
-    print(json.dumps({"nodes": given.nodes, "k": given.k, "seconds": round(figures["seconds"], 1), "recall": round(recall, 5),
+    print(json.dumps({"nodes": given.nodes, "k": given.k, "seconds": round(figures["seconds"], 1),
+        "recall": round(recall, 5),
                       "peak_mib": peak_mib()}))  # fmt: skip
 
 

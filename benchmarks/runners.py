@@ -64,13 +64,15 @@ def main() -> None:
         folder = Path(name)
         source = starter(folder, given.questions)
         print(
-            "| runner | first part, s | a shard of enumerate, s | whole build, s | load | tables |\n|---|---|---|---|---|---|"
+            "| runner | first part, s | a shard of enumerate, s | whole build, s | load | tables "
+            "|\n|---|---|---|---|---|---|"
         )
         for runner in given.runners.split(","):
             made = measure(runner, source, folder, given.shards, folder / f"cache-{runner.split(':')[0]}")
             load = os.getloadavg()[0]
             print(
-                f"| {runner} | {made['first']:.1f} | {made['shard']:.2f} | {made['whole']:.0f} | {load:.1f} | {made['bytes']} |",
+                f"| {runner} | {made['first']:.1f} | {made['shard']:.2f} | {made['whole']:.0f} | {load:.1f} | "
+                f"{made['bytes']} |",
                 flush=True,
             )
 

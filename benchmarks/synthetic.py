@@ -51,7 +51,7 @@ def make(
     verdicts.
 
     ``reviewed``: how many questions are in dev and test, and reviewed. ``names``: the 4,000 answers of the collection,
-    by default such as stand in no hint.
+    by default such as occur in no hint.
     """
     reviewed = round(REVIEWED * count) if reviewed is None else reviewed
     random = np.random.default_rng(seed)
@@ -104,15 +104,20 @@ def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str
         "filter": {"usable_hints": [{"hint_id": row["hint_id"], "question_id": row["question_id"]} for row in hints],
                    "leak_findings": [], "rejects": []},
         "rank": {"ranked_hints": [
-            {"question_id": row["question_id"], "rank": int(row["hint_id"][-2:]), "hint_id": row["hint_id"], "hint": row["hint"],
-             "convergence": 0.5, "producer": "source", "selected": True} for row in hints], "drawn_candidates": [], "rejects": []},
+            {"question_id": row["question_id"], "rank": int(row["hint_id"][-2:]), "hint_id": row["hint_id"],
+             "hint": row["hint"],
+             "convergence": 0.5, "producer": "source", "selected": True} for row in hints], "drawn_candidates": [],
+             "rejects": []},
         "describe": {"descriptions": [
-            {"question_id": one, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0, "type_producer": "source",
+            {"question_id": one, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0,
+             "type_producer": "source",
              "answerability": 0.1, "answer_share": 0.1, "completeness": 0.1, "similarity": 0.1, "difficulty": share,
-             "difficulty_bin": level[one], "difficulty_producer": "synthetic"} for one, share in place.items()], "rejects": []},
+             "difficulty_bin": level[one], "difficulty_producer": "synthetic"} for one, share in place.items()],
+             "rejects": []},
         "probe": {"probe_answers": []},
         "split": {"splits": [
-            {"question_id": one, "parametric": False, "draw": share, "split": "train" if share < train else "dev" if share < dev else "test"}
+            {"question_id": one, "parametric": False, "draw": share,
+             "split": "train" if share < train else "dev" if share < dev else "test"}
             for one, share in place.items()], "rejects": []},
     }  # fmt: skip
 
@@ -152,7 +157,8 @@ def _fill_answers(pipeline: Pipeline, given: dict[str, np.ndarray], random: np.r
 
 def _verdicts(question: str, answers: Sequence[str]) -> list[dict[str, Any]]:
     return [
-        {"question_id": question, "answer_key": normalize_answer(answer), "answer": str(answer), "correct": place in (0, 7),
+        {"question_id": question, "answer_key": normalize_answer(answer), "answer": str(answer),
+         "correct": place in (0, 7),
          "basis": "model", "passages": 10, "judge": "synthetic", "producer": "synthetic", "raw": ""}
         for place, answer in enumerate(answers)
     ]  # fmt: skip
@@ -164,12 +170,14 @@ def _reviews(
     """Return one annotation a question; in a share of them one verdict differs from the judge's."""
     made = []
     for number, question in enumerate(asked, start=1):
-        common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": "a", "created": "2026",
+        common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": "a",
+            "created": "2026",
                   "updated": "2026", "project": "p", "task": number, "annotation": number, "version": 1, "digest": "d",
                   "sync": 1}  # fmt: skip
         flipped = int(random.integers(0, CANDIDATES)) if random.random() < overruled else -1
         made.append({**common, "kind": "annotation"})
         for place, answer in enumerate(given[question]):
             correct = (place in (0, 7)) is not (place == flipped)
-            made.append({**common, "kind": "answer", "answer_key": normalize_answer(answer), "answer": str(answer), "correct": correct})  # fmt: skip
+            made.append({**common, "kind": "answer", "answer_key": normalize_answer(answer), "answer": str(answer),
+                "correct": correct})  # fmt: skip
     return made

@@ -29,12 +29,15 @@ EXAMPLES: dict[str, Any] = {
         "Scores": [{"squid": 1, "octopus": 1}, {"squid": 0, "octopus": 1}],
     },
     "wikihint": {
-        "id": 1, "question": {"question": "Which animal is meant?", "question_type": {"major": "ENTY:ENTITY", "minor": "animal:Animal"}},
-        "answer": {"answer": "octopus"}, "hints": [{"hint": "It has three hearts.", "rank": "1", "url": "https://example.org/octopus"}],
+        "id": 1, "question": {"question": "Which animal is meant?",
+         "question_type": {"major": "ENTY:ENTITY", "minor": "animal:Animal"}},
+        "answer": {"answer": "octopus"}, "hints": [{"hint": "It has three hearts.", "rank": "1",
+            "url": "https://example.org/octopus"}],
     },
     "jsonl": {
         "id": "octopus", "question": "Which animal is meant?", "answers": ["octopus"], "candidates": ["squid", "crab"],
-        "hints": ["It has three hearts.", {"hint": "It has eight arms.", "convergence": 0.9, "url": "https://example.org/octopus"}],
+        "hints": ["It has three hearts.",
+         {"hint": "It has eight arms.", "convergence": 0.9, "url": "https://example.org/octopus"}],
         "question_type": {"coarse": "ENTY:ENTITY", "fine": "animal:Animal"}, "difficulty": "Easy",
     },
     "hinteval": {
@@ -49,19 +52,28 @@ REASONS = {
     "not_json": ("record", "the line is no JSON", "mend it at the column that is named"),
     "not_utf8": ("record", "the line is no UTF-8", "save the file as UTF-8"),
     "not_an_object": ("record", "the record is a list, a text or a number", "write an object with the fields above"),
-    "missing_field": ("record", "a required field is not there, null, or (ids) blank", "add it; a near miss among the keys is named"),
-    "wrong_type": ("record or hint", "a field holds another type than expected", "write what is expected; what was found is named"),
-    "bad_value": ("record", "a number out of its range, a score other than 0 and 1, an id over 200 characters", "correct it"),
-    "too_long": ("record or hint", "a line of more than 16 MiB, a text of more than 100,000 characters", "look for a file in one cell"),
-    "too_many": ("record", "more than a thousand hints, candidates or scores", "look for a column that ran into one cell"),
-    "lengths_differ": ("record", "lists that run side by side have different lengths", "make them equally long, or leave one out"),
+    "missing_field": ("record", "a required field is not there, null, or (ids) blank",
+     "add it; a near miss among the keys is named"),
+    "wrong_type": ("record or hint", "a field holds another type than expected",
+     "write what is expected; what was found is named"),
+    "bad_value": ("record", "a number out of its range, a score other than 0 and 1, an id over 200 characters",
+     "correct it"),
+    "too_long": ("record or hint", "a line of more than 16 MiB, a text of more than 100,000 characters",
+     "look for a file in one cell"),
+    "too_many": ("record", "more than a thousand hints, candidates or scores",
+     "look for a column that ran into one cell"),
+    "lengths_differ": ("record", "lists that run side by side have different lengths",
+     "make them equally long, or leave one out"),
     "no_question": ("record", "the question is blank", "write it"),
     "no_answer": ("record", "no answer that is not blank", "write it"),
     "duplicate_id": ("record", "the id was there before in this file", "give each record its own"),
-    "duplicate_question": ("record", "the question was there before (only with `collect.duplicates=keep_first`)", "nothing, or `pool`"),
-    "too_few_hints": ("question", "fewer than five distinct hints (`convergence.hints`)", "add hints, or another source of the same question"),
+    "duplicate_question": ("record", "the question was there before (only with `collect.duplicates=keep_first`)",
+     "nothing, or `pool`"),
+    "too_few_hints": ("question", "fewer than five distinct hints (`convergence.hints`)",
+     "add hints, or another source of the same question"),
     "empty_hint": ("hint", "nothing is left of the hint", "nothing: only the hint is left out"),
-    "boilerplate_hint": ("hint", "what a chat model writes around hints (\"Here are ten hints:\")", "nothing: only the hint is left out"),
+    "boilerplate_hint": ("hint", "what a chat model writes around hints (\"Here are ten hints:\")",
+     "nothing: only the hint is left out"),
     "duplicate_hint": ("hint", "the question has the same hint already", "nothing: only the hint is left out"),
 }  # fmt: skip
 """Reason in ``rejects`` -> what is left out, when, what to do. The test holds it against the readers."""
@@ -78,7 +90,8 @@ def page() -> str:
     """Return the page, without the note at its head."""
     lines = ["# Formats\n", "## Sources\n"]
     lines += [
-        "Named `KIND:PATH`; a path that ends in `.jsonl` or `.parquet` needs no kind. `quit check` reads one without building.\n"
+        "Named `KIND:PATH`; a path that ends in `.jsonl` or `.parquet` needs no kind. `quit check` reads one without "
+        "building.\n"
     ]
     for name, source in SOURCES.items():
         lines += [f"### {name}\n", f"{source.doc} Expected: {source.expected}.\n"]
@@ -95,18 +108,20 @@ def page() -> str:
             lines += ["```json", json.dumps(EXAMPLES[name], ensure_ascii=False), "```\n"]
     lines += [
         "### What is repaired\n",
-        "In every text: mojibake, HTML entities, Unicode forms, invisible characters, white space. In hints also: citation marks (`[^1^]`, "
-        "`[1]`), numbering (`3.`, `Hint 3:`), Markdown's bold. Markup stays as text. Equal answers, candidates and hints count once; "
-        "null entries of lists are left out; numbers may be written as text; keys that are not named are not read (`quit check` tells "
-        "those that come near one). A byte order mark and Windows line ends do no harm.\n",
+        "In every text: mojibake, HTML entities, Unicode forms, invisible characters, white space. In hints also: "
+        "citation marks (`[^1^]`, `[1]`), numbering (`3.`, `Hint 3:`), Markdown's bold. Markup stays as text. Equal "
+        "answers, candidates and hints count once; null entries of lists are left out; numbers may be written as "
+        "text; keys that are not named are not read (`quit check` tells those that come near one). A byte order mark "
+        "and Windows line ends do no harm.\n",
         "### What is left out\n",
-        "One fault costs its record or hint, never the file (but for a JSON array that is broken in the middle). Each is a row of "
-        "[`rejects`](tables.md#rejects): `quit check`, `quit status --left-out`.\n",
+        "One fault costs its record or hint, never the file (but for a JSON array that is broken in the middle). Each "
+        "is a row of [`rejects`](tables.md#rejects): `quit check`, `quit status --left-out`.\n",
         "| reason | leaves out | when | what to do |\n|---|---|---|---|",
         *(f"| `{reason}` | {' | '.join(words)} |" for reason, words in REASONS.items()),
         "",
         "## Exports\n",
-        "Each into a folder of its name, with a `manifest.json` of checksums and counts. `{split}`: train, dev, test. How to load them: "
+        "Each into a folder of its name, with a `manifest.json` of checksums and counts. `{split}`: train, dev, test. "
+        "How to load them: "
         "[export](../howto/export.md).\n",
     ]
     with tempfile.TemporaryDirectory() as folder:

@@ -34,9 +34,11 @@ STYLE = """
     text { font: 13px system-ui, sans-serif; fill: #1f2328 }
     .head { font-weight: 600 } .small { font-size: 11.5px; fill: #57606a }
     .page { fill: #ffffff } .stage { fill: #ddeeff; stroke: #0072b2 } .people { fill: #fff3d6; stroke: #b27a00 }
-    .out { fill: #dff5ec; stroke: #009e73 } .arrow { stroke: #57606a; fill: none; marker-end: url(#tip) } #tip path { fill: #57606a }
+    .out { fill: #dff5ec; stroke: #009e73 } .arrow { stroke: #57606a; fill: none; marker-end: url(#tip) } \
+#tip path { fill: #57606a }
     @media (prefers-color-scheme: dark) {
-      text { fill: #e6edf3 } .small { fill: #9da7b1 } .page { fill: #0d1117 } .stage { fill: #12304a } .people { fill: #3d2f0c }
+      text { fill: #e6edf3 } .small { fill: #9da7b1 } .page { fill: #0d1117 } \
+.stage { fill: #12304a } .people { fill: #3d2f0c }
       .out { fill: #0d3b2e } .arrow { stroke: #9da7b1 } #tip path { fill: #9da7b1 }
     }
 """
@@ -44,7 +46,8 @@ STYLE = """
 
 def text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
     """Return a line of text."""
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{f" class={chr(34)}{kind}{chr(34)}" * bool(kind)}>{escape(words)}</text>'
+    styled = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{styled}>{escape(words)}</text>'
 
 
 def box(x: float, y: float, width: float, height: float, kind: str) -> str:
@@ -62,7 +65,8 @@ def draw() -> str:
     middle, right = LEFT + BOX / 2, LEFT + BOX
     made: list[str] = []
     y = 48
-    made += [text(LEFT - 24, 28, "asks", "head", "end"), text(middle, 28, "stage", "head", "middle"), text(right + 24, 28, "makes tables", "head")]  # fmt: skip
+    made += [text(LEFT - 24, 28, "asks", "head", "end"), text(middle, 28, "stage", "head", "middle"),
+        text(right + 24, 28, "makes tables", "head")]  # fmt: skip
     for stage in STAGES:
         people = stage.name == "update"
         made.append(box(LEFT, y, BOX, ROW, "people" if people else "stage"))
@@ -93,7 +97,11 @@ def draw() -> str:
     ]
     y += 4
     made.append(box(20, y, WIDTH - 40, 34, "stage"))
-    made.append(text(WIDTH / 2, y + 22, "workspace: Parquet tables with fingerprints; what is up to date never runs again; what was left out stands in rejects", "", "middle"))  # fmt: skip
+    words = (
+        "workspace: Parquet tables with fingerprints; what is up to date never runs again; "
+        "what was left out is listed in rejects"
+    )
+    made.append(text(WIDTH / 2, y + 22, words, "", "middle"))
     width = (WIDTH - 40 - 3 * 16) / 4
     for number, (name, words) in enumerate(outs):
         x = 20 + number * (width + 16)

@@ -51,7 +51,8 @@ def settings() -> str:
     """Return the reference of the settings."""
     lines = [
         NOTE + "# Settings\n",
-        "Defaults are the paper's numbers. A profile sets others (`quit settings --profile NAME --toml` prints it), `--set key=value` overrides both.\n",
+        "Defaults are the paper's numbers. A profile sets others (`quit settings --profile NAME --toml` prints it), "
+        "`--set key=value` overrides both.\n",
     ]
     for name, field in Settings.model_fields.items():
         model = LISTS.get(name, field.annotation)

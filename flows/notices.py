@@ -30,7 +30,8 @@ class QuitMail(AbstractAppriseNotificationBlock):
 
     url: SecretStr = Field(
         title="Mail URL",
-        description="mailtos://user:password@smtp.example.org?from=quit@example.org&to=team@example.org (Apprise's mail URLs)",
+        description="mailtos://user:password@smtp.example.org?from=quit@example.org&to=team@example.org (Apprise's "
+        "mail URLs)",
     )
 
 
@@ -58,7 +59,7 @@ def tell(flow: Any, flow_run: Any, state: Any) -> None:
     except ValidationError:
         return
     logger = flow_run_logger(flow_run, flow)
-    said = notice(flow, flow_run, state)
+    message = notice(flow, flow_run, state)
     if limits.webhook_env:
         url = os.environ.get(limits.webhook_env)
         if not url:
@@ -66,9 +67,9 @@ def tell(flow: Any, flow_run: Any, state: Any) -> None:
                 "No notice sent: the environment variable %s is not set where this run works.", limits.webhook_env
             )
         else:
-            _send(logger, f"the webhook in {limits.webhook_env}", lambda: _post(url, said, limits.notice_seconds))
+            _send(logger, f"the webhook in {limits.webhook_env}", lambda: _post(url, message, limits.notice_seconds))
     if limits.block:
-        _send(logger, f"the block {limits.block}", lambda: _notify(limits.block or "", said))
+        _send(logger, f"the block {limits.block}", lambda: _notify(limits.block or "", message))
 
 
 def _send(logger: Any, where: str, send: Any) -> None:
@@ -79,22 +80,22 @@ def _send(logger: Any, where: str, send: Any) -> None:
         logger.error("No notice sent to %s: %s", where, without_secrets(f"{type(error).__name__}: {error}"))
 
 
-def _post(url: str, said: dict[str, str], seconds: float) -> None:
+def _post(url: str, message: dict[str, str], seconds: float) -> None:
     if not url.startswith(("http://", "https://")):
         raise ValueError("it does not begin with http:// or https://")
-    body = json.dumps({**said, "text": as_text(said)}).encode()  # `text` is what Slack, Mattermost and Teams show
+    body = json.dumps({**message, "text": as_text(message)}).encode()  # `text` is what Slack, Mattermost and Teams show
     request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "quit"})
     with urllib.request.urlopen(request, timeout=seconds):
         pass
 
 
-def _notify(slug: str, said: dict[str, str]) -> None:
+def _notify(slug: str, message: dict[str, str]) -> None:
     block = Block.load(slug, _sync=True)  # type: ignore[call-arg]
     if not isinstance(block, NotificationBlock):
         raise ValueError("it is no notification block")
     with block.raise_on_failure():
         block.notify(  # type: ignore[unused-coroutine]  # no coroutine where there is no event loop
-            as_text(said), subject=f"QUIT: {said['flow']} {said['state'].lower()}: {said['workspace']}"
+            as_text(message), subject=f"QUIT: {message['flow']} {message['state'].lower()}: {message['workspace']}"
         )
 
 
@@ -111,7 +112,10 @@ def as_text(said: dict[str, str]) -> str:
 
 def _advice(state: Any) -> str:
     if state.is_crashed():
-        return "The process ended (killed, out of memory, machine restarted). What is done stays done; the next run goes on from there."
+        return (
+            "The process ended (killed, out of memory, machine restarted). What is done stays done; "
+            "the next run goes on from there."
+        )
     if state.name == "TimedOut":
         return "What is done stays done; the next run goes on from there. Raise timeout_seconds if it takes that long."
     error = state.data if isinstance(state.data, BaseException) else None
@@ -123,6 +127,6 @@ def _advice(state: Any) -> str:
     return "See the run's log. A run is safe to repeat: what is done stays done."
 
 
-_KINDS = [name for name, one in vars(quit.errors).items() if isinstance(one, type) and issubclass(one, QuitError)]
+_KINDS = [name for name, kind in vars(quit.errors).items() if isinstance(kind, type) and issubclass(kind, QuitError)]
 HOOKS: dict[str, Any] = {"on_failure": [tell], "on_crashed": [tell]}
 """Give these to ``@flow``."""

@@ -93,7 +93,11 @@ def release(
             else:
                 gates = with_release_settings(pipeline.settings, settings or [])
                 created = freeze(pipeline, dated, Path(folder) if folder else None, waivers, gates, encoder)
-        missing = [one for one in formats or [] if created.new or not exported(created.release, one, out)]
+        missing = [
+            format_name
+            for format_name in formats or []
+            if created.new or not exported(created.release, format_name, out)
+        ]
         if missing:
             export(encoder, created.release, list(missing), Path(out), overwrite)
         return _ended(pipeline, created, bool(missing), folder)

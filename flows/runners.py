@@ -130,29 +130,30 @@ class Runner:
 
     def _start(self) -> Any:
         if self.kind == "threads":
-            made: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=self._workers)
+            runner: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=self._workers)
         elif self.kind == "processes":
-            made = ProcessPoolTaskRunner(max_workers=self._workers)
+            runner = ProcessPoolTaskRunner(max_workers=self._workers)
         else:
             try:
-                made = self._ray() if self.kind == "ray" else self._dask()
+                runner = self._ray() if self.kind == "ray" else self._dask()
             except ImportError as error:
                 raise MissingDependency(
-                    f"run.runner = {self._text!r} needs prefect-{self.kind} ({error}). Run: pip install -c constraints.txt -e '.[{self.kind}]'"
+                    f"run.runner = {self._text!r} needs prefect-{self.kind} ({error}). Run: pip install -c "
+                    f"constraints.txt -e '.[{self.kind}]'"
                 ) from error
             self._knock()
         for last in (False, False, True):
             try:
-                self._stack.enter_context(made)
+                self._stack.enter_context(runner)
                 if self.kind == "dask":
-                    _ = made.client  # type: ignore[attr-defined]  # connects, which it would leave to the first task
+                    _ = runner.client  # type: ignore[attr-defined]  # connects, which it would leave to the first task
                 break
             except Exception as error:
                 if last or _SLOW not in str(error):
                     raise self._gone(f"{type(error).__name__}: {_line(error)}") from error
                 logging.getLogger(__name__).warning("Ray was slow to start a session; trying again.")
-                made = made.duplicate()
-        return made
+                runner = runner.duplicate()
+        return runner
 
     def _ray(self) -> TaskRunner[Any]:
         logging.getLogger("ray").setLevel(logging.ERROR)
@@ -196,8 +197,8 @@ class Runner:
 
     def _gone(self, why: str) -> LostCluster:
         return LostCluster(
-            f"The cluster of run.runner = {self._text!r} cannot be used: {why}. What is done stays done; start it and run the same "
-            "command again, or use --runner threads."
+            f"The cluster of run.runner = {self._text!r} cannot be used: {why}. What is done stays done; start it and "
+            "run the same command again, or use --runner threads."
         )
 
     def _fault(self, error: Exception, runner: Any) -> Exception:

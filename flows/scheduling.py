@@ -117,7 +117,8 @@ def _timeout_of(limits: Limits) -> type[RunTimeout]:
     class Timeout(RunTimeout):
         def __init__(self, _: str = "") -> None:
             super().__init__(
-                f"stopped after {limits.timeout_seconds:g} s, its timeout; what is done stays done, the next run goes on from there"
+                f"stopped after {limits.timeout_seconds:g} s, its timeout; what is done stays done, the next run goes "
+                "on from there"
             )
 
     return Timeout
@@ -146,19 +147,19 @@ def superfluous(run: FlowRun, limits: Limits, now: datetime | None = None) -> st
     behind = (now - planned).total_seconds()
     if behind < -_SKEW_SECONDS:
         get_run_logger().warning(
-            "This run was planned for %s, but this machine's clock says %s: one of the clocks is wrong. Going on.",
+            "This run was planned for %s, but this machine's clock says %s: one of the clocks is wrong. Continuing.",
             _clock(planned),
             _clock(now),
         )
     if limits.late_seconds and behind > limits.late_seconds:
         return (
-            f"Skipped: planned for {_clock(planned)}, started {behind:.0f} s later by this machine's clock; the schedule allows "
-            f"{limits.late_seconds:g} s. Nothing was changed; the next run does the work."
+            f"Skipped: planned for {_clock(planned)}, started {behind:.0f} s later by this machine's clock; the "
+            f"schedule allows {limits.late_seconds:g} s. Nothing was changed; the next run does the work."
         )
     if limits.catch_up == "once" and (other := _did_it(run, planned)):
         return (
-            f"Skipped: planned for {_clock(planned)}; the run {other.name!r} of the same schedule began later than that, at "
-            f"{_clock(other.start_time or now)}, and did the same work. Nothing was changed."
+            f"Skipped: planned for {_clock(planned)}; the run {other.name!r} of the same schedule began later than "
+            f"that, at {_clock(other.start_time or now)}, and did the same work. Nothing was changed."
         )
     return None
 
@@ -177,8 +178,12 @@ def _did_it(run: FlowRun, planned: datetime) -> FlowRun | None:
         }
     )
     with get_client(sync_client=True) as client:
-        found = client.read_flow_runs(flow_run_filter=wanted, limit=200)
-    same = (one for one in found if one.id != run.id and one.state_name != SKIPPED and one.parameters == run.parameters)
+        runs = client.read_flow_runs(flow_run_filter=wanted, limit=200)
+    same = (
+        other
+        for other in runs
+        if other.id != run.id and other.state_name != SKIPPED and other.parameters == run.parameters
+    )
     return next(same, None)
 
 

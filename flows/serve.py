@@ -53,17 +53,17 @@ class Planned:
 
     def to_dict(self, now: datetime | None = None) -> dict[str, Any]:
         """Return it as JSON-like values, with when it runs next."""
-        one, after = self.schedule, now or datetime.now(UTC)
-        following = one.next_time(after)
+        schedule, after = self.schedule, now or datetime.now(UTC)
+        following = schedule.next_time(after)
         return {
-            "deployment": f"{one.flow}/{self.name}",
+            "deployment": f"{schedule.flow}/{self.name}",
             "workspace": self.workspace,
-            "cron": one.cron or None,
-            "timezone": one.timezone if one.cron else None,
-            "enabled": one.enabled,
+            "cron": schedule.cron or None,
+            "timezone": schedule.timezone if schedule.cron else None,
+            "enabled": schedule.enabled,
             "next": following.isoformat() if following else None,
-            "at_once": one.at_once,
-            "collision": one.collision,
+            "at_once": schedule.at_once,
+            "collision": schedule.collision,
             "parameters": self.parameters,
         }
 
@@ -83,22 +83,22 @@ def plan(
     labelers.
     """
     check_labelers(settings)
-    scheduled = {one.flow for one in settings.schedules}
+    scheduled = {schedule.flow for schedule in settings.schedules}
     schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
-    opened = list({one.address: one for one in map(Workspace.at, workspaces)}.values())
-    shared = len({one.name for one in opened}) < len(opened)
-    made = []
+    opened = list({folder.address: folder for folder in map(Workspace.at, workspaces)}.values())
+    shared = len({folder.name for folder in opened}) < len(opened)
+    planned = []
     for folder in opened:
         label = f"{folder.name}-{content_hash(folder.address, size=3)}" if shared else folder.name
         known = (folder.build or {}) if folder.exists else {}
         given = [_absolute(text) for text in sources] or known.get("sources", [])
         if not given:
             raise InputError(f"{folder} has not been built yet: name what to build it from, --source KIND:PATH.")
-        for one in schedules:
-            parameters = _parameters(one, folder, given, profile, overrides, settings.failure_hook)
-            name = label if one.title == one.flow else f"{label}-{one.title}"
-            made.append(Planned(name, folder.address, folder.name, one, parameters))
-    return made
+        for schedule in schedules:
+            parameters = _parameters(schedule, folder, given, profile, overrides, settings.failure_hook)
+            name = label if schedule.title == schedule.flow else f"{label}-{schedule.title}"
+            planned.append(Planned(name, folder.address, folder.name, schedule, parameters))
+    return planned
 
 
 def _absolute(source: str) -> str:
@@ -107,10 +107,15 @@ def _absolute(source: str) -> str:
 
 
 def _parameters(
-    one: Schedule, workspace: Workspace, sources: Sequence[str], profile: str, overrides: Sequence[str], hook: Notice
+    schedule: Schedule,
+    workspace: Workspace,
+    sources: Sequence[str],
+    profile: str,
+    overrides: Sequence[str],
+    hook: Notice,
 ) -> dict[str, Any]:
-    own = {name for name in Limits.model_fields if name in one.model_fields_set}
-    limits = {**hook.model_dump(), **{name: getattr(one, name) for name in Limits.model_fields if name in own}}
+    own = {name for name in Limits.model_fields if name in schedule.model_fields_set}
+    limits = {**hook.model_dump(), **{name: getattr(schedule, name) for name in Limits.model_fields if name in own}}
     profile = str(Path(profile).resolve()) if profile.endswith(".toml") else profile
     run = {"profile": profile, "overrides": list(overrides)}
     # What is behind a URL has no folder to write to: it goes where this command runs.
@@ -122,28 +127,32 @@ def _parameters(
         "release": {"workspace": workspace.address, "name": "%Y-%m-%d", "out": str(folder / "exports")},
         "benchmark": {"release": workspace.address, "out": str(folder / "benchmark"), **run},
     }
-    flow = FLOWS[one.flow]
+    flow = FLOWS[schedule.flow]
     known = [name for name in flow.parameters.properties if name != "limits"]
-    if unknown := [name for name in one.parameters if name not in known]:
+    if unknown := [name for name in schedule.parameters if name not in known]:
         raise SettingsError(
-            f"Schedule {one.title!r}: {one.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], known)}"
+            f"Schedule {schedule.title!r}: {schedule.flow} takes no {unknown[0]!r}.{did_you_mean(unknown[0], known)}"
         )
-    made = {**defaults[one.flow], **one.parameters, "limits": Limits(**limits).model_dump()}
+    parameters = {**defaults[schedule.flow], **schedule.parameters, "limits": Limits(**limits).model_dump()}
     try:
-        flow.validate_parameters(made)
+        flow.validate_parameters(parameters)
     except ParameterTypeError as error:
-        raise SettingsError(f"Schedule {one.title!r}: {str(error).strip().splitlines()[-1].strip()}") from None
-    return made
+        raise SettingsError(f"Schedule {schedule.title!r}: {str(error).strip().splitlines()[-1].strip()}") from None
+    return parameters
 
 
 def deployment(planned: Planned) -> RunnerDeployment:
     """Return it as Prefect knows it."""
-    one, flow = planned.schedule, FLOWS[planned.schedule.flow]
+    schedule, flow = planned.schedule, FLOWS[planned.schedule.flow]
     strategy = {"enqueue": ConcurrencyLimitStrategy.ENQUEUE, "cancel_new": ConcurrencyLimitStrategy.CANCEL_NEW}
     return flow.to_deployment(  # type: ignore[return-value]  # no coroutine where there is no event loop
         planned.name,
-        schedules=[PrefectSchedule(cron=one.cron, timezone=one.timezone, active=one.enabled)] if one.cron else [],
-        concurrency_limit=ConcurrencyLimitConfig(limit=one.at_once, collision_strategy=strategy[one.collision]),
+        schedules=[PrefectSchedule(cron=schedule.cron, timezone=schedule.timezone, active=schedule.enabled)]
+        if schedule.cron
+        else [],
+        concurrency_limit=ConcurrencyLimitConfig(
+            limit=schedule.at_once, collision_strategy=strategy[schedule.collision]
+        ),
         parameters=planned.parameters,
         description=(flow.fn.__doc__ or "").partition("\n\n    Args:")[0].strip(),
         tags=["quit", f"workspace:{planned.folder}"],
@@ -157,26 +166,27 @@ def check_server(planned: Sequence[Planned]) -> str:
     url = PREFECT_API_URL.value()
     if not url:
         raise SettingsError(
-            "No Prefect server is named. Either let this command start one: quit serve --with-server; or start it yourself (prefect "
-            "server start) and set PREFECT_API_URL, as in http://127.0.0.1:4200/api, or give --api-url."
+            "No Prefect server is named. Either let this command start one: quit serve --with-server; or start it "
+            "yourself (prefect server start) and set PREFECT_API_URL, as in http://127.0.0.1:4200/api, or give "
+            "--api-url."
         )
     with get_client(sync_client=True) as client:
         fault = client.api_healthcheck()
         if fault is not None:
             raise ServerError(
-                f"The Prefect server {address(url)} does not answer ({type(fault).__name__}). Start it: prefect server start; or name "
-                "another: --api-url"
+                f"The Prefect server {address(url)} does not answer ({type(fault).__name__}). Start it: prefect "
+                "server start; or name another: --api-url"
             )
-        for one in planned:
+        for plan in planned:
             try:
-                there = client.read_deployment_by_name(f"{one.schedule.flow}/{one.name}")
+                there = client.read_deployment_by_name(f"{plan.schedule.flow}/{plan.name}")
             except ObjectNotFound:
                 continue
-            key = "release" if one.schedule.flow == "benchmark" else "workspace"
-            if there.parameters.get(key) not in (None, one.parameters[key]):
+            key = "release" if plan.schedule.flow == "benchmark" else "workspace"
+            if there.parameters.get(key) not in (None, plan.parameters[key]):
                 raise SettingsError(
-                    f"The server has {one.schedule.flow}/{one.name} already, for {there.parameters[key]}. Rename one of the folders, or "
-                    f"remove the other: prefect deployment delete {one.schedule.flow}/{one.name}"
+                    f"The server has {plan.schedule.flow}/{plan.name} already, for {there.parameters[key]}. Rename one "
+                    f"of the folders, or remove the other: prefect deployment delete {plan.schedule.flow}/{plan.name}"
                 )
     return address(url)
 
@@ -184,5 +194,7 @@ def check_server(planned: Sequence[Planned]) -> str:
 def serve(planned: Sequence[Planned], limit: int, poll_seconds: int) -> None:
     """Register the deployments and start their runs until stopped; schedules stay active meanwhile, and after it (see
     `catch_up`)."""
-    made = [deployment(one) for one in planned]
-    prefect.serve(*made, limit=limit, query_seconds=poll_seconds, pause_on_shutdown=False, print_starting_message=False)
+    deployments = [deployment(each) for each in planned]
+    prefect.serve(
+        *deployments, limit=limit, query_seconds=poll_seconds, pause_on_shutdown=False, print_starting_message=False
+    )

@@ -207,7 +207,8 @@ class Stages:
         most = self.pipeline.settings.run.lost_workers
         if lost[run.key, shard.index] > most:
             raise ServerError(
-                f"Part {shard.index} of {run.key} has lost its worker {most + 1} times; the last time: {error}. What is done stays done. "
-                "If memory is short, use fewer run.workers or more shards (--shards), then run the same command again."
+                f"Part {shard.index} of {run.key} has lost its worker {most + 1} times; the last time: {error}. What "
+                "is done stays done. If memory is short, use fewer run.workers or more shards (--shards), then run "
+                "the same command again."
             ) from error
         note(f"{run.key}: part {shard.index} has lost its worker ({error}); another one takes it.")

@@ -108,7 +108,7 @@ def build(
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
-    What is up to date is not run again; a killed run goes on where it stopped. The workspace remembers sources, profile
+    What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources, profile
     and
     overrides: without --source, --profile, --set those of its last build are used. One --source or --set replaces all
     of that kind.

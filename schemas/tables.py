@@ -52,7 +52,7 @@ class Table:
 
     @property
     def grows(self) -> bool:
-        """Whether people's work appends to it (a log, or ``reviews``), so that its older parts are never made anew."""
+        """Whether people's work appends to it (a log, or ``reviews``), so that older parts are never built again."""
         return self.log or self.name == "reviews"
 
     @property
@@ -303,7 +303,8 @@ TABLES: dict[str, Table] = {
             "passages",
             "enumerate",
             ("question_id", "permutation"),
-            "Every ordered selection of the five hints, depth first; text follows from hints and permutation and is never stored.",
+            "Every ordered selection of the five hints, depth first; text follows from hints and permutation and is "
+            "never stored.",
             (
                 _QUESTION,
                 Column("subset", TEXT, "Indices of the chosen hints, ascending, such as `024`."),
@@ -343,7 +344,8 @@ TABLES: dict[str, Table] = {
             "labels",
             "label",
             ("question_id", "permutation"),
-            "Relevance of a passage to its own question: 2 fully, 1 partially. Passages of other questions are 0 and not stored.",
+            "Relevance of a passage to its own question: 2 fully, 1 partially. Passages of other questions are 0 and "
+            "not stored.",
             (
                 _QUESTION,
                 _PERMUTATION,
@@ -368,8 +370,8 @@ TABLES: dict[str, Table] = {
             "overrides",
             "people",
             ("override_id",),
-            "What people decided against an instrument, oldest first, never changed. Of the rows with the same kind, question, hint, "
-            "span and answer the last one counts.",
+            "What people decided against an instrument, oldest first, never changed. Of the rows with the same kind, "
+            "question, hint, span and answer the last one counts.",
             (
                 Column("override_id", TEXT, "Id of the row: `ov-` and ten hexadecimal digits."),
                 Column("kind", TEXT, "What is overridden: `leak`."),
@@ -388,20 +390,23 @@ TABLES: dict[str, Table] = {
             "reviews",
             "review",
             ("review_id", "kind", "answer_key", "text"),
-            "What people said, append-only: one row a (version of an annotation, answer), and rows for added answers, flags and notes. "
-            "A later version of an annotation, or its withdrawal, supersedes the earlier ones; none is ever changed.",
+            "What people said, append-only: one row a (version of an annotation, answer), and rows for added answers, "
+            "flags and notes. A later version of an annotation, or its withdrawal, supersedes the earlier ones; none "
+            "is ever changed.",
             (
                 Column("review_id", TEXT, "Id of this version of the annotation: what `changes` refers to."),
                 _QUESTION,
                 Column(
                     "kind",
                     TEXT,
-                    "`annotation` (one row a version), `answer`, `missing`, `flag`, `note`, or `unknown` (a choice that the task lacks).",
+                    "`annotation` (one row a version), `answer`, `missing`, `flag`, `note`, or `unknown` (a choice "
+                    "that the task lacks).",
                 ),
                 Column(
                     "state",
                     TEXT,
-                    "`submitted`, `skipped`, `withdrawn` (deleted), or `overwritten` (changed by someone who is not its annotator).",
+                    "`submitted`, `skipped`, `withdrawn` (deleted), or `overwritten` (changed by someone who is not "
+                    "its annotator).",
                 ),
                 Column("answer_key", TEXT, "The normalised answer.", nullable=True),
                 Column("answer", TEXT, "The answer as it was shown or typed.", nullable=True),
@@ -462,5 +467,5 @@ TABLES: dict[str, Table] = {
 
 
 def table(name: str) -> Table:
-    """Return the contract of a table. Raises ``KeyError`` for a name that is none."""
+    """Return the contract of a table. Raises ``KeyError`` for an unknown name."""
     return TABLES[name]

@@ -141,7 +141,10 @@ def test_help_is_instant_and_telemetry_is_off() -> None:
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
-    code = "import os, flows.build; from prefect.settings import get_current_settings as s; print(s().server.analytics_enabled)"
+    code = (
+        "import os, flows.build; from prefect.settings import get_current_settings as s; "
+        "print(s().server.analytics_enabled)"
+    )
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
         == "False"

@@ -162,7 +162,8 @@ def variance(rows: Rows) -> None:
                 second.append(rows.published[mine[j]])
     both = spearman(first + second, second + first)
     print(
-        f"ceiling: {len(first)} pairs of like hints (cosine {CEILING} or more) of two files agree at Spearman {both:.3f}"
+        f"ceiling: {len(first)} pairs of like hints (cosine {CEILING} or more) of two files agree at Spearman "
+        f"{both:.3f}"
     )
     for name in np.unique(rows.files):
         part = rows.files == name
@@ -171,7 +172,8 @@ def variance(rows: Rows) -> None:
         means = (np.bincount(groups, y) / np.bincount(groups))[groups]
         share = means.var() / y.var()
         print(
-            f"{name}: {share:.2f} of the variance lies between questions; knowing each mean gives {spearman(means, y):.3f}"
+            f"{name}: {share:.2f} of the variance lies between questions; knowing each mean gives "
+            f"{spearman(means, y):.3f}"
         )
 
 

@@ -48,15 +48,16 @@ ArmsOption = Annotated[
     Arms,
     typer.Option(
         "--arms",
-        help="`sub-questions` of the source; `two-level`: these, refined with titles that they retrieve; `written` by the "
-        "language model that bandits.language_model names.",
+        help="`sub-questions` of the source; `two-level`: these, refined with titles that they retrieve; `written` by "
+        "the language model that bandits.language_model names.",
     ),
 ]
 RelevanceOption = Annotated[
     Relevance,
     typer.Option(
         "--relevance",
-        help="What policies observe: `qrels`, `scores` of the first stage, or a `judge` (the language model, if one is named).",
+        help="What policies observe: `qrels`, `scores` of the first stage, or a `judge` (the language model, if one is "
+        "named).",
     ),
 ]
 SourceOption = Annotated[str | None, typer.Option("--source", "-s", help="Only questions of this source: musique.")]
@@ -112,8 +113,8 @@ def run(
         return
     typer.echo("\n".join(_lines(grid, whole)))
     typer.echo(
-        f"{len(grid.requests)} requests in {built - began:.1f} s, {len(chosen)} policies x {settings.bandits.runs} runs in "
-        f"{done - built:.1f} s. {out}: {curves.TABLE}, {curves.WHOLE}{drawn}"
+        f"{len(grid.requests)} requests in {built - began:.1f} s, {len(chosen)} policies x {settings.bandits.runs} "
+        f"runs in {done - built:.1f} s. {out}: {curves.TABLE}, {curves.WHOLE}{drawn}"
     )
 
 
@@ -165,8 +166,8 @@ def report(
     typer.echo(f"{'policy':24} documents  citation support  nugget coverage  sentence support")
     for row in summary:
         typer.echo(
-            f"{row['policy']:24} {row['documents']:9.1f} {row['citation_support']:17.3f} {row['nugget_coverage']:16.3f} "
-            f"{row['sentence_support']:17.3f}"
+            f"{row['policy']:24} {row['documents']:9.1f} {row['citation_support']:17.3f} "
+            f"{row['nugget_coverage']:16.3f} {row['sentence_support']:17.3f}"
         )
     typer.echo(f"{out}: reports.jsonl, reports.json")
 
@@ -193,21 +194,21 @@ def _requests(
     def generator() -> Any:
         return language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
 
-    found = chosen(opened.corpus, source, limit)
-    parts = bandits.decomposed(arms.value, found, opened.corpus, opened.first_stage, settings, generator)
+    questions = chosen(opened.corpus, source, limit)
+    parts = bandits.decomposed(arms.value, questions, opened.corpus, opened.first_stage, settings, generator)
     observed: Any = relevance.value
     if relevance is Relevance.judge:
         named = generator() if settings.bandits.language_model else None
         observed = bandits.judge_of_documents(settings, models.encoder, named)
     needed = opened.vectors if diverse or relevance is Relevance.judge else None
-    made = requests(parts, opened.corpus, opened.first_stage, settings.bandits, vectors=needed, relevance=observed)
+    measured = requests(parts, opened.corpus, opened.first_stage, settings.bandits, vectors=needed, relevance=observed)
     about = {
         "corpus": opened.corpus.identity,
         "first_stage": opened.first_stage.identity,
         "arms_from": arms.value,
         "observed": relevance.value if isinstance(observed, str) else observed.identity,
     }
-    return made, [part.question for part in parts], opened.corpus, about
+    return measured, [part.question for part in parts], opened.corpus, about
 
 
 def _loaded(profile: str, set_: list[str] | None, budget: str | None, runs: int | None) -> tuple[Any, Any]:
@@ -264,7 +265,7 @@ def _lines(grid: Any, whole: dict[str, Any]) -> list[str]:
             lines.append(f"{row['policy']:24}{row['metric']:19}{row['flat']:8.3f}{row['tree']:8.3f}{gain}")
     if grid.left_out or grid.without_relevant:
         lines.append(
-            f"Left out: {grid.left_out} requests below bandits.least_relevant. {grid.without_relevant} of those measured retrieve "
-            "nothing relevant and score 0."
+            f"Left out: {grid.left_out} requests below bandits.least_relevant. {grid.without_relevant} of those "
+            "measured retrieve nothing relevant and score 0."
         )
     return lines

@@ -50,7 +50,8 @@ def run(
         list[Path] | None,
         typer.Option(
             "--corpus",
-            help="Corpus (of quit corpus build, or JSONL) to benchmark beside the release, its passages relabelled by labelers and judge. Repeat for several.",
+            help="Corpus (of quit corpus build, or JSONL) to benchmark beside the release, its passages relabelled by "
+            "labelers and judge. Repeat for several.",
         ),
     ] = None,
     bounds: Annotated[
@@ -126,9 +127,10 @@ def finetune(
     outcome, tuned = run_finetune(request, settings, out, _say(quiet or as_json))
     _print(outcome.results.to_pylist(), outcome.seconds, out, as_json)
     if not as_json:
-        for one in tuned:
+        for encoder in tuned:
             typer.echo(
-                f"{one.folder}: {one.positives} positives a question, {one.examples} examples, {one.seconds:.0f} s"
+                f"{encoder.folder}: {encoder.positives} positives a question, {encoder.examples} examples, "
+                f"{encoder.seconds:.0f} s"
             )
 
 
@@ -141,14 +143,14 @@ def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded")
     from quit.settings import load
     from quit.systems.benchmark.plugins import GROUPS, available
 
-    found = {
+    systems = {
         group.removeprefix("quit."): {name: entry.value for name, entry in available(group).items()} for group in GROUPS
     }
-    found["readers"] |= {reader.name: f"profile {profile}" for reader in load(profile).settings.readers}
+    systems["readers"] |= {reader.name: f"profile {profile}" for reader in load(profile).settings.readers}
     if as_json:
-        print_json(found)
+        print_json(systems)
         return
-    for kind, names in found.items():
+    for kind, names in systems.items():
         typer.echo(kind)
         for name, where in names.items():
             typer.echo(f"  {name:20} {where}")
@@ -172,12 +174,12 @@ def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_
             continue  # the page has every k
         key = (row["corpus"], row["retriever"], row["reranker"], row["reader"], row["strategy"], row["k"] or "")
         systems.setdefault(key, {})[row["metric"]] = row["value"]
-    columns = [name for name in wanted if any(name in found for found in systems.values())]
+    columns = [name for name in wanted if any(name in scores for scores in systems.values())]
     lines = [["corpus", "retriever", "reranker", "reader", "context", "k", *columns]]
-    for key, found in systems.items():
-        values = (f"{100 * found[name]:.2f}" if name in found else "" for name in columns)
+    for key, scores in systems.items():
+        values = (f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns)
         lines.append([*(shown(part) for part in key), *values])
-    widths = [max(len(line[place]) for line in lines) for place in range(len(lines[0]))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     for line in lines:
         typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
     typer.echo(f"\n{out / 'leaderboard.html'}")

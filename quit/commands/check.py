@@ -36,25 +36,25 @@ def check(
 
     refs, settings = [parse_source(text) for text in source], load(profile, set_ or ()).settings
     with working("check"):
-        made = examine(refs, settings, None if no_models else Models(settings))
+        findings = examine(refs, settings, None if no_models else Models(settings))
     if as_json:
-        print_json(made)
+        print_json(findings)
     else:
         for name, mark in (("faults", "left out"), ("notes", "note")):
-            for row in made[name][: limit or None]:
+            for row in findings[name][: limit or None]:
                 typer.echo(
                     f"{row['file']}, {row['detail']}  ({mark}{': ' + row['reason'] if row.get('reason') else ''})"
                 )
-            if limit and len(made[name]) > limit:
-                typer.echo(f"... {len(made[name]) - limit:,} more (--limit 0 shows all)")
-        if made["skipped"]:
-            typer.echo(f"Skipped: {made['skipped']}.")
-        faults = len(made["faults"])
+            if limit and len(findings[name]) > limit:
+                typer.echo(f"... {len(findings[name]) - limit:,} more (--limit 0 shows all)")
+        if findings["skipped"]:
+            typer.echo(f"Skipped: {findings['skipped']}.")
+        faults = len(findings["faults"])
         typer.echo(
-            f"{made['records']:,} records: {made['questions']:,} usable questions with {made['hints']:,} hints; "
-            + (f"{faults:,} fault{'s' * (faults > 1)}" if faults else "no faults")
+            f"{findings['records']:,} records: {findings['questions']:,} usable questions with {findings['hints']:,} "
+            "hints; " + (f"{faults:,} fault{'s' * (faults > 1)}" if faults else "no faults")
         )
-    if made["faults"]:
+    if findings["faults"]:
         raise typer.Exit(1)
 
 
@@ -82,28 +82,28 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
             if record.question:
                 where = _where(wheres, record.question.file, record.question.position, record.question.record_id)
                 odd.extend(
-                    {"file": record.question.file, "detail": f"{where}: {said}"} for said in notes(record.question)
+                    {"file": record.question.file, "detail": f"{where}: {note}"} for note in notes(record.question)
                 )
                 bare[record.question.file] += not record.question.candidates
             yield record
 
-    made = collect(watched(), duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
+    tables = collect(watched(), duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
     filtered = filter_leaks(
-        made["questions"],
-        made["hints"],
+        tables["questions"],
+        tables["hints"],
         models and models.equivalence,
         models and models.encoder,
         settings.leakage,
         settings.convergence.hints,
     )
     usable = filtered["usable_hints"]
-    first = {row["question_id"]: row for row in reversed(made["origins"].to_pylist())}
+    first = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
     origin = ("file", "position", "record_id")
     leaks = [
         {**row, **{name: first[row["question_id"]][name] for name in origin}} for row in filtered["rejects"].to_pylist()
     ]
     faults = []
-    rows = made["rejects"].to_pylist() + leaks
+    rows = tables["rejects"].to_pylist() + leaks
     for row in sorted(rows, key=lambda row: (row["file"] or "", row["position"] or 0)):
         detail = row["detail"]
         if not detail.startswith(("line ", "record ", "row ")):
@@ -111,13 +111,13 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
         faults.append({"file": row["file"], "reason": row["reason"], "detail": detail})
     for ref in refs:
         if ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet":
-            odd.extend({"file": ref.path.name, "detail": said} for said in key_notes(ref.path))
+            odd.extend({"file": ref.path.name, "detail": remark} for remark in key_notes(ref.path))
     for file, count in bare.items():
         if count:
-            said = (
+            notice = (
                 f"{count:,} without candidates (plausible wrong answers): the pool of all answers stands in for them."
             )
-            odd.append({"file": file, "detail": said})
+            odd.append({"file": file, "detail": notice})
     return {
         "records": seen,
         "questions": len(usable["question_id"].unique()),

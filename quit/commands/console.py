@@ -199,8 +199,8 @@ def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
     """Print a line for everything that was left out: where, what, why."""
     for row in rows:
         which = row["hint_id"] or row["question_id"] or row["record_id"] or ""
-        place = f"{row['file']}, " if row["file"] else ""
-        line = f"{row['stage']}: {place}{row['kind']} {which}: {row['reason']} ({row['detail']})"
+        file = f"{row['file']}, " if row["file"] else ""
+        line = f"{row['stage']}: {file}{row['kind']} {which}: {row['reason']} ({row['detail']})"
         _OUT.print(escape(line), soft_wrap=True)
     if not rows:
         _OUT.print("Nothing was left out.")
@@ -233,8 +233,8 @@ def print_summary(workspace: Workspace) -> None:
     typed, coarse, fine = type_agreement(workspace)
     if typed:
         _OUT.print(
-            f"\nQuestion types: of {typed:,} that a source names, the classifier agrees on {coarse / typed:.1%} (coarse) "
-            f"and {fine / typed:.1%} (fine)."
+            f"\nQuestion types: of {typed:,} that a source names, the classifier agrees on {coarse / typed:.1%} "
+            f"(coarse) and {fine / typed:.1%} (fine)."
         )
     path = escape(str(workspace))
     _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:")
@@ -333,7 +333,8 @@ def print_question(told: dict[str, Any], passages: int) -> None:
         _OUT.print(f"{escape(question['question'])}\nGold: {escape('; '.join(question['answers']))}")
     for origin in told["origins"]:
         _OUT.print(
-            f"From {origin['source']} {escape(origin['file'])}, record {origin['position']} ({escape(origin['record_id'])})"
+            f"From {origin['source']} {escape(origin['file'])}, record {origin['position']} "
+            f"({escape(origin['record_id'])})"
         )
     for reject in told["rejects"]:
         where = f" {reject['hint_id']}" if reject["hint_id"] else ""
@@ -343,7 +344,7 @@ def print_question(told: dict[str, Any], passages: int) -> None:
     if told["candidates"]:
         _OUT.print(f"Candidates: {escape(', '.join(told['candidates']))}")
     if told["drawn_candidates"]:
-        drawn = ", ".join(one["candidate"] for one in told["drawn_candidates"])
+        drawn = ", ".join(candidate["candidate"] for candidate in told["drawn_candidates"])
         _OUT.print(f"Candidates drawn from the collection: {escape(drawn)}")
     table = _table("", "convergence", "hint<", "from<", title="\nHints")
     for hint in told["hints"]:
@@ -351,18 +352,19 @@ def print_question(told: dict[str, Any], passages: int) -> None:
         table.add_row(str(hint["rank"]) if hint["selected"] else "", value, escape(hint["hint"]), escape(hint["file"]))
     _OUT.print(table)
     for leak in told["leak_findings"]:
-        said = "; overridden: no leak" if leak["overridden"] else ""
+        overridden = "; overridden: no leak" if leak["overridden"] else ""
         _OUT.print(
             f"Leak in {leak['hint_id']}: {escape(leak['span'])!r} for {escape(leak['answer'])!r} "
-            f"({leak['method']}, {leak['probability']:.2f}{said})"
+            f"({leak['method']}, {leak['probability']:.2f}{overridden})"
         )
     for row in told["overrides"]:
         print_override(row)
     if told["description"]:
         described = told["description"]
         _OUT.print(
-            f"\nType {described['coarse']} / {described['fine']} ({escape(described['type_producer'].partition('@')[0])}); "
-            f"difficulty {described['difficulty']:.2f} ({described['difficulty_bin']})"
+            f"\nType {described['coarse']} / {described['fine']} "
+            f"({escape(described['type_producer'].partition('@')[0])}); difficulty {described['difficulty']:.2f} "
+            f"({described['difficulty_bin']})"
         )
     for row in told["probe"]:
         if row["repetition"] == 0:

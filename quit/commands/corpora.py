@@ -47,7 +47,7 @@ def corpus_build(
 ) -> None:
     """Merge sources into a corpus: documents, queries with their sub-questions, and which documents support them.
 
-    What is up to date is not built again; a killed build goes on after its last whole step. Settings: `corpora.*`.
+    What is up to date is not built again; a killed build resumes after its last whole step. Settings: `corpora.*`.
 
     Example: `quit corpus build --source musique:musique_ans.jsonl --source 2wiki:train.json --out C`
     """
@@ -56,11 +56,11 @@ def corpus_build(
     from quit.settings import load
 
     refs = [parse_corpus_source(text) for text in source]
-    made, new = build(refs, out, load(profile, set_ or ()).settings.corpora, None if quiet else _say)
+    built, new = build(refs, out, load(profile, set_ or ()).settings.corpora, None if quiet else _say)
     if not quiet:
         if not new:
             typer.echo(f"{out} is up to date: nothing to do.")
-        typer.echo("\n".join(_corpus_lines(made.manifest)))
+        typer.echo("\n".join(_corpus_lines(built.manifest)))
 
 
 @corpus.command("show")
@@ -114,9 +114,9 @@ def index_build(
     from quit.settings import load
 
     stages = load(profile, set_ or ()).settings.first_stages
-    made = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages, None if quiet else _say)
+    first_stage = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages, None if quiet else _say)
     if not quiet:
-        typer.echo(f"{out}: {made.identity}")
+        typer.echo(f"{out}: {first_stage.identity}")
 
 
 @index.command("evaluate")
@@ -160,7 +160,7 @@ def graph_build(
 ) -> None:
     """Find each document's k nearest others and store them as PyTerrier's np_topk and as Parquet. Settings: `graph.*`.
 
-    A killed build goes on at its last step; a larger corpus costs only its new documents' vectors.
+    A killed build resumes at its last step; a larger corpus costs only its new documents' vectors.
 
     Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
     """
@@ -170,11 +170,11 @@ def graph_build(
 
     settings = load(profile, set_ or ()).settings
     opened = BuiltCorpus.open(corpus)
-    made, new = build_graph(opened, encoder, k, out, settings.graph, settings.first_stages, None if quiet else _say)
+    built, new = build_graph(opened, encoder, k, out, settings.graph, settings.first_stages, None if quiet else _say)
     if not quiet:
         if not new:
             typer.echo(f"{out} is up to date: nothing to do.")
-        typer.echo("\n".join(_graph_lines(made.facts)))
+        typer.echo("\n".join(_graph_lines(built.facts)))
 
 
 @graph.command("show")
@@ -224,22 +224,22 @@ def _say(text: str) -> None:
 def _corpus_lines(manifest: dict[str, Any]) -> list[str]:
     counts = manifest["counts"]
     lines = [f"{counts['documents']:,} documents of {counts['paragraphs']:,} paragraphs ({manifest['identity'][:12]})"]
-    for one in manifest["sources"]:
-        found = one["counts"]
+    for source in manifest["sources"]:
+        counted = source["counts"]
         lines.append(
-            f"  {one['kind']} {one['file']}: {found['records']:,} records, {found['documents']:,} new documents, "
-            f"{found['questions']:,} questions, {found['sub_questions']:,} sub-questions; "
-            f"licence: {one['licence'] or 'not stated'}"
+            f"  {source['kind']} {source['file']}: {counted['records']:,} records, {counted['documents']:,} new "
+            f"documents, {counted['questions']:,} questions, {counted['sub_questions']:,} sub-questions; licence: "
+            f"{source['licence'] or 'not stated'}"
         )
         for name, words in (
             ("sub_questions_without_support", "sub-questions without a supporting document"),
             ("repeated_queries", "queries that came a second time"),
         ):
-            if found.get(name):
-                lines.append(f"    {found[name]:,} {words}")
-        if found["rejected"]:
-            said = ", ".join(f"{reason} {count:,}" for reason, count in found["rejected"].items())
-            lines.append(f"    left out: {said} (rejects.parquet says which and why)")
+            if counted.get(name):
+                lines.append(f"    {counted[name]:,} {words}")
+        if counted["rejected"]:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in counted["rejected"].items())
+            lines.append(f"    left out: {reasons} (rejects.parquet says which and why)")
     return [
         *lines,
         *(f"  {name}: {d['queries']:,} queries, {d['qrels']:,} qrels" for name, d in manifest["datasets"].items()),
@@ -247,11 +247,13 @@ def _corpus_lines(manifest: dict[str, Any]) -> list[str]:
 
 
 def _graph_lines(facts: dict[str, Any]) -> list[str]:
-    plan, recall, found = facts["plan"], facts["recall"], facts["statistics"]
+    plan, recall, statistics = facts["plan"], facts["recall"], facts["statistics"]
     return [
-        f"{facts['documents']:,} documents, {facts['k']} neighbours each, {facts['edges']:,} edges ({facts['identity'][:12]})",
+        f"{facts['documents']:,} documents, {facts['k']} neighbours each, {facts['edges']:,} edges "
+        f"({facts['identity'][:12]})",
         f"  encoder {plan['encoder']}, method {plan['method']}; recall@{recall['at']} {recall['value']:.4f} "
         f"on {recall['sample']:,} documents against {recall['against']}",
-        f"  in-degree: median {found['in_degree'].get('50%', 0):g}, highest {found['in_degree'].get('100%', 0):g}, "
-        f"{found['never_a_neighbour']:,} documents are nobody's neighbour",
+        f"  in-degree: median {statistics['in_degree'].get('50%', 0):g}, highest "
+        f"{statistics['in_degree'].get('100%', 0):g}, {statistics['never_a_neighbour']:,} documents are nobody's "
+        "neighbour",
     ]

@@ -39,10 +39,10 @@ def serve(
     from quit.models.serving import servings, shell
     from quit.settings import load
 
-    found = servings(load(profile, set_ or ()).settings)
+    servers = servings(load(profile, set_ or ()).settings)
     if start is not None:
-        users = [name for serving in found for name in serving.users]
-        chosen = next((serving for serving in found if start in serving.users), None)
+        users = [name for serving in servers for name in serving.users]
+        chosen = next((serving for serving in servers if start in serving.users), None)
         if chosen is None:
             raise SettingsError(f"No server of profile {profile} is used by {start!r}.{did_you_mean(start, users)}")
         if chosen.command is None:
@@ -51,9 +51,9 @@ def serve(
             os.execvp(chosen.command[0], chosen.command)
         except FileNotFoundError:
             raise SettingsError("There is no program `vllm` on the path. Run this where vLLM is installed.") from None
-    if not found:
+    if not servers:
         typer.echo(f"Profile {profile} needs no server.")
-    for serving in found:
+    for serving in servers:
         typer.echo(f"# {', '.join(serving.users)}")
         typer.echo(
             shell(serving.command) if serving.command else f"# not ours to start: {', '.join(serving.server.urls())}"
@@ -72,8 +72,8 @@ def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json
 
     rows: list[dict[str, Any]] = []
     for serving in servings(load(profile, set_ or ()).settings):
-        ok, found = check_server(serving)
-        rows.append({"users": list(serving.users), "model": serving.model, "ok": ok, "found": found})
+        ok, answer = check_server(serving)
+        rows.append({"users": list(serving.users), "model": serving.model, "ok": ok, "found": answer})
     if as_json:
         print_json(rows)
     else:

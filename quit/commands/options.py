@@ -65,7 +65,7 @@ def complete_sources(incomplete: str) -> list[str]:
         )
     folder = Path(path).parent if not path.endswith("/") else Path(path)
     return (
-        [f"{kind}:{found}" for found in sorted(folder.glob("*")) if str(found).startswith(path)]
+        [f"{kind}:{entry}" for entry in sorted(folder.glob("*")) if str(entry).startswith(path)]
         if folder.is_dir()
         else []
     )

@@ -9,7 +9,7 @@ import typer
 
 from quit.commands.options import JsonOption, WorkspaceOption, print_json
 
-override = typer.Typer(help="Decide against an instrument: rows that the next build heeds.", no_args_is_help=True)
+override = typer.Typer(help="Decide against an instrument: rows that the next build applies.", no_args_is_help=True)
 
 ByOption = Annotated[str, typer.Option("--by", help="Who decides.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why, in words.")]
@@ -29,7 +29,7 @@ def override_leak(
     """Say whether a hint gives an answer away, whatever the leakage filter found.
 
     The most specific decision counts: one with span and answer over one with either, over one with neither. The next
-    `quit build` heeds it.
+    `quit build` applies it.
 
     Example: `quit override leak -w W --hint jsonl-geo-003-h02 --decision no_leak --by ada --reason "A river's name."`
     """
@@ -107,4 +107,4 @@ def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str, workspace: P
         return
     for row in rows:
         typer.echo(f"{row['override_id']}: {describe_override(row)}")
-    typer.echo(f"Heeded by the next: quit build -w {workspace}" if rows else nothing)
+    typer.echo(f"Applied by the next: quit build -w {workspace}" if rows else nothing)

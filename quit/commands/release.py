@@ -202,8 +202,8 @@ def diff(
     if as_json and markdown:
         raise SettingsError("Name one of --json and --markdown.")
     with working("comparison"):
-        made = compare(before, after)
+        difference = compare(before, after)
     if as_json:
-        print_json(made.to_dict())
+        print_json(difference.to_dict())
     else:
-        typer.echo(changelog(made, limit))
+        typer.echo(changelog(difference, limit))

@@ -18,7 +18,8 @@ UrlOption = Annotated[
     str | None,
     typer.Option(
         "--url",
-        help="Address of a Label Studio server; the workspace's local one if not given. Its token: LABEL_STUDIO_API_KEY.",
+        help="Address of a Label Studio server; the workspace's local one if not given. Its token: "
+        "LABEL_STUDIO_API_KEY.",
     ),
 ]
 SetOption = Annotated[
@@ -50,7 +51,8 @@ def serve(
     review = _settings(opened).review if opened.build else Settings().review
     if opened.address != str(opened.path.resolve()):
         typer.echo(
-            f"Label Studio's own database lies on this machine only ({opened.path}), not in {opened}: pull before you leave it.",
+            f"Label Studio's own database lies on this machine only ({opened.path}), not in {opened}: pull before you "
+            "leave it.",
             err=True,
         )
     server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
@@ -132,8 +134,8 @@ def pull(
         print_json(report)
         return
     typer.echo(
-        f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} withdrawn: "
-        f"{report['rows']} rows. {report['done']} of {report['tasks']} tasks are done."
+        f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} "
+        f"withdrawn: {report['rows']} rows. {report['done']} of {report['tasks']} tasks are done."
     )
     _print_problems(report["problems"])
 
@@ -186,11 +188,11 @@ def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption =
     from quit.review.report import markdown, review_status
 
     opened = Workspace.open(workspace)
-    told = review_status(opened, _settings(opened).review)
+    progress = review_status(opened, _settings(opened).review)
     if as_json:
-        print_json(told)
+        print_json(progress)
     else:
-        typer.echo(markdown(told))
+        typer.echo(markdown(progress))
 
 
 @app.command()
@@ -227,17 +229,18 @@ def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOptio
     from quit.review.report import review_status
 
     opened = Workspace.open(workspace)
-    told = review_status(opened, _settings(opened).review)
+    progress = review_status(opened, _settings(opened).review)
     if as_json:
-        print_json({**told["agreement"], "controls": told["controls"]})
+        print_json({**progress["agreement"], "controls": progress["controls"]})
         return
-    agreed = told["agreement"]
+    agreed = progress["agreement"]
     typer.echo(f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more")
     for pair in agreed["pairs"]:
         typer.echo(
-            f"{pair['first']} and {pair['second']}: kappa {_figure(pair['kappa'])}, {pair['agreement']:.1%} of {pair['items']} alike"
+            f"{pair['first']} and {pair['second']}: kappa {_figure(pair['kappa'])}, {pair['agreement']:.1%} of "
+            f"{pair['items']} alike"
         )
-    for row in told["controls"]:
+    for row in progress["controls"]:
         typer.echo(
             f"{row['annotator']}: {row['right']} of {row['asked']} control verdicts right ({row['accuracy']:.1%})"
         )
@@ -272,17 +275,20 @@ def webhook(
     settings = _settings(opened, None if port is None else [f"review.webhook_port={port}"])
     store = ReviewStore(opened)
     server = connect(opened.path, settings.review, url)
-    found = known_project(store, server, project)
+    project_facts = known_project(store, server, project)
     secret = webhook_secret(store)
 
     def pull_once() -> str:
         opened.refresh()  # another machine may have pulled
-        report = pull_reviews(store, server, settings, project=found["id"])
-        return f"{report.versions} new versions, {report.withdrawn} withdrawn, {report.events} events; {report.done} of {report.tasks} done"
+        report = pull_reviews(store, server, settings, project=project_facts["id"])
+        return (
+            f"{report.versions} new versions, {report.withdrawn} withdrawn, {report.events} events; "
+            f"{report.done} of {report.tasks} done"
+        )
 
     with Receiver(store, secret, settings.review, host) as receiver:
-        register(server, found["id"], public_url or receiver.url, secret)
-        typer.echo(f"Receiving events of project {found['id']} at {public_url or receiver.url}")
+        register(server, project_facts["id"], public_url or receiver.url, secret)
+        typer.echo(f"Receiving events of project {project_facts['id']} at {public_url or receiver.url}")
         serve_events(receiver, pull_once, settings.review, threading.Event(), typer.echo)
 
 

@@ -59,7 +59,7 @@ def serve(
         from flows.serve import plan
 
         planned = plan(folders, chosen, profile, set_ or [], source or [])
-        _print([one.to_dict() for one in planned], as_json)
+        _print([deployment.to_dict() for deployment in planned], as_json)
         return
     with prefect_server(with_server, chosen.serving) as started:
         if started:
@@ -69,7 +69,7 @@ def serve(
 
         planned = plan(folders, chosen, profile, set_ or [], source or [])
         url = check_server(planned)
-        _print([one.to_dict() for one in planned], False)
+        _print([deployment.to_dict() for deployment in planned], False)
         typer.echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
         if metrics_port is not None:
             from quit.status.metrics import listen

@@ -42,7 +42,7 @@ def run(
 ) -> None:
     """Answer questions, keep every step as JSON, print the figures.
 
-    What has a trace is not run again: a killed run goes on at the question it was at.
+    What has a trace is not run again: a killed run resumes at the unfinished question.
 
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """
@@ -52,14 +52,14 @@ def run(
 
     loaded = load(profile or "embedded", set_ or ())
     models = Models(loaded.settings)
-    place = open_place(
+    store = open_place(
         loaded.settings, models, corpus, graph=graph, indexes=index or (), queries=queries, source=source, limit=limit
     )
 
     def say(text: str) -> None:
         typer.echo(text, err=True)
 
-    figures = run_variants(loaded.settings, models, place, variant or ["sunar"], out, say)
+    figures = run_variants(loaded.settings, models, store, variant or ["sunar"], out, say)
     if as_json:
         print_json(figures)
     else:
@@ -86,20 +86,20 @@ def trace(
     folders = [out / variant] if variant else runs_in(out)
     if not folders:
         raise InputError(f"There is no run in {out}. Make one: quit sunar run")
-    found: dict[str, Any] = {}
+    traces: dict[str, Any] = {}
     fault: InputError | None = None
     for folder in folders:
         try:
-            found[folder.name] = read_trace(folder, query_id)
+            traces[folder.name] = read_trace(folder, query_id)
         except InputError as error:
             fault = error
-    if not found and fault:
+    if not traces and fault:
         raise fault
     if as_json:
-        print_json(found)
+        print_json(traces)
         return
-    for name, one in found.items():
-        typer.echo("\n".join([f"== {name}", *lines(one), ""]))
+    for name, steps in traces.items():
+        typer.echo("\n".join([f"== {name}", *lines(steps), ""]))
 
 
 @app.command()
@@ -115,15 +115,15 @@ def compare(
     """
     from quit.systems.sunar.compare import compare_runs
 
-    made = compare_runs(before, after, top)
+    comparison = compare_runs(before, after, top)
     if as_json:
-        print_json(made)
+        print_json(comparison)
         return
-    for name, value in made.items():
+    for name, value in comparison.items():
         if name == "kinds":
             for kind, recalls in value.items():
                 shown = "; ".join(
-                    f"{key} {one[0]:.3f} -> {one[1]:.3f}" for key, one in recalls.items() if key != "questions"
+                    f"{key} {pair[0]:.3f} -> {pair[1]:.3f}" for key, pair in recalls.items() if key != "questions"
                 )
                 typer.echo(f"  {kind or 'all'} ({recalls['questions']} questions): recall of {shown}")
         else:
@@ -157,10 +157,11 @@ def _print_table(figures: dict[str, dict[str, Any]]) -> None:
         "sub_questions",
     )
     typer.echo(f"{'variant':16}" + "".join(f"{name:>14}" for name in columns))
-    for variant, made in figures.items():
-        cells = (f"{made[name]:>14.4f}" if made[name] is not None else f"{'-':>14}" for name in columns)
+    for variant, scores in figures.items():
+        cells = (f"{scores[name]:>14.4f}" if scores[name] is not None else f"{'-':>14}" for name in columns)
         typer.echo(f"{variant:16}" + "".join(cells))
-    one = next(iter(figures.values()))
+    first = next(iter(figures.values()))
     typer.echo(
-        f"{one['questions']} questions, {one['answered_for']} with answers, {one['judged']} with relevant documents"
+        f"{first['questions']} questions, {first['answered_for']} with answers, {first['judged']} with relevant "
+        "documents"
     )

@@ -39,13 +39,13 @@ def backup(
     from quit.engine.workspace import Workspace
     from quit.operations.backup import backup as write
 
-    made = write(Workspace.open(workspace), archive, everything=everything, wait=wait, progress=_progress("backup"))
+    report = write(Workspace.open(workspace), archive, everything=everything, wait=wait, progress=_progress("backup"))
     if as_json:
-        print_json({"path": str(archive), "files": made.files, "bytes": made.bytes, "old_fingerprints": made.old})
+        print_json({"path": str(archive), "files": report.files, "bytes": report.bytes, "old_fingerprints": report.old})
         return
-    typer.echo(f"{archive}: {made.files:,} files, {made.bytes / _MIB:,.1f} MiB")
-    if made.old:
-        typer.echo(f"{made.old} older fingerprints left out (--everything keeps them)")
+    typer.echo(f"{archive}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB")
+    if report.old:
+        typer.echo(f"{report.old} older fingerprints left out (--everything keeps them)")
 
 
 @app.command("restore")
@@ -60,12 +60,12 @@ def restore(
     """
     from quit.operations.backup import restore as unpack
 
-    made = unpack(archive, workspace, progress=_progress("restore"))
+    report = unpack(archive, workspace, progress=_progress("restore"))
     if as_json:
-        print_json({"path": str(workspace), "files": made.files, "missing_sources": list(made.missing_sources)})
+        print_json({"path": str(workspace), "files": report.files, "missing_sources": list(report.missing_sources)})
         return
-    typer.echo(f"{workspace}: {made.files:,} files, {made.bytes / _MIB:,.1f} MiB, every checksum right")
-    for text in made.missing_sources:
+    typer.echo(f"{workspace}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB, every checksum right")
+    for text in report.missing_sources:
         typer.echo(f"not here: {text}. To build again, put it there or name its place: quit build --source KIND:PATH")
 
 
@@ -89,21 +89,23 @@ def gc(
     from quit.operations.garbage import collect, unused
 
     opened = Workspace.open(workspace)
-    found = unused(opened, keep=keep, days=days)
-    freed = collect(opened, found, wait) if remove else 0
-    total = sum(one.bytes for one in found)
+    folders = unused(opened, keep=keep, days=days)
+    freed = collect(opened, folders, wait) if remove else 0
+    total = sum(folder.bytes for folder in folders)
     if as_json:
         rows = [
-            {"run": one.run, "fingerprint": one.fingerprint, "bytes": one.bytes, "complete": one.complete}
-            for one in found
+            {"run": folder.run, "fingerprint": folder.fingerprint, "bytes": folder.bytes, "complete": folder.complete}
+            for folder in folders
         ]
         print_json({"removed": remove, "bytes": total, "runs": rows})
         return
-    for one in found:
-        day = time.strftime("%Y-%m-%d", time.localtime(one.changed))
-        state = "" if one.complete else ", unfinished"
-        typer.echo(f"{one.run} {one.fingerprint}: {one.files:,} files, {one.bytes / _MIB:,.1f} MiB, {day}{state}")
-    if not found:
+    for folder in folders:
+        day = time.strftime("%Y-%m-%d", time.localtime(folder.changed))
+        state = "" if folder.complete else ", unfinished"
+        typer.echo(
+            f"{folder.run} {folder.fingerprint}: {folder.files:,} files, {folder.bytes / _MIB:,.1f} MiB, {day}{state}"
+        )
+    if not folders:
         typer.echo("Nothing is left over.")
     elif remove:
         typer.echo(f"{freed / _MIB:,.1f} MiB freed")
@@ -124,17 +126,17 @@ def migrate(
     """
     from quit.operations.migrate import migrate as upgrade
 
-    made = upgrade(workspace, dry_run=dry_run, wait=wait)
+    plan = upgrade(workspace, dry_run=dry_run, wait=wait)
     if as_json:
         print_json(
-            {"found": made.found, "wanted": made.wanted, "steps": list(made.steps), "older_parts": dict(made.logs)}
+            {"found": plan.found, "wanted": plan.wanted, "steps": list(plan.steps), "older_parts": dict(plan.logs)}
         )
         return
-    for step in made.steps:
+    for step in plan.steps:
         typer.echo(f"{'to do' if dry_run else 'done'}: {step}")
-    if not made.steps:
-        typer.echo(f"{workspace} has format {made.found}, the newest. Nothing to do.")
-    for name, count in made.logs.items():
+    if not plan.steps:
+        typer.echo(f"{workspace} has format {plan.found}, the newest. Nothing to do.")
+    for name, count in plan.logs.items():
         typer.echo(f"{name}: {count} parts lack columns that came later; they are read as empty. Nothing to do.")
 
 
@@ -144,7 +146,7 @@ def support(
         "quit-support.zip"
     ),
     workspace: Annotated[
-        Path | None, typer.Option("--workspace", "-w", **place, help="Also tell of this workspace.")
+        Path | None, typer.Option("--workspace", "-w", **place, help="Also report on this workspace.")
     ] = None,
     profile: NamedProfileOption = "embedded",
 ) -> None:
@@ -161,7 +163,7 @@ def support(
 
 
 def _progress(what: str) -> Callable[[int, int], None]:
-    """Return what tells a terminal how far a copy is, once a second from the second second on; a pipe is told
+    """Return what tells a terminal how far a copy is, once a second from the second second on; a pipe gets
     nothing."""
     state: dict[str, float] = {"told": time.monotonic() + 1}
     estimates: list[Estimate] = []

@@ -22,16 +22,16 @@ def address(url: str) -> str:
 def endpoints(settings: Settings) -> dict[str, str]:
     """Return reader or judge -> the addresses it is asked at, separated by commas; ``in process`` for what needs
     none."""
-    found: dict[str, str] = {}
+    addresses: dict[str, str] = {}
     models: list[ReaderSettings | JudgeSettings] = [*settings.readers, settings.judge]
     for model in models:
-        found[model.name] = "in process"
+        addresses[model.name] = "in process"
         if model.kind == "server" and model.server:
             try:
-                found[model.name] = ",".join(address(url) for url in settings.server(model.server).urls())
+                addresses[model.name] = ",".join(address(url) for url in settings.server(model.server).urls())
             except SettingsError:
-                found[model.name] = f"server {model.server}"
-    return found
+                addresses[model.name] = f"server {model.server}"
+    return addresses
 
 
 def endpoint_of(settings: Settings, run: str) -> str:

@@ -64,7 +64,8 @@ def ensure_environment(
         return _programs(folder)
     if os.environ.get("QUIT_ENVIRONMENTS") == "existing":
         raise MissingDependency(
-            f"the {name} environment {folder} is not there and QUIT_ENVIRONMENTS=existing forbids making it; unset the variable"
+            f"the {name} environment {folder} is not there and QUIT_ENVIRONMENTS=existing forbids making it; unset "
+            "the variable"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):

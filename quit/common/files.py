@@ -72,7 +72,8 @@ def writing(target: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise WorkspaceError(
-                f"The disk is full: could not write {target}. Free some space and run the same command again; what is done stays done."
+                f"The disk is full: could not write {target}. Free some space and run the same command again; what is "
+                "done stays done."
             ) from error
         raise WorkspaceError(
             f"Could not write {target}: {error.strerror or error}. Check the path and its permissions."

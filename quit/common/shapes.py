@@ -53,8 +53,8 @@ _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
     "damaged.json": (TypeAdapter(_Manifest), _AGAIN),
     "applied.json": (TypeAdapter(_Applied), "Delete it and apply the reviews again: quit review apply."),
     "lock.json": (TypeAdapter(dict[str, Any]), "Delete it."),
-    "project.json": (TypeAdapter(dict[str, Any]), "Delete it; it is made anew by push and pull."),
-    "sync.json": (TypeAdapter(dict[str, Any]), "Delete it; it is made anew by push and pull."),
+    "project.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
+    "sync.json": (TypeAdapter(dict[str, Any]), "Delete it; it is built again by push and pull."),
 }
 """Name of a file -> what it holds (more keys may be there), and what to do where it does not."""
 

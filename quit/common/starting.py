@@ -33,8 +33,8 @@ def prefect_server(wanted: bool, settings: Serving) -> Iterator[str | None]:
     port = settings.server_port or _free_port()
     if _answers(port):
         raise ServerError(
-            f"Port {port} is taken; if that is a Prefect server, give --api-url http://127.0.0.1:{port}/api instead of --with-server, "
-            "or choose another port: --set serving.server_port=4201"
+            f"Port {port} is taken; if that is a Prefect server, give --api-url http://127.0.0.1:{port}/api instead "
+            "of --with-server, or choose another port: --set serving.server_port=4201"
         )
     address = f"http://127.0.0.1:{port}/api"
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
@@ -61,15 +61,15 @@ def prefect_server(wanted: bool, settings: Serving) -> Iterator[str | None]:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 def _answers(port: int) -> bool:
-    with socket.socket() as one:
-        one.settimeout(1)
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as client:
+        client.settimeout(1)
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _healthy(address: str) -> bool:

@@ -1,8 +1,8 @@
-"""Ctrl-C, SIGTERM, a closed terminal: one line that says how to go on, then an end within seconds, whatever is running.
+"""Ctrl-C, SIGTERM, a closed terminal: one line that says how to resume, then an end within seconds, whatever runs.
 
 What is done stays done, since everything that is written appears whole or not at all; so stopping need not be gentle. A
-command gets ``GRACE`` seconds to end by itself (a server is told, a temporary file is removed), then the process ends.
-A second signal ends it at once.
+command gets ``GRACE`` seconds to end by itself (a server is informed, a temporary file is removed), then the process
+ends. A second signal ends it at once.
 """
 
 from __future__ import annotations

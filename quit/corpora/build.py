@@ -52,7 +52,7 @@ def build(
 ) -> tuple[BuiltCorpus, bool]:
     """Build the corpus of some sources in the folder ``out``; return it, and whether anything had to be done.
 
-    Exact duplicates of (title, text) are merged, the first occurrence wins. A killed build goes on after its last whole
+    Exact duplicates of (title, text) are merged, the first occurrence wins. A killed build resumes after its last whole
     step. Raises :class:`InputError` as the sources' readers do, and at the first reject if ``settings.strict``;
     :class:`SettingsError` for no sources, or a folder that holds something else; :class:`WorkspaceError` when the disk
     refuses or another build is at work in the folder.
@@ -284,7 +284,7 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
         else:
             with replacing(out / f"{name}.parquet") as parquet:
                 _write(work.tables(name), parquet, name, rows)
-    manifest = {
+    manifest: dict[str, Any] = {
         "made_by": MADE_BY,
         "layout": LAYOUT,
         "program_version": quit.__version__,
@@ -327,7 +327,7 @@ def _write(pieces: Iterator[pa.Table], target: Path, name: str, rows: int) -> No
 
 
 def _even(pieces: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
-    """Yield the rows of ``pieces`` so many at a time, so that files do not tell how large a step was."""
+    """Yield the rows of ``pieces`` in batches of fixed size, so that files do not depend on the size of a step."""
     held: pa.Table | None = None
     for piece in pieces:
         held = piece if held is None else pa.concat_tables([held, piece])

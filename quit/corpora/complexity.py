@@ -140,7 +140,7 @@ class Retrieved:
         return self.documents > 0 and self.answerability >= t_ans
 
     def complete(self, t_com: float) -> bool:
-        """Whether the documents speak of all that is asked: S_D >= T_com."""
+        """Whether the documents cover all that is asked: S_D >= T_com."""
         return self.documents > 0 and self.completeness >= t_com
 
     def complex(self, t_ans: float, t_com: float) -> bool:

@@ -64,13 +64,15 @@ class Corpus:
 
     def __iter__(self) -> Iterator[str]:
         """Yield the texts in order, one at a time."""
-        at, file = -1, None
+        at = -1
+        file: BinaryIO | None = None
         try:
             for row, number in enumerate(self._file):
                 if number != at:
                     if file:
                         file.close()
                     at, file = number, self._files[number].open("rb")
+                assert file is not None  # no file has the number -1
                 yield self._text(file, row)
         finally:
             if file:
@@ -139,6 +141,7 @@ def read(path: Path) -> Iterator[CorpusRecord]:
                 )
         name = files[number].name
         if fault or isinstance(document, str):
+            assert fault is not None  # a text in place of a document is a fault
             first = first or f" (line {position + 1} of {name}: {fault[1]})"
             own = next((str(row[key]) for key in _IDS if row.get(key) is not None), None)
             reject = Reject(

@@ -1,8 +1,8 @@
 """Encoders by name: MiniLM (embedded), and sentence-transformers' dense, sparse and late-interaction models.
 
-``minilm``; ``NAME`` or a folder (one vector a text); ``sparse:NAME`` (SPLADE and its kin); ``late:NAME`` (ColBERT and
-its kin, one vector a token; ``late:minilm`` are MiniLM's token vectors). Nothing is loaded before an encoder is asked
-something that needs it.
+``minilm``; ``NAME`` or a folder (one vector a text); ``sparse:NAME`` (as SPLADE); ``late:NAME`` (as ColBERT, one vector
+a token; ``late:minilm`` are MiniLM's token vectors). Nothing is loaded before an encoder is asked something that needs
+it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,16 @@ class DenseEncoder(Protocol):
     """One vector a text. ``identity`` changes whenever vectors could."""
 
     name: str
-    identity: str
-    dimension: int
+
+    @property
+    def identity(self) -> str:
+        """What its vectors depend on."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Numbers a vector."""
+        ...
 
     def documents(self, texts: Sequence[str]) -> np.ndarray:
         """Return vectors, shape (len(texts), dimension), float32."""
@@ -46,8 +54,16 @@ class SparseEncoder(Protocol):
     """A weight a vocabulary entry, most of them 0."""
 
     name: str
-    identity: str
-    dimension: int
+
+    @property
+    def identity(self) -> str:
+        """What its vectors depend on."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Entries of the vocabulary."""
+        ...
 
     def documents(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return (entries ascending, int32; their weights, float32) a text."""
@@ -63,8 +79,16 @@ class LateEncoder(Protocol):
     """One unit vector a token."""
 
     name: str
-    identity: str
-    dimension: int
+
+    @property
+    def identity(self) -> str:
+        """What its vectors depend on."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Numbers a vector."""
+        ...
 
     def documents(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Return shapes (tokens, dimension), float32."""
@@ -218,7 +242,7 @@ class SentenceEncoder(_SentenceModel):
 
 
 class SpladeEncoder(_SentenceModel):
-    """A weight a vocabulary entry, most of them 0 (SPLADE and its kin)."""
+    """A weight a vocabulary entry, most of them 0 (as SPLADE)."""
 
     kind, prefix = "SparseEncoder", "sparse:"
 
@@ -239,7 +263,7 @@ class SpladeEncoder(_SentenceModel):
 
 
 class ColbertEncoder(_SentenceModel):
-    """One unit vector a token, by a multi-vector model of sentence-transformers (ColBERT and its kin)."""
+    """One unit vector a token, by a multi-vector model of sentence-transformers (as ColBERT)."""
 
     kind, prefix = "MultiVectorEncoder", "late:"
 
@@ -269,6 +293,6 @@ class ColbertEncoder(_SentenceModel):
 
 
 def is_multi_vector(path: str) -> bool:
-    """Whether a model has one vector a token. A hub name is taken at its word; a folder is looked into."""
+    """Whether a model has one vector a token. A hub name is not checked; a folder is."""
     modules = Path(path) / "modules.json"
     return not modules.is_file() or "multi_vector" in modules.read_text(encoding="utf-8")

@@ -59,7 +59,7 @@ class SparseStage:
         """Return at most ``depth`` documents a query, those with a score above 0. Raises ``InputError`` for NaN."""
         rankings = []
         for query, (entries, weights) in zip(queries, self._encoder.queries(queries), strict=True):
-            check_finite(weights[None, :], self._encoder.name, lambda _, query=query: query)
+            check_finite(weights[None, :], self._encoder.name, [query].__getitem__)
             scores = self._postings.scores(entries, weights)
             rows = best(scores, depth)
             rows = rows[scores[rows] > 0]
@@ -108,7 +108,7 @@ def build_first_stage(
     """Build the index of ``bm25``, ``sparse:NAME`` or a dense encoder, and open it; an index that is up to date is just
     opened.
 
-    A killed run of an encoder goes on after its last whole step, and documents that an earlier index of the folder
+    A killed run of an encoder resumes after its last whole step, and documents that an earlier index of the folder
     knows are not encoded again. Raises what :mod:`quit.corpora.encoders` raises, :class:`InputError` for NaN,
     :class:`WorkspaceError` when the disk refuses.
     """

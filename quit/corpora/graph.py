@@ -73,9 +73,9 @@ class NeighbourhoodGraph:
             raise WorkspaceError(f"The graph {path} was made by a newer program (version {facts['version']}).")
         if corpus is not None and facts["corpus"] != corpus.identity:
             raise InputError(
-                f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents then, "
-                f"{len(corpus):,} now): its rows mean other documents. Run quit graph build again; known documents are not "
-                "encoded twice."
+                f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents "
+                f"then, {len(corpus):,} now): its rows mean other documents. Run quit graph build again; known "
+                "documents are not encoded twice."
             )
         shape = (meta["doc_count"], meta["k"])
         try:
@@ -126,7 +126,7 @@ def build_graph(
 ) -> tuple[NeighbourhoodGraph, bool]:
     """Build the graph of a corpus in the folder ``out``; return it, and whether anything had to be done.
 
-    ``encoder``: as :mod:`quit.corpora.encoders` names them, or ``bm25``. A killed build goes on at its last step of
+    ``encoder``: as :mod:`quit.corpora.encoders` names them, or ``bm25``. A killed build resumes at its last step of
     vectors or of neighbours. Raises :class:`SettingsError` for a ``k`` that the corpus cannot fill,
     ``cross_question_only`` without a release, or a folder that holds something else; :class:`InputError` when the
     encoder returns NaN; :class:`WorkspaceError` when the disk refuses or another build is at work there.
@@ -170,7 +170,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 def _search(
     neighbours: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any], say: Progress
 ) -> None:
-    """Write edges and weights to ``partial``, row after row; go on where an earlier run of the same plan stopped."""
+    """Write edges and weights to ``partial``, row after row; resume where an earlier run of the same plan stopped."""
     partial = out / PARTIAL
     state = _read(partial / "progress.json") or {}
     done = state["rows"] if state.get("plan") == plan else 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from quit.corpora.encoders import LateEncoder, device_of
 from quit.corpora.search import ExactSearch, Wanted
-from quit.corpora.vectors import check_finite, in_steps, write_array
+from quit.corpora.vectors import check_finite, id_of, in_steps, write_array
 
 SAMPLE = 20
 """Documents whose neighbours are compared with MaxSim over the whole corpus: each costs as much as a search of its
@@ -68,7 +68,7 @@ class LateNeighbours:
         empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
         texts = [tokens if len(tokens) else empty for tokens in encoder.documents(corpus.text_range(start, stop))]
         for row, tokens in enumerate(texts, start=start):
-            check_finite(tokens[None], encoder.name, lambda _, row=row: corpus.ids([row])[0])
+            check_finite(tokens[None], encoder.name, id_of(corpus, row))
         write_array(path.with_suffix(".tokens.npy"), np.concatenate(texts).astype(np.float16))
         write_array(path.with_suffix(".lengths.npy"), np.array([len(tokens) for tokens in texts], dtype=np.int64))
 

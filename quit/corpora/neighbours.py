@@ -26,7 +26,11 @@ class Neighbours(Protocol):
 
     facts: dict[str, Any]
     truth: str
-    most_sampled: int | None
+
+    @property
+    def most_sampled(self) -> int | None:
+        """The most documents that :meth:`recall` is asked of; None or 0: no bound of its own."""
+        ...
 
     def prepare(self, say: Say) -> None:
         """Encode what is not encoded yet. Raises :class:`quit.errors.InputError` for NaN."""
@@ -83,7 +87,7 @@ class _FromVectors:
             del chosen["rescored"]
         self.facts = {**wanted.facts, "identity": self._encoder.identity, "method": self._method, **chosen}
         if self._method == "faiss":
-            _faiss()  # a missing package is told before hours of encoding
+            _faiss()  # a missing package is reported before hours of encoding
 
     def prepare(self, say: Say) -> None:
         wanted, settings = self._wanted, self._wanted.settings
@@ -119,7 +123,8 @@ def _faiss() -> Any:
         import faiss
     except ImportError:
         raise MissingDependency(
-            "graph.method=faiss needs faiss. Run: pip install -c constraints.txt -e '.[retrieval]', or set graph.method=exact"
+            "graph.method=faiss needs faiss. Run: pip install -c constraints.txt -e '.[retrieval]', "
+            "or set graph.method=exact"
         ) from None
     return faiss
 

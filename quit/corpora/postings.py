@@ -12,7 +12,7 @@ import numpy as np
 from quit.common.files import replacing, write_json
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import SparseEncoder
-from quit.corpora.vectors import check_finite, in_steps, write_array
+from quit.corpora.vectors import check_finite, id_of, in_steps, write_array
 
 
 class Postings:
@@ -24,8 +24,10 @@ class Postings:
     @classmethod
     def load(cls, folder: Path) -> Postings:
         """Open the postings of a folder, memory-mapped."""
-        arrays = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")]
-        return cls(*arrays, json.loads((folder / "postings.json").read_text())["documents"])
+        bounds, rows, weights = (
+            np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")
+        )
+        return cls(bounds, rows, weights, json.loads((folder / "postings.json").read_text())["documents"])
 
     def scores(self, entries: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the dot product of a query with every document, float32."""
@@ -47,7 +49,7 @@ def build_postings(
     def make(start: int, stop: int, path: Path) -> None:
         rows = encoder.documents(corpus.text_range(start, stop))
         for row, (_, weights) in enumerate(rows, start=start):
-            check_finite(weights[None, :], encoder.name, lambda _, row=row: corpus.ids([row])[0])
+            check_finite(weights[None, :], encoder.name, id_of(corpus, row))
         with replacing(path.with_suffix(".npz")) as temporary, temporary.open("wb") as file:
             np.savez(
                 file,

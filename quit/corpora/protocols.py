@@ -57,7 +57,10 @@ class FirstStage(Protocol):
 class NeighbourGraph(Protocol):
     """Each document's nearest others, directed, itself excluded."""
 
-    identity: str
+    @property
+    def identity(self) -> str:
+        """Changes with any edge."""
+        ...
 
     def __len__(self) -> int: ...
 

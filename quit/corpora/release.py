@@ -77,9 +77,9 @@ class _Labels:
         keys = ["question_id", "permutation"]
         table = release.files.read("labels", [*keys, "label"], keys).unify_dictionaries().combine_chunks()
         self._label = table["label"].to_numpy()
-        columns = [table[key].chunk(0) if table.num_rows else None for key in keys]
-        if columns[0] is None:
+        if not table.num_rows:
             raise InputError(f"The release {release.path} holds no label.")
+        columns = [table[key].chunk(0) for key in keys]
         codes = columns[0].indices.to_numpy()
         self._permutation = columns[1].indices.to_numpy()
         self._names = columns[1].dictionary.to_pylist()

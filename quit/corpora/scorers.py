@@ -109,6 +109,6 @@ class CrossEncoderScorer:
 
 
 def has_head(path: str) -> bool:
-    """Whether a model is a cross-encoder already. A hub name is taken at its word; a folder is looked into."""
+    """Whether a model is a cross-encoder already. A hub name is not checked; a folder is."""
     config = Path(path) / "config.json"
     return not config.is_file() or "ForSequenceClassification" in config.read_text(encoding="utf-8")

@@ -63,8 +63,8 @@ CORPUS_SOURCES: dict[str, CorpusSource] = {
             lambda path, settings: musique.read(path, all_context=settings.all_context),
             musique.EXPECTED,
             licence="CC BY 4.0",
-            citation="Trivedi, Balasubramanian, Khot and Sabharwal. MuSiQue: Multihop Questions via Single-hop Question "
-            "Composition. TACL 2022. https://doi.org/10.1162/tacl_a_00475",
+            citation="Trivedi, Balasubramanian, Khot and Sabharwal. MuSiQue: Multihop Questions via Single-hop "
+            "Question Composition. TACL 2022. https://doi.org/10.1162/tacl_a_00475",
         ),
         CorpusSource(
             "2wiki",

@@ -170,9 +170,14 @@ def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) 
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=tuple(range(1, vectors.ndim))))
     if bad.size:
         raise InputError(
-            f"The encoder {encoder} returned NaN or infinity for {name(int(bad[0]))!r} ({len(bad)} of {len(vectors)} texts of "
-            "this step). Use another encoder or first_stages.precision=fp32; what was encoded before stays."
+            f"The encoder {encoder} returned NaN or infinity for {name(int(bad[0]))!r} ({len(bad)} of {len(vectors)} "
+            "texts of this step). Use another encoder or first_stages.precision=fp32; what was encoded before stays."
         )
+
+
+def id_of(corpus: BuiltCorpus, row: int) -> Callable[[int], str]:
+    """Return what names one document in :func:`check_finite`; its id is read only when it is needed."""
+    return lambda _: corpus.ids([row])[0]
 
 
 def in_steps(
@@ -188,7 +193,7 @@ def in_steps(
     are.
 
     ``make(start, stop, path)`` writes a step's files, named ``path`` and an ending, ``last`` of all ``path`` +
-    ``last``: a killed run goes on after its last whole step. A folder of another corpus, encoder or block is begun
+    ``last``: a killed run resumes after its last whole step. A folder of another corpus, encoder or block is started
     again.
     """
     plan = {"corpus": corpus.identity, "identity": identity, "block": block}

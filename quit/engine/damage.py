@@ -1,4 +1,4 @@
-"""Parts of stages that are not what was written: found and removed before a build, which then makes them anew."""
+"""Parts of stages that are not what was written: found and removed before a build, which then makes them again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
 
 _BEFORE = "damaged.json"
-"""The manifest of a complete stage run while a part of it is made anew."""
+"""The manifest of a complete stage run while a part of it is built again."""
 
 
 def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) -> list[str]:

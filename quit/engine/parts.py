@@ -49,7 +49,9 @@ def describe(path: Path, table: str) -> dict[str, Any]:
                 bounds = pc.min_max(parquet.read(["question_id"]).column(0))
                 described |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
     except UNREADABLE as error:
-        raise WorkspaceError(f"{path} cannot be read: {error}. Run the same build again: it is made anew.") from error
+        raise WorkspaceError(
+            f"{path} cannot be read: {error}. Run the same build again: that writes it again."
+        ) from error
     return {**described, "sha256": file_checksum(path)}
 
 
@@ -79,7 +81,7 @@ def read_part(path: Path) -> pa.Table:
     try:
         return pq.read_table(path, partitioning=None)
     except UNREADABLE as error:
-        raise WorkspaceError(f"{path} cannot be read: {error}. Build again to make it anew.") from error
+        raise WorkspaceError(f"{path} cannot be read: {error}. Build again to write it again.") from error
 
 
 def write_log_part(target: Path, rows: pa.Table) -> None:
@@ -102,7 +104,8 @@ def read_log_part(name: str, path: Path) -> pa.Table:
         return conformed
     except UNREADABLE as error:
         raise WorkspaceError(
-            f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote is never made anew: restore it from a backup."
+            f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote is never made anew: restore it "
+            "from a backup."
         ) from error
 
 

@@ -71,7 +71,7 @@ class Pipeline:
         self.sources = tuple(sources)
         self.models = models or Models(settings)
         self.models.on_cache = workspace.keep_replies
-        workspace.heed(settings)
+        workspace.follow(settings)
         self.decided = len(workspace.log_files("overrides")) if decided is None else decided
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
@@ -161,7 +161,7 @@ class Pipeline:
         ]
 
     def overrides_of(self, stage: Stage) -> pa.Table:
-        """Return the overrides in force that a stage heeds, as they were when this build was planned."""
+        """Return the overrides in force that a stage applies, as they were when this build was planned."""
         return in_force(self._overrides, stage.overrides)
 
     @cached_property
@@ -277,13 +277,13 @@ class Pipeline:
         self._set_current({run.key for run in self.runs if self.is_done(run)})
 
     def discard_damaged(self) -> list[str]:
-        """Remove what is not what the stages of this build wrote, so that they make it anew; returns a line a file for
+        """Remove what is not what the stages of this build wrote, so that they make it again; returns a line a file for
         people.
 
         Every part of a complete stage is compared with its manifest's checksum. The caller holds the workspace.
         """
         return [
-            f"{run.key}: {fault} It is made anew."
+            f"{run.key}: {fault} It is built again."
             for run in self.runs
             for fault in discard_damaged(self.workspace, self.folder(run), run.stage.outputs)
         ]
@@ -315,37 +315,37 @@ class Pipeline:
 
     def _settings_of(self, stage: Stage) -> dict[str, Any]:
         whole = self.settings.model_dump(mode="json")
-        found: dict[str, Any] = {}
+        sections: dict[str, Any] = {}
         for section in stage.sections:
             value: Any = whole
             for step in section.split("."):
                 value = value[step]
             if isinstance(value, dict):
-                value = {key: one for key, one in value.items() if f"{section}.{key}" not in PLACES}
+                value = {key: setting for key, setting in value.items() if f"{section}.{key}" not in PLACES}
             if section == "split" and value["pinned"]:
                 value["pinned"] = content_hash("pins", read_pins(value["pinned"]))  # what it says, not where it lies
-            found[section] = value
-        return found
+            sections[section] = value
+        return sections
 
     def _models_of(self, run: StageRun) -> list[str]:
-        found: list[str] = []
+        models: list[str] = []
         for name in run.stage.models:
             if name == "readers":
-                found += [reader_identity(reader, self.settings) for reader in self.settings.readers]
+                models += [reader_identity(reader, self.settings) for reader in self.settings.readers]
             elif name == "labelers":
-                found += [labeler.name for labeler in self.settings.labelers]
+                models += [labeler.name for labeler in self.settings.labelers]
             elif name == "reader":
                 spec = next(reader for reader in self.settings.readers if reader.name == run.reader)
-                found.append(reader_identity(spec, self.settings))
+                models.append(reader_identity(spec, self.settings))
             else:
-                found += identities(self.settings, [name])
-        return found
+                models += identities(self.settings, [name])
+        return models
 
 
 def check_labelers(settings: Settings) -> None:
     """Raise ``SettingsError`` for settings that can label nothing."""
     if not settings.labelers:
         raise SettingsError(
-            "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: start from "
-            "a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
+            "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: "
+            "start from a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
         )

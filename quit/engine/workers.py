@@ -130,7 +130,8 @@ def work_on(order: Order, run: str, shard: Range) -> Report:
 def _work_on(order: Order, key: str, shard: Range, host: str) -> Report:
     if order.program != program():
         raise WorkspaceError(
-            f"A worker has another program than the build: {program()} there, {order.program} here. Install the same on both."
+            f"A worker has another program than the build: {program()} there, {order.program} here. Install the same "
+            "on both."
         )
     if order.cache:
         os.environ.setdefault(VARIABLE, order.cache)
@@ -138,18 +139,20 @@ def _work_on(order: Order, key: str, shard: Range, host: str) -> Report:
     folder = order.workspace
     if not _wait(lambda: Workspace.at(folder).exists, patience):
         raise WorkspaceError(
-            f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path (give it the store's address and credentials), or use a runner of this machine."
+            f"A worker cannot see the workspace {folder}. Mount the shared folder there under the same path (give it "
+            "the store's address and credentials), or use a runner of this machine."
         )
     pipeline = _same_pipeline(order, key)
     if not _wait(lambda: pipeline.workspace.holder == order.holder, patience):
         raise WorkspaceError(
-            f"A worker sees another folder at {folder}: it is held by {pipeline.workspace.holder or 'nobody'} there, by {order.holder} here. "
-            "Mount the shared folder there under the same path."
+            f"A worker sees another folder at {folder}: it is held by {pipeline.workspace.holder or 'nobody'} there, "
+            f"by {order.holder} here. Mount the shared folder there under the same path."
         )
     run = pipeline.stage_run(key)
     if not _wait(lambda: not pipeline.missing_inputs(run), patience, pipeline.workspace.look):
         raise WorkspaceError(
-            f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {patience:g} s. Check the shared folder {folder}."
+            f"A worker does not see the tables of {', '.join(pipeline.missing_inputs(run))} after {patience:g} s. "
+            f"Check the shared folder {folder}."
         )
     if pipeline.workspace.part_done(pipeline.folder(run), run.stage.outputs, shard, publish=True):
         return Report(None, pipeline.models.meter.take(), host)
@@ -159,7 +162,7 @@ def _work_on(order: Order, key: str, shard: Range, host: str) -> Report:
 
 
 def _same_pipeline(order: Order, key: str) -> Pipeline:
-    """Return this worker's pipeline, planned anew where sources or reviews have changed since it was planned; refuse
+    """Return this worker's pipeline, planned again where sources or reviews have changed since it was planned; refuse
     another one."""
     build = replace(order, fingerprint="", holder="")  # what does not change between the shards of a build
     for fresh in (False, True):
@@ -171,8 +174,9 @@ def _same_pipeline(order: Order, key: str) -> Pipeline:
         if fingerprint == order.fingerprint:
             return pipeline
     raise WorkspaceError(
-        f"A worker would make other tables in {key} ({fingerprint}) than the build ({order.fingerprint}): its sources, prompts, models or "
-        f"reviews differ. Give it the same files; it runs Python {platform.python_version()}."
+        f"A worker would make other tables in {key} ({fingerprint}) than the build ({order.fingerprint}): its "
+        "sources, prompts, models or reviews differ. Give it the same files; it runs Python "
+        f"{platform.python_version()}."
     )
 
 
@@ -196,8 +200,8 @@ def wait_for_parts(pipeline: Pipeline, run: StageRun, shard: Range, host: str) -
         lambda: pipeline.workspace.part_done(folder, run.stage.outputs, shard), patience, pipeline.workspace.look
     ):
         raise WorkspaceError(
-            f"{host} says that it has written part {shard.index} of {run.key}, but {folder} does not show it after {patience:g} s. "
-            f"Is {pipeline.workspace} the same shared folder on both machines?"
+            f"{host} says that it has written part {shard.index} of {run.key}, but {folder} does not show it after "
+            f"{patience:g} s. Is {pipeline.workspace} the same shared folder on both machines?"
         )
 
 

@@ -46,7 +46,8 @@ from quit.engine.parts import (
     write_part,
 )
 from quit.errors import WorkspaceError
-from quit.store.base import MARKER, Make, described, open_store
+from quit.store import open_store
+from quit.store.base import MARKER, Make, described
 
 
 class Workspace:
@@ -136,7 +137,7 @@ class Workspace:
         self.store.add(self.path / MARKER, _json({"format": schemas.WORKSPACE_FORMAT, "id": uuid.uuid4().hex}))
         self.look()
 
-    def heed(self, settings: Any) -> None:
+    def follow(self, settings: Any) -> None:
         """Follow the settings of a run, of which those of ``remote`` concern a shared store."""
         if self.store.objects is not None and settings.remote != self.store.objects.how:
             self.store.objects.use(settings.remote)
@@ -157,7 +158,8 @@ class Workspace:
     def lock(self, seconds: float, waiting: Callable[[str], None] = lambda _: None) -> Iterator[None]:
         """Hold the workspace for one run; a run that dies frees it.
 
-        ``waiting`` is told once who holds it. Raises :class:`WorkspaceError` when it is still held after ``seconds``.
+        ``waiting`` is called once with who holds it. Raises :class:`WorkspaceError` when it is still held
+        after ``seconds``.
         """
         with self.store.lock(seconds, waiting):
             self._held = True
@@ -325,13 +327,13 @@ class Workspace:
 
     def current(self) -> dict[str, tuple[Path, dict[str, Any]]]:
         """Return stage run -> (folder, manifest) of the current tables; an incomplete run is left out."""
-        found: dict[str, tuple[Path, dict[str, Any]]] = {}
+        tables: dict[str, tuple[Path, dict[str, Any]]] = {}
         for run, fingerprint in self.state.items():
             for folder in sorted((self.path / "tables").glob(f"*_{run.replace(':', '_')}/{fingerprint}")):
                 manifest = self.manifest(folder)
                 if manifest is not None:
-                    found[run] = (folder, manifest)
-        return found
+                    tables[run] = (folder, manifest)
+        return tables
 
     def current_parts(self) -> list[tuple[Path, dict[str, Any]]]:
         """Return the path of every current part, with its manifest's ``file``, ``rows``, ``bytes`` and ``sha256``."""

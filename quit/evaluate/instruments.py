@@ -32,7 +32,7 @@ def equivalence(path: Path, models: Models) -> Figures:
     ``path``: JSONL of {question, answers, candidate, label}. Returns n, accuracy, precision, recall, f1 (of
     "equivalent"),
     calibration_error (expected calibration error over ten bins of equal width), and what two rules without a model
-    reach on the same pairs: exact_match_accuracy and containment_accuracy (an answer stands in the candidate as whole
+    reach on the same pairs: exact_match_accuracy and containment_accuracy (an answer occurs in the candidate as whole
     words), normalised.
     """
     labels, sizes, pairs = [], [], []
@@ -68,7 +68,7 @@ def leakage(path: Path, models: Models, settings: Settings) -> Figures:
     ``path``: JSONL of {hint, answer (or answers), leaks, question?, kind?}. Returns n, precision, recall, f1, accuracy,
     and recall by kind where cases name one.
     """
-    # Whether a string stands in a string needs no judgement: only what takes some is measured.
+    # Whether a string occurs in a string needs no judgement: only what takes some is measured.
     judged = settings.leakage.model_copy(update={"contained": False})
     cases: list[LeakItem] = []
     wanted, kinds, lines = [], [], []
@@ -168,7 +168,8 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
     trained on published values, so its figure on those very files is not one of unseen data: its card has those.
     """
     questions = [one for one in _questions(source) if any(hint.convergence is not None for hint in one.hints)]
-    published, exact = [], []
+    published: list[float] = []
+    exact: list[bool] = []
     collection = pa.table(
         {
             "question_id": [str(place) for place in range(len(questions))],
@@ -191,7 +192,7 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
         counted = tuple(others[: settings.convergence.candidate_cap - 1])
         texts = tuple(hint.text for hint in known)
         items.append(HintSet(question.question, texts, question.answers[0], counted, coarse))
-        published += [hint.convergence for hint in known]
+        published += [value for hint in known if (value := hint.convergence) is not None]
         for hint in known:
             if hint.scores:
                 *wrong, last = hint.scores.values()

@@ -19,13 +19,13 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 STOP_WORDS = frozenset(
-    """a about above after again against all also am an and any are as at be because been before being below between both
-    but by can could did do does doing down during each either else ever few for from further had has have having he her
-    here hers herself him himself his how i if in into is it its itself just like made make many may me might more most
-    much must my myself no nor not now of off often on once one only or other our ours ourselves out over own s same she
-    should so some such t than that the their theirs them themselves then there these they this those through to too
-    under until up upon us very was we were what when where which while who whom whose why will with within without
-    would you your yours yourself yourselves""".split()
+    """a about above after again against all also am an and any are as at be because been before being below between
+    both but by can could did do does doing down during each either else ever few for from further had has have
+    having he her here hers herself him himself his how i if in into is it its itself just like made make many may
+    me might more most much must my myself no nor not now of off often on once one only or other our ours ourselves
+    out over own s same she should so some such t than that the their theirs them themselves then there these they
+    this those through to too under until up upon us very was we were what when where which while who whom whose why
+    will with within without would you your yours yourself yourselves""".split()
 )
 
 

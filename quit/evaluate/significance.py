@@ -64,13 +64,13 @@ def compare(
     bounds = intervals(differences, resamples, level, seed)
     p_randomisation = _randomisation(differences, resamples, seed)
     comparisons = []
-    for column, (a, b), interval, p, adjusted in zip(
+    for column, (a, b), (low, high), p, adjusted in zip(
         differences.T, pairs, bounds.tolist(), p_randomisation, holm(p_randomisation), strict=True
     ):
         # scipy warns and gives NaN where all differences are equal: there is no spread to measure one against.
         p_t = float(stats.ttest_rel(a, b).pvalue) if len(column) > 1 and np.ptp(column) > 0 else 1.0
         mean = float(column.mean()) if len(column) else 0.0
-        comparisons.append(Comparison(mean, *interval, p, p_t, adjusted))
+        comparisons.append(Comparison(mean, low, high, p, p_t, adjusted))
     return comparisons
 
 

@@ -169,21 +169,21 @@ class _Facts:
 def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | None) -> Summary:
     mask = facts.mask(split)
     passages = int(mask.sum()) * len(permutation_table(len(facts.hints[0])))
-    answers = {
+    figures: dict[str, Any] = {
         "answer_words": _answer_words(facts.valid, mask),
         "gold_answer_words": _answer_words(facts.gold, mask),
     }
     # Every question has the same number of passages, so the mean over questions is the mean over passages.
-    means = {name: float(values[mask].mean()) for name, values in per_question.items()}
-    cosine = {}
+    figures |= {name: float(values[mask].mean()) for name, values in per_question.items()}
     if similarity is not None:
         owner, values = similarity
         values = values[mask[owner]]
-        cosine["similarity_sample"] = len(values)
+        figures["similarity_sample"] = len(values)
         if len(values):
-            cosine["semantic_similarity"] = float(values.mean())
-            cosine["similarity_error"] = float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
-    return Summary(split=split, questions=int(mask.sum()), passages=passages, **means, **answers, **cosine)
+            figures["semantic_similarity"] = float(values.mean())
+            error = float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
+            figures["similarity_error"] = error
+    return Summary(split=split, questions=int(mask.sum()), passages=passages, **figures)
 
 
 def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float | None:

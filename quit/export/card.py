@@ -76,7 +76,7 @@ def card(
 def hub_licence(licence: str) -> str:
     """Return the hub's identifier of a licence, ``other`` for one that has none: ``CC BY 4.0`` -> ``cc-by-4.0``."""
     folded = " ".join(licence.casefold().replace("-", " ").split())
-    known = {" ".join(name.replace("-", " ").split()): made for name, made in _LICENCES.items()}
+    known = {" ".join(name.replace("-", " ").split()): spelling for name, spelling in _LICENCES.items()}
     return known.get(folded.removesuffix(" license").removesuffix(" licence"), "other")
 
 
@@ -100,9 +100,9 @@ def _header(tables: ExportTables, schemas: Mapping[str, pa.Schema], shards: Sequ
                 "config_name": config,
                 **({"default": True} if config == "questions" else {}),
                 "data_files": [
-                    {"split": split, "path": [one.path for one in found]}
+                    {"split": split, "path": [part.path for part in split_shards]}
                     for split in SPLITS
-                    if (found := _of(shards, config, split))
+                    if (split_shards := _of(shards, config, split))
                 ],
             }
             for config in schemas
@@ -114,11 +114,11 @@ def _header(tables: ExportTables, schemas: Mapping[str, pa.Schema], shards: Sequ
                 "splits": [
                     {
                         "name": split,
-                        "num_bytes": sum(one.loaded_bytes for one in found),
-                        "num_examples": sum(one.rows for one in found),
+                        "num_bytes": sum(part.loaded_bytes for part in split_shards),
+                        "num_examples": sum(part.rows for part in split_shards),
                     }
                     for split in SPLITS
-                    if (found := _of(shards, config, split))
+                    if (split_shards := _of(shards, config, split))
                 ],
                 "download_size": sum(shard.bytes for shard in shards if shard.config == config),
                 "dataset_size": sum(shard.loaded_bytes for shard in shards if shard.config == config),
@@ -167,8 +167,8 @@ def _summary(tables: ExportTables, shards: Sequence[Shard]) -> str:
 
 
 def _statistics(figures: Statistics) -> str:
-    head = ["", *(one.split for one in figures.summary)]
-    rows = [[label, *(_number(one, name, digits) for one in figures.summary)] for label, name, digits in _ROWS]
+    head = ["", *(summary.split for summary in figures.summary)]
+    rows = [[label, *(_number(summary, name, digits) for summary in figures.summary)] for label, name, digits in _ROWS]
     text = _table(head, rows) + (
         "\n\nWords are split on single spaces. Lexical overlap: Jaccard index of the word sets without English stop "
         "words. Answer containment: share of passages with a valid answer as a case-insensitive substring (it must be "
@@ -192,8 +192,8 @@ def _statistics(figures: Statistics) -> str:
     return text
 
 
-def _number(one: Summary, name: str, digits: int) -> str:
-    value = getattr(one, name)
+def _number(summary: Summary, name: str, digits: int) -> str:
+    value = getattr(summary, name)
     return "–" if value is None else f"{value:,.{digits}f}"
 
 
@@ -204,15 +204,23 @@ def _label_table(table: pa.Table, name: str) -> str:
             groups.setdefault(row[name], {})[row["label"]] = row["passages"]
     rows = []
     for group, by_label in groups.items():
-        one, two = by_label[1], by_label[2]
-        rows.append([str(group), f"{one + two:,}", f"{one:,}", f"{two:,}", f"{two / max(1, one + two):.1%}"])
+        partially, fully = by_label[1], by_label[2]
+        rows.append(
+            [
+                str(group),
+                f"{partially + fully:,}",
+                f"{partially:,}",
+                f"{fully:,}",
+                f"{fully / max(1, partially + fully):.1%}",
+            ]
+        )
     return _table([name, "passages", "label 1", "label 2", "share of label 2"], rows)
 
 
 def _configs(schemas: Mapping[str, pa.Schema], shards: Sequence[Shard]) -> str:
     rows = []
     for config, schema in schemas.items():
-        counts = [f"{sum(one.rows for one in _of(shards, config, split)):,}" for split in SPLITS]
+        counts = [f"{sum(shard.rows for shard in _of(shards, config, split)):,}" for split in SPLITS]
         rows.append([f"`{config}`", *counts, ", ".join(f"`{name}`" for name in schema.names)])
     text = _table(["config", *SPLITS, "columns"], rows)
     return text + (
@@ -243,7 +251,7 @@ def _labels(tables: ExportTables) -> str:
 
 
 def _equals(column: pa.ChunkedArray, value: str) -> pa.ChunkedArray:
-    return pa.chunked_array([[one == value for one in column.to_pylist()]], pa.bool_())
+    return pa.chunked_array([[item == value for item in column.to_pylist()]], pa.bool_())
 
 
 def _names(names: Sequence[str]) -> str:
@@ -294,25 +302,27 @@ def _limits(tables: ExportTables, figures: Statistics, unjudged: int) -> str:
     if tables.embedded:
         lines.append("- Made with embedded readers: see the warning at the top.")
     lines += [
-        f"- **Quality gate `{one['gate']}` was waived**: {_cell(one['waiver'])} ({one['violations']:,} violations, such as "
-        f"{_cell(one['examples'][0])}). {one['why']}"
-        for one in tables.provenance.get("waivers") or []
+        f"- **Quality gate `{waiver['gate']}` was waived**: {_cell(waiver['waiver'])} ({waiver['violations']:,} "
+        f"violations, such as {_cell(waiver['examples'][0])}). {waiver['why']}"
+        for waiver in tables.provenance.get("waivers") or []
     ]
     if unjudged:
         lines.append(f"- {unjudged:,} answers have no verdict (`answers.correct` is null); they count as not correct.")
     if figures.contained:
-        some = ", ".join(f"`{one}`" for one in figures.contained[:5])
+        some = ", ".join(f"`{question}`" for question in figures.contained[:5])
         count = len(figures.contained)
         lines.append(f"- **Questions with a passage that contains a valid answer: {count}**, such as {some}.")
     return "\n".join(lines)
 
 
 def _citations(tables: ExportTables) -> str:
-    made = [CITATION]
+    citations = [CITATION]
     for source in _source_list(tables):
-        if source.get("citation") and source["citation"] not in made:
-            made.append(source["citation"])
-    return "\n\n".join(f"```bibtex\n{one}\n```" if one.startswith("@") else one for one in made)
+        if source.get("citation") and source["citation"] not in citations:
+            citations.append(source["citation"])
+    return "\n\n".join(
+        f"```bibtex\n{citation}\n```" if citation.startswith("@") else citation for citation in citations
+    )
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -29,15 +29,20 @@ def write(dataset: data.Dataset, folder: ExportFolder, options: Options) -> dict
         with line_file(folder, f"triples.{split}.jsonl") as put:
             triples[split] = 0
             for example in selection.examples(split):
-                made = [f"[{example.position}, {good}, {bad}]\n" for good, bad in example.pairs()]
-                triples[split] = put(pa.array(made))
+                triple_lines = [f"[{example.position}, {good}, {bad}]\n" for good, bad in example.pairs()]
+                triples[split] = put(pa.array(triple_lines))
     facts = selection.facts()
     _write_collection(lines, folder)
     qrels = {}
     for split in data.SPLITS:
         positions = dataset.positions(split)
         with line_file(folder, f"queries.{split}.tsv") as put:
-            put(pa.array([f"{one}\t{one_line(dataset.questions[one])}\n" for one in positions.tolist()], pa.string()))
+            put(
+                pa.array(
+                    [f"{position}\t{one_line(dataset.questions[position])}\n" for position in positions.tolist()],
+                    pa.string(),
+                )
+            )
         with line_file(folder, f"qrels.{split}.tsv") as put:
             qrels[split] = 0
             for some in lines.ranges(positions):

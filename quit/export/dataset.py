@@ -113,9 +113,9 @@ class Dataset:
 
     def __init__(self, tables: ExportTables) -> None:
         self.tables = tables
-        self.writing = "export"  # what progress is told about
+        self.writing = "export"  # what progress is reported about
         self.ids: list[str] = tables.splits["question_id"].to_pylist()
-        self._place = {one: position for position, one in enumerate(self.ids)}
+        self._place = {question_id: position for position, question_id in enumerate(self.ids)}
         if not self.ids:
             raise InputError("There is nothing to export: the table 'splits' holds no question.")
         if len(self._place) < len(self.ids):
@@ -133,12 +133,12 @@ class Dataset:
         }
 
     def _big_tables(self) -> dict[str, pa.Table]:
-        made = {"passages": self.tables.passages, "labels": self.tables.labels}
+        tables = {"passages": self.tables.passages, "labels": self.tables.labels}
         for info in self.tables.readers:
             if info.name not in self.tables.answers:
                 raise InputError(f"There are no answers of the reader {info.name!r}.")
-            made[f"answers of {info.name}"] = self.tables.answers[info.name]
-        return made
+            tables[f"answers of {info.name}"] = self.tables.answers[info.name]
+        return tables
 
     def positions(self, split: str) -> np.ndarray:
         """Return the positions of a split's questions, ascending: int64, empty for a split without questions."""
@@ -153,11 +153,11 @@ class Dataset:
     def aligned(self, name: str) -> pa.Table:
         """Return ``questions``, ``descriptions`` or ``splits`` with one row a question, in the order of ``ids``."""
         table = getattr(self.tables, name)
-        found = pc.index_in(pa.array(self.ids), _plain(table["question_id"]))
-        if found.null_count:
-            missing = self.ids[found.is_null().index(True).as_py()]
+        rows = pc.index_in(pa.array(self.ids), _plain(table["question_id"]))
+        if rows.null_count:
+            missing = self.ids[rows.is_null().index(True).as_py()]
             raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
-        return table.take(found)
+        return table.take(rows)
 
     @cached_property
     def questions(self) -> list[str]:
@@ -166,23 +166,23 @@ class Dataset:
     @cached_property
     def valid_answers(self) -> list[list[str]]:
         """Accepted surface forms of each question, in table order."""
-        made: list[list[str]] = [[] for _ in self.ids]
+        answers: list[list[str]] = [[] for _ in self.ids]
         for position, answer in self._of_ours(self.tables.valid_answers, "answer"):
-            made[position].append(answer)
-        if [] in made:
-            raise InputError(f"The table 'valid_answers' has no row for the question {self.ids[made.index([])]!r}.")
-        return made
+            answers[position].append(answer)
+        if [] in answers:
+            raise InputError(f"The table 'valid_answers' has no row for the question {self.ids[answers.index([])]!r}.")
+        return answers
 
     @cached_property
     def selected_hints(self) -> list[list[dict]]:
         """The hints of each question that make passages, in rank order: rows of ``ranked_hints``."""
         table = self.tables.ranked_hints
         rows = table.filter(table["selected"]).to_pylist()
-        made: list[list[dict]] = [[] for _ in self.ids]
+        rows_of: list[list[dict]] = [[] for _ in self.ids]
         for row in sorted(rows, key=lambda row: row["rank"]):
             if (position := self._place.get(row["question_id"])) is not None:
-                made[position].append(row)
-        return made
+                rows_of[position].append(row)
+        return rows_of
 
     def hint_lists(self, positions: np.ndarray) -> list[list[str]]:
         """Return the texts of the hints of some questions, for ``iter_passage_texts``."""
@@ -201,14 +201,14 @@ class Dataset:
 
     @cached_property
     def _verdicts(self) -> dict[tuple[int, str], bool | None]:
-        made: dict[tuple[int, str], bool | None] = {}
+        verdicts: dict[tuple[int, str], bool | None] = {}
         for position, key, correct in self._of_ours(self.tables.verdicts, "answer_key", "correct"):
-            if made.setdefault((position, key), correct) is not correct:
+            if verdicts.setdefault((position, key), correct) is not correct:
                 raise InputError(
                     f"The table 'verdicts' has two verdicts on {key!r} for the question {self.ids[position]!r}: "
                     "pass the one in force."
                 )
-        return made
+        return verdicts
 
     def _of_ours(self, table: pa.Table, *columns: str) -> Iterator[tuple]:
         names = (table[name].to_pylist() for name in ("question_id", *columns))
@@ -225,10 +225,10 @@ class Dataset:
         self._rows["passages"].column(positions, None, self.permutations.permutation)
         labels = self._rows["labels"].column(positions, "label", self.permutations.permutation)
         assert labels is not None  # a column was named
-        made = labels.to_numpy(zero_copy_only=False).astype(np.int8).reshape(len(positions), len(self.permutations))
-        if not np.isin(made, (PARTIALLY, FULLY)).all():
+        checked = labels.to_numpy(zero_copy_only=False).astype(np.int8).reshape(len(positions), len(self.permutations))
+        if not np.isin(checked, (PARTIALLY, FULLY)).all():
             raise InputError(f"The table 'labels' holds a label that is neither {PARTIALLY} nor {FULLY}.")
-        return made
+        return checked
 
     def block(self, positions: np.ndarray) -> Block:
         """Return some questions with labels and answers (see ``Block``); 100 to 300 at a time are fastest.
@@ -238,18 +238,18 @@ class Dataset:
         """
         shape = (len(positions), len(self.permutations))
         labels = self.labels(positions)
-        found: dict[str, int] = {}
+        seen: dict[str, int] = {}
         columns = []
         for info in self.tables.ordered_readers:
             given = self._rows[f"answers of {info.name}"].column(positions, "answer", self.permutations.permutation)
-            columns.append(_codes(given, found).reshape(shape))
+            columns.append(_codes(given, seen).reshape(shape))
         # Sorted, because the order in which values are found depends on how the columns happen to be encoded.
-        values = sorted(found)
-        place = {value: code for code, value in enumerate(values)}
-        codes = np.array([place[value] for value in found], dtype=np.int32)[np.stack(columns, axis=2)]
-        made = Block(positions, labels, codes, values, self._correct(positions, codes, values))
-        self._check_labels(made, place)
-        return made
+        values = sorted(seen)
+        code_of = {value: code for code, value in enumerate(values)}
+        codes = np.array([code_of[value] for value in seen], dtype=np.int32)[np.stack(columns, axis=2)]
+        block = Block(positions, labels, codes, values, self._correct(positions, codes, values))
+        self._check_labels(block, code_of)
+        return block
 
     def blocks(self, positions: np.ndarray, size: int = 128) -> Iterator[Block]:
         """Yield ``block`` for ``size`` questions at a time."""
@@ -261,19 +261,19 @@ class Dataset:
         keys = [normalize_answer(value) for value in values]
         given = np.zeros((len(positions), len(values)), dtype=bool)
         given[np.arange(len(positions))[:, None, None], codes] = True
-        made = np.full(given.shape, -1, dtype=np.int8)
+        verdicts = np.full(given.shape, -1, dtype=np.int8)
         for row, code in zip(*(axis.tolist() for axis in np.nonzero(given)), strict=True):
-            found = self._verdicts.get((int(positions[row]), keys[code]))
-            if found is not None:
-                made[row, code] = found
+            verdict = self._verdicts.get((int(positions[row]), keys[code]))
+            if verdict is not None:
+                verdicts[row, code] = verdict
             elif values[code] == NO_ANSWER:  # needs no judge
-                made[row, code] = 0
-        return made
+                verdicts[row, code] = 0
+        return verdicts
 
-    def _check_labels(self, block: Block, place: Mapping[str, int]) -> None:
+    def _check_labels(self, block: Block, code_of: Mapping[str, int]) -> None:
         valid = np.zeros(block.correct.shape, dtype=bool)
         for row, position in enumerate(block.positions):
-            valid[row, [place[answer] for answer in self.valid_answers[position] if answer in place]] = True
+            valid[row, [code_of[answer] for answer in self.valid_answers[position] if answer in code_of]] = True
         labelers = block.codes[:, :, : len(self.tables.labelers)]
         hit = valid[np.arange(len(valid))[:, None, None], labelers].any(axis=2)
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != block.labels)
@@ -292,15 +292,17 @@ class _Rows:
     def __init__(self, name: str, table: pa.Table, ids: Sequence[str], size: int) -> None:
         self.name, self.table, self.ids, self.size = name, table, ids, size
         names, starts = _runs(table["question_id"])
-        place = dict(zip(names, starts, strict=True))
-        if len(place) < len(names):
+        start_of = dict(zip(names, starts, strict=True))
+        if len(start_of) < len(names):
             raise InputError(f"The rows of a question are not together in the table {name!r}.")
         ends = dict(zip(names, [*starts[1:], table.num_rows], strict=True))
-        for one in ids:
-            rows = ends[one] - place[one] if one in place else 0
+        for question_id in ids:
+            rows = ends[question_id] - start_of[question_id] if question_id in start_of else 0
             if rows != size:
-                raise InputError(f"The table {name!r} has {rows} rows for the question {one!r}, expected {size}.")
-        self.starts = np.array([place[one] for one in ids], dtype=np.int64)
+                raise InputError(
+                    f"The table {name!r} has {rows} rows for the question {question_id!r}, expected {size}."
+                )
+        self.starts = np.array([start_of[question_id] for question_id in ids], dtype=np.int64)
 
     def column(self, positions: np.ndarray, name: str | None, permutation: pa.StringArray) -> pa.Array | None:
         """Return a column of the rows of some questions, after checking that they are in depth-first order."""
@@ -320,9 +322,9 @@ class _Rows:
             raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
         if name is None:
             return None
-        if (found := take(name)).null_count:
+        if (taken := take(name)).null_count:
             raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
-        return found
+        return taken
 
 
 def _runs(column: pa.ChunkedArray) -> tuple[list[str], list[int]]:
@@ -336,22 +338,22 @@ def _runs(column: pa.ChunkedArray) -> tuple[list[str], list[int]]:
         encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         first = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
-        found = encoded.dictionary.take(pa.array(codes[first])).to_pylist()
-        skip = 1 if names and found[0] == names[-1] else 0  # a run may go on in the next chunk
-        names += found[skip:]
+        run_names = encoded.dictionary.take(pa.array(codes[first])).to_pylist()
+        skip = 1 if names and run_names[0] == names[-1] else 0  # a run may continue in the next chunk
+        names += run_names[skip:]
         starts += (first[skip:] + base).tolist()
         base += len(chunk)
     return names, starts
 
 
-def _codes(column: pa.Array, place: dict[str, int]) -> np.ndarray:
+def _codes(column: pa.Array, code_of: dict[str, int]) -> np.ndarray:
     """Return each row's code in ``place``, to which new values are added: int32."""
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     used = np.unique(codes)  # a dictionary shared by the whole table is far larger than what a block uses
     shared = np.zeros(len(encoded.dictionary), dtype=np.int32)
     texts = encoded.dictionary.take(pa.array(used)).to_pylist()
-    shared[used] = [place.setdefault(text, len(place)) for text in texts]
+    shared[used] = [code_of.setdefault(text, len(code_of)) for text in texts]
     return shared[codes]
 
 

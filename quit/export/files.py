@@ -53,8 +53,8 @@ class Format:
 
 
 FORMATS: dict[str, Format] = {
-    made.name: made
-    for made in (
+    listed.name: listed
+    for listed in (
         Format(
             "huggingface", 1, "quit.export.huggingface", "Parquet shards and a dataset card for datasets.load_dataset"
         ),
@@ -120,21 +120,21 @@ def export(
     chosen = [_format(name) for name in dict.fromkeys(formats)]
     if not chosen:
         raise SettingsError(f"No export format was named. Known: {', '.join(FORMATS)}.")
-    for one in chosen:
-        _restore(Path(out) / one.name)
-        check_target(Path(out) / one.name, overwrite, tables.fingerprint)
+    for wanted in chosen:
+        _restore(Path(out) / wanted.name)
+        check_target(Path(out) / wanted.name, overwrite, tables.fingerprint)
     dataset, options = Dataset(tables), Options(paper_keys, encoder, fine_tuning or FineTuning())
-    made = []
-    for one in chosen:
+    manifests = []
+    for wanted in chosen:
         try:
-            made.append(_export_one(dataset, one, Path(out), options, overwrite))
+            manifests.append(_export_one(dataset, wanted, Path(out), options, overwrite))
         except OSError as error:
-            done = f" Finished before: {', '.join(manifest.format for manifest in made)}." if made else ""
+            done = f" Finished before: {', '.join(manifest.format for manifest in manifests)}." if manifests else ""
             raise WorkspaceError(
-                f"The export {one.name} could not be written to {out}: {error.strerror or error}. What was there "
+                f"The export {wanted.name} could not be written to {out}: {error.strerror or error}. What was there "
                 f"before is unchanged.{done} Make room or choose another folder, then run the export again."
             ) from error
-    return made
+    return manifests
 
 
 def _format(name: str) -> Format:
@@ -143,16 +143,16 @@ def _format(name: str) -> Format:
     return FORMATS[name]
 
 
-def _export_one(dataset: Dataset, one: Format, out: Path, options: Options, overwrite: bool) -> Manifest:
+def _export_one(dataset: Dataset, wanted: Format, out: Path, options: Options, overwrite: bool) -> Manifest:
     out.mkdir(parents=True, exist_ok=True)
-    dataset.writing = one.name
-    with _partial(out, one.name) as path:
+    dataset.writing = wanted.name
+    with _partial(out, wanted.name) as path:
         folder = ExportFolder(path)
-        facts = importlib.import_module(one.module).write(dataset, folder, options)
+        facts = importlib.import_module(wanted.module).write(dataset, folder, options)
         tables = dataset.tables
         manifest = Manifest(
-            format=one.name,
-            format_version=one.version,
+            format=wanted.name,
+            format_version=wanted.version,
             program_version=quit.__version__,
             release_fingerprint=tables.fingerprint,
             embedded=tables.embedded,
@@ -162,8 +162,8 @@ def _export_one(dataset: Dataset, one: Format, out: Path, options: Options, over
         (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         _sync(path / MANIFEST)
         path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
-        if overwrite or not _is_there(out / one.name, manifest):
-            _move_into_place(path, out / one.name, overwrite)
+        if overwrite or not _is_there(out / wanted.name, manifest):
+            _move_into_place(path, out / wanted.name, overwrite)
     return manifest
 
 
@@ -193,10 +193,10 @@ class ExportFolder:
 def read_manifest(folder: Path) -> Manifest | None:
     """Return the manifest of an export of ours, or None when the folder holds none."""
     try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if found.get("made_by") != MADE_BY:
+        fields = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if fields.get("made_by") != MADE_BY:
             return None
-        return Manifest(**{**found, "files": tuple(FileEntry(**entry) for entry in found["files"])})
+        return Manifest(**{**fields, "files": tuple(FileEntry(**entry) for entry in fields["files"])})
     except (OSError, ValueError, AttributeError, KeyError, TypeError):
         return None
 
@@ -220,11 +220,11 @@ def verify(folder: Path) -> Manifest:
     return manifest
 
 
-def _is_there(target: Path, made: Manifest) -> bool:
+def _is_there(target: Path, manifest: Manifest) -> bool:
     """Whether the target holds this very export: options are no part of a manifest, so only its files tell. Raises as
     ``verify``."""
-    found = read_manifest(target)
-    return found is not None and found.to_json() == made.to_json() and bool(verify(target))
+    existing = read_manifest(target)
+    return existing is not None and existing.to_json() == manifest.to_json() and bool(verify(target))
 
 
 def check_target(target: Path, overwrite: bool, release: str = "") -> None:
@@ -242,8 +242,8 @@ def check_target(target: Path, overwrite: bool, release: str = "") -> None:
     if manifest is None or manifest.format != target.name:
         raise SettingsError(f"{target} exists and is not an earlier export: choose another --out, or remove it first.")
     ours = {MANIFEST, *(entry.path for entry in manifest.files)}
-    found = (path.relative_to(target).as_posix() for path in sorted(target.rglob("*")) if not path.is_dir())
-    if strange := [path for path in found if path not in ours]:
+    paths = (path.relative_to(target).as_posix() for path in sorted(target.rglob("*")) if not path.is_dir())
+    if strange := [path for path in paths if path not in ours]:
         raise SettingsError(
             f"{target} also holds files that no export wrote ({', '.join(strange[:3])}), which would be deleted: "
             "move them, or choose another --out."
@@ -283,7 +283,7 @@ def _restore(target: Path) -> None:
                 _old(target).rename(target)
 
 
-def _move_into_place(made: Path, target: Path, overwrite: bool) -> None:
+def _move_into_place(partial: Path, target: Path, overwrite: bool) -> None:
     old = _old(target)
     with _lock(target.parent):
         check_target(target, overwrite)  # again: it may have changed while we wrote
@@ -291,7 +291,7 @@ def _move_into_place(made: Path, target: Path, overwrite: bool) -> None:
         if target.exists() and any(target.iterdir()):
             target.rename(old)
         try:
-            made.rename(target)
+            partial.rename(target)
         except OSError:
             if old.exists():
                 old.rename(target)

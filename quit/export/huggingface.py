@@ -85,8 +85,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     shards: list[Shard] = []
     unjudged = 0
     for split in SPLITS:
-        made, count = _write_split(dataset, split, folder)
-        shards += made
+        split_shards, count = _write_split(dataset, split, folder)
+        shards += split_shards
         unjudged += count
     tables = dataset.tables
     names = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
@@ -118,7 +118,7 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder) -> tuple[li
     """Return the files made, and how many answers have no verdict."""
     positions = dataset.positions(split)
     count = -(-len(positions) // QUESTIONS_A_SHARD)
-    made: list[Shard] = []
+    shards: list[Shard] = []
     unjudged = 0
     fully = np.zeros(len(dataset.ids), dtype=np.int32)
     for number in range(count):
@@ -137,8 +137,8 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder) -> tuple[li
         for config, name in names.items():
             writer = writers[config]
             entry = folder.done(name, writer.rows)
-            made.append(Shard(config, split, name, writer.rows, entry.bytes, writer.bytes))
-    return made, unjudged
+            shards.append(Shard(config, split, name, writer.rows, entry.bytes, writer.bytes))
+    return shards, unjudged
 
 
 class _Writer:
@@ -193,16 +193,16 @@ def _as_given(wanted: pa.Schema, given: pa.Schema) -> pa.Schema:
 
 
 def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]]:
-    one = dataset.permutations
+    permutations = dataset.permutations
     questions, passages, readers = block.codes.shape
     ids = pa.array([dataset.ids[position] for position in block.positions])
     owner = np.repeat(np.arange(questions, dtype=np.int32), passages)
-    place = pa.array(np.tile(np.arange(passages, dtype=np.int32), questions))
-    subset, permutation = one.subset.take(place), one.permutation.take(place)
+    passage_rows = pa.array(np.tile(np.arange(passages, dtype=np.int32), questions))
+    subset, permutation = permutations.subset.take(passage_rows), permutations.permutation.take(passage_rows)
     passage_id = pc.binary_join_element_wise(ids.take(pa.array(owner)), subset, permutation, "_")
     question_id = _dictionary(owner, ids)
     label = pa.array(block.labels.ravel())
-    texts = pa.chunked_array(iter_passage_texts(dataset.hint_lists(block.positions), one), pa.string())
+    texts = pa.chunked_array(iter_passage_texts(dataset.hint_lists(block.positions), permutations), pa.string())
 
     infos = dataset.tables.ordered_readers
     reader = np.tile(np.arange(readers, dtype=np.int32), questions * passages)
@@ -212,11 +212,11 @@ def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]
         "passages": {
             "id": passage_id,
             "question_id": question_id,
-            "subset": _dictionary(place, one.subset),
-            "permutation": _dictionary(place, one.permutation),
+            "subset": _dictionary(passage_rows, permutations.subset),
+            "permutation": _dictionary(passage_rows, permutations.permutation),
             "text": texts,
             "label": label,
-            "n_hints": pa.array(np.tile(one.hints, questions)),
+            "n_hints": pa.array(np.tile(permutations.hints, questions)),
         },
         "qrels": {"query-id": question_id, "corpus-id": passage_id, "score": label},
         "answers": {
@@ -259,13 +259,13 @@ def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> di
 def _hints(dataset: Dataset, positions: np.ndarray) -> dict[str, pa.Array]:
     rows = [row for position in positions for row in dataset.selected_hints[position]]
     origins = dataset.tables.hints
-    found = pc.index_in(pa.array([row["hint_id"] for row in rows]), origins["hint_id"].combine_chunks())
+    origin_rows = pc.index_in(pa.array([row["hint_id"] for row in rows]), origins["hint_id"].combine_chunks())
     return {
         "question_id": pa.array([row["question_id"] for row in rows]),
         "index": pa.array(np.tile(np.arange(dataset.permutations.n, dtype=np.int8), len(positions))),
         "hint": pa.array([row["hint"] for row in rows]),
         "convergence": pa.array([row["convergence"] for row in rows], pa.float64()),
         "convergence_producer": pa.array([row["producer"] for row in rows]),
-        "origin": origins["source"].take(found),  # null where the record of the hint was not passed
-        "url": origins["url"].take(found),
+        "origin": origins["source"].take(origin_rows),  # null where the record of the hint was not passed
+        "url": origins["url"].take(origin_rows),
     }

@@ -39,13 +39,13 @@ class Lines:
 
     @cached_property
     def ids(self) -> list[str]:
-        return [safe_id(one) if self.escaped else one for one in self.dataset.ids]
+        return [safe_id(question_id) if self.escaped else question_id for question_id in self.dataset.ids]
 
     @cached_property
     def tails(self) -> pa.StringArray:
         """What follows the question's id in the ids of its passages."""
-        one = self.dataset.permutations
-        return pc.binary_join_element_wise("_", one.subset, "_", one.permutation, "")
+        permutations = self.dataset.permutations
+        return pc.binary_join_element_wise("_", permutations.subset, "_", permutations.permutation, "")
 
     def escapes(self, texts: bool) -> dict:
         """Return what was escaped, for the manifest; ``texts``: whether texts were made fit for TSV too."""
@@ -110,7 +110,7 @@ class Lines:
     def write_queries(self, folder: ExportFolder, name: str, positions: np.ndarray | None = None) -> int:
         """Write ``id <tab> question`` for each question; return how many."""
         positions = np.arange(len(self.ids)) if positions is None else positions
-        lines = [f"{self.ids[place]}\t{one_line(self.dataset.questions[place])}\n" for place in positions]
+        lines = [f"{self.ids[position]}\t{one_line(self.dataset.questions[position])}\n" for position in positions]
         with line_file(folder, name) as write:
             return write(pa.array(lines, pa.string()))
 
@@ -141,12 +141,12 @@ class PassageTexts:
     """
 
     def __init__(self, lines: Lines, prepare: Callable[[str], str]) -> None:
-        one = lines.dataset.permutations
+        permutations = lines.dataset.permutations
         self._hints = [[prepare(row["hint"]) for row in hints] for hints in lines.dataset.selected_hints]
         self._ids = [prepare(name) for name in lines.ids]
         self._tails = lines.tails.to_pylist()
-        bounds = one.offsets.tolist()
-        indices = one.indices.tolist()
+        bounds = permutations.offsets.tolist()
+        indices = permutations.indices.tolist()
         self._chosen = [indices[low:high] for low, high in pairwise(bounds)]
 
     def text(self, number: int) -> str:

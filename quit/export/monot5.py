@@ -24,8 +24,8 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
             triples[split] = 0
             for example in selection.examples(split):
                 query = one_line(dataset.questions[example.position])
-                made = [f"{query}\t{texts.text(good)}\t{texts.text(bad)}\n" for good, bad in example.pairs()]
-                triples[split] = put(pa.array(made))
+                triple_lines = [f"{query}\t{texts.text(good)}\t{texts.text(bad)}\n" for good, bad in example.pairs()]
+                triples[split] = put(pa.array(triple_lines))
     return {
         "triples": triples,
         "triple_rule": PAIRS,

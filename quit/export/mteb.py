@@ -33,7 +33,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     files: dict[str, dict[str, list[str]]] = {"corpus": {"corpus": []}, "queries": {}, "default": {}}
     rows: dict[str, dict[str, int]] = {"corpus": {"corpus": 0}, "queries": {}, "default": {}}
 
-    shards = [everything[one : one + QUESTIONS_A_SHARD] for one in range(0, len(everything), QUESTIONS_A_SHARD)]
+    shards = [everything[start : start + QUESTIONS_A_SHARD] for start in range(0, len(everything), QUESTIONS_A_SHARD)]
     for number, shard in enumerate(shards):
         name = f"corpus/corpus-{number:05d}-of-{len(shards):05d}.parquet"
         with _Writer(folder, name, "corpus") as writer:
@@ -76,7 +76,7 @@ class _Writer:
             compression="zstd",
             compression_level=1,
             store_schema=False,
-            use_dictionary=[one for one in self.schema.names if one in ("title", "query-id", "score")],
+            use_dictionary=[column for column in self.schema.names if column in ("title", "query-id", "score")],
         )
 
     def __enter__(self) -> _Writer:
@@ -113,14 +113,14 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]]) -> str:
             for config, by_split in files.items()
         ],
         "dataset_info": [
-            {"config_name": config, "features": [{"name": one.name, "dtype": str(one.type)} for one in schema]}
+            {"config_name": config, "features": [{"name": field.name, "dtype": str(field.type)} for field in schema]}
             for config, schema in CONFIGS.items()
         ],
     }
     title = tables.provenance.get("title") or "Inferential question answering, made with QUIT builder"
     warning = (
-        "\n> **Warning: embedded readers.** The labels follow from small closed-set guessers, not from language models; "
-        "they must not be compared with labels made by LLMs, such as those of the QUIT dataset.\n"
+        "\n> **Warning: embedded readers.** The labels follow from small closed-set guessers, not from language "
+        "models; they must not be compared with labels made by LLMs, such as those of the QUIT dataset.\n"
         if tables.embedded
         else ""
     )
@@ -130,6 +130,8 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]]) -> str:
         "correctly from the passage), 1 partially relevant; every passage of another question is irrelevant and not "
         "listed. Titles are empty.\n\n"
         f"Release fingerprint: `{tables.fingerprint}`\n\n"
-        + "".join(f"- Source: {one.get('name')}, licence {one.get('licence') or 'not stated'}\n" for one in sources)
+        + "".join(
+            f"- Source: {source.get('name')}, licence {source.get('licence') or 'not stated'}\n" for source in sources
+        )
         + f"\n```bibtex\n{CITATION}\n```\n"
     )

@@ -60,34 +60,34 @@ class _Pieces:
     """What a question's lines are put together from. Its own pieces come first, those of every question after them."""
 
     def __init__(self, dataset: Dataset, readers: list[str], labelers: int) -> None:
-        one = dataset.permutations
-        self.n, self.labelers, self.readers = one.n, labelers, len(readers)
-        self.order = nested_order(one)
-        tails = [f"_{one.subset[row]}_{one.permutation[row]}".encode() for row in self.order.tolist()]
+        permutations = dataset.permutations
+        self.n, self.labelers, self.readers = permutations.n, labelers, len(readers)
+        self.order = nested_order(permutations)
+        tails = [f"_{permutations.subset[row]}_{permutations.permutation[row]}".encode() for row in self.order.tolist()]
         # Own: id, question id as title, hints as first and as later ones, then label and answers of each passage.
-        hints, own = 2, 2 + 2 * one.n
+        hints, own = 2, 2 + 2 * permutations.n
         width = 1 + len(readers)
         shared = own + len(self.order) * width
-        names = [(b", " if place else b"") + _dump(name) + b": " for place, name in enumerate(readers)]
+        names = [(b", " if position else b"") + _dump(name) + b": " for position, name in enumerate(readers)]
         fixed = [b'{"id": "', b', {"id": "', b'", "text": "', b'", "rag_answers": {', b'}, "label": ', b"}", *names]
         fixed += [b'", "contents": "', b'", "title": "', b'"}\n', *tails]
         first, later, text, answers, label, end, name = range(shared, shared + 7)
         contents, title, stop, tail = range(name + len(names), name + len(names) + 4)
         record, line = [], []
-        for place, row in enumerate(self.order.tolist()):
-            chosen = one.indices[one.offsets[row] : one.offsets[row + 1]].tolist()
-            written = [hints + chosen[0], *(hints + one.n + index for index in chosen[1:])]
-            values = own + place * width
+        for position, row in enumerate(self.order.tolist()):
+            chosen = permutations.indices[permutations.offsets[row] : permutations.offsets[row + 1]].tolist()
+            written = [hints + chosen[0], *(hints + permutations.n + index for index in chosen[1:])]
+            values = own + position * width
             given = [each for at in range(len(names)) for each in (name + at, values + 1 + at)]
-            opening = later if place else first
-            record += [opening, 0, tail + place, text, *written, answers, *given, label, values, end]
-            line.append(itemgetter(first, 0, tail + place, contents, *written, title, 1, stop))
+            opening = later if position else first
+            record += [opening, 0, tail + position, text, *written, answers, *given, label, values, end]
+            line.append(itemgetter(first, 0, tail + position, contents, *written, title, 1, stop))
         self._fixed, self._record, self._lines = fixed, itemgetter(*record), line
-        self._members = np.zeros((len(self.order), one.n), dtype=np.int64)
-        for place, row in enumerate(self.order.tolist()):
-            self._members[place, one.indices[one.offsets[row] : one.offsets[row + 1]]] = 1
-        always = sum(len(fixed[place - shared]) for place in (first, contents, title, stop))
-        self._around = always + np.array([len(one) for one in tails], dtype=np.int64)
+        self._members = np.zeros((len(self.order), permutations.n), dtype=np.int64)
+        for position, row in enumerate(self.order.tolist()):
+            self._members[position, permutations.indices[permutations.offsets[row] : permutations.offsets[row + 1]]] = 1
+        always = sum(len(fixed[index - shared]) for index in (first, contents, title, stop))
+        self._around = always + np.array([len(name) for name in tails], dtype=np.int64)
 
     def lines(self, dataset: Dataset, block: Block) -> Iterator[tuple[bytes, list[bytes]]]:
         """Yield a question's line of ``retriever.jsonl`` and its lines of ``index.jsonl``."""
@@ -105,12 +105,12 @@ class _Pieces:
 
     def sizes(self, dataset: Dataset, positions: np.ndarray) -> np.ndarray:
         """Return the length in bytes of every line of ``index.jsonl``, int64, without making them."""
-        made = np.empty((len(positions), len(self.order)), dtype=np.int64)
-        for place, position in enumerate(positions.tolist()):
+        lengths = np.empty((len(positions), len(self.order)), dtype=np.int64)
+        for row, position in enumerate(positions.tolist()):
             name, texts = self._texts(dataset, position)
             hints = np.array([len(text) + 1 for text in texts])  # with the space before it, which the first has not
-            made[place] = self._around + 2 * len(name) + self._members @ hints - 1
-        return made.ravel()
+            lengths[row] = self._around + 2 * len(name) + self._members @ hints - 1
+        return lengths.ravel()
 
     @staticmethod
     def _texts(dataset: Dataset, position: int) -> tuple[bytes, list[bytes]]:
@@ -140,11 +140,11 @@ def _write_split(
     done = 0
     with folder.path(index).open("wb") as lines, folder.path(retriever).open("wb") as records:
         for block in dataset.blocks(positions):
-            for record, made in pieces.lines(dataset, block):
+            for record, index_lines in pieces.lines(dataset, block):
                 records.write(record)
-                lines.writelines(made)
-                corpus.put(made, offsets[done : done + len(made)].tolist())
-                done += len(made)
+                lines.writelines(index_lines)
+                corpus.put(index_lines, offsets[done : done + len(index_lines)].tolist())
+                done += len(index_lines)
     folder.done(retriever, len(positions))
     folder.done(index, done)
 

@@ -56,16 +56,16 @@ def frozen_tables(
 def _provenance(release: Release) -> dict[str, Any]:
     content = release.content
     reviews = content["reviews"]
-    told = {
+    facts = {
         "release": release.name,
         "content_id": release.content_id,
         **{name: content[name] for name in ("settings", "fingerprints", "sources", "program_version")},
     }
     if reviews["reviews"]:
-        told["reviews"] = (
+        facts["reviews"] = (
             f"{reviews['reviews']:,} annotations by {len(reviews['annotators'])} people settled "
             f"{reviews['settled']:,} verdicts and flags ({reviews['open']:,} stay open)."
         )
     if waived := [gate for gate in release.facts["gates"] if gate["state"] == "waived"]:
-        told["waivers"] = waived
-    return told
+        facts["waivers"] = waived
+    return facts

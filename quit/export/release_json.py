@@ -137,8 +137,8 @@ def _write_corpus(dataset: Dataset, folder: ExportFolder) -> None:
     ]
     chosen = []
     for row in range(len(permutations)):
-        one = permutations.indices[permutations.offsets[row] : permutations.offsets[row + 1]].tolist()
-        chosen += [start, later + n + row, first + one[0], *(later + index for index in one[1:]), end]
+        members = permutations.indices[permutations.offsets[row] : permutations.offsets[row + 1]].tolist()
+        chosen += [start, later + n + row, first + members[0], *(later + index for index in members[1:]), end]
     line = itemgetter(*chosen)
     with folder.path("corpus.jsonl").open("wb") as file:
         for position, question_id in enumerate(dataset.ids):

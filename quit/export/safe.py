@@ -36,7 +36,7 @@ def safe_id(text: str) -> str:
     """
     if not text:
         raise InputError("A question has an empty id: no export format can write it.")
-    return _UNSAFE.sub(lambda found: quote(found.group(), safe=""), text)
+    return _UNSAFE.sub(lambda match: quote(match.group(), safe=""), text)
 
 
 def one_line(text: str) -> str:
@@ -62,12 +62,12 @@ def json_inside(text: str) -> str:
 def escapes(ids: Iterable[str], texts: Iterable[str] = ()) -> dict[str, Any]:
     """Return, for a manifest, which ids were escaped and how, and how many of ``texts`` were changed by
     ``one_line``."""
-    ids = [one for one in ids if safe_id(one) != one]
+    ids = [question_id for question_id in ids if safe_id(question_id) != question_id]
     changed = sum(one_line(text) != text for text in texts)
     return {
         "ids": len(ids),
         "id_rule": ID_RULE,
-        "id_examples": {one: safe_id(one) for one in ids[:EXAMPLES]},
+        "id_examples": {question_id: safe_id(question_id) for question_id in ids[:EXAMPLES]},
         "texts": changed,
         "text_rule": TEXT_RULE,
     }

@@ -30,17 +30,17 @@ def write(dataset: data.Dataset, folder: ExportFolder, options: Options) -> dict
                 head = json_text(
                     {"query_id": lines.ids[example.position], "query": dataset.questions[example.position]}
                 )
-                positive = ", ".join(_passage(texts, one) for one in example.positives)
-                negative = ", ".join(_passage(texts, one) for one in example.negatives)
+                positive = ", ".join(_passage(texts, passage) for passage in example.positives)
+                negative = ", ".join(_passage(texts, passage) for passage in example.negatives)
                 line = f'{head[:-1]}, "positive_passages": [{positive}], "negative_passages": [{negative}]}}\n'
                 rows[split] = put(pa.array([line]))
     for split in data.SPLITS:
         with line_file(folder, f"queries.{split}.jsonl") as put:
-            made = [
-                json_text({"query_id": lines.ids[one], "query": dataset.questions[one]}) + "\n"
-                for one in dataset.positions(split)
+            query_lines = [
+                json_text({"query_id": lines.ids[position], "query": dataset.questions[position]}) + "\n"
+                for position in dataset.positions(split)
             ]
-            put(pa.array(made, pa.string()))
+            put(pa.array(query_lines, pa.string()))
     passages = lines.write_passages(folder, "corpus.jsonl", '{"docid": "', '", "title": "", "text": "', '"}')
     return {
         "passages": passages,

@@ -102,25 +102,25 @@ class Selection:
                 f"No question of {' or '.join(SPLITS)} has both a passage of label {FULLY} and a negative of the kind "
                 f"{self.wanted.kind!r}: there is nothing to fine-tune on. Choose another --negative-kind."
             )
-        made: dict[str, Any] = {**asdict(self.wanted), "splits": self.counts}
-        made["rule"] = (
+        facts: dict[str, Any] = {**asdict(self.wanted), "splits": self.counts}
+        facts["rule"] = (
             f"positives: passages of label {FULLY} in the order of a keyed hash; negatives ({self.wanted.kind}): "
             + {
                 "other": "passages of other questions of the split, drawn by a keyed hash",
                 "partial": f"passages of label {PARTIALLY} of the same question, in the order of a keyed hash",
-                "hard": "of the split's questions whose passage of all hints is nearest to the question, in rank order, "
-                "that passage first; then further passages of theirs in the order of a keyed hash; where these are too few "
-                "('topped_up' counts the questions), passages of other questions as for 'other'",
+                "hard": "of the split's questions whose passage of all hints is nearest to the question, in rank "
+                "order, that passage first; then further passages of theirs in the order of a keyed hash; where these "
+                "are too few ('topped_up' counts the questions), passages of other questions as for 'other'",
             }[self.wanted.kind]
             + ("" if self.wanted.kind == "partial" else "; never of a question that shares a valid answer")
         )
         if self.wanted.kind == "hard":
             from quit.export import mining
 
-            made["miner_identity"] = mining.identity(self.wanted.miner, self.encoder)
+            facts["miner_identity"] = mining.identity(self.wanted.miner, self.encoder)
         else:
-            del made["miner"]
-        return made
+            del facts["miner"]
+        return facts
 
     def _all(self, positions: np.ndarray, count: dict[str, int]) -> Iterator[Example]:
         dataset, wanted = self.dataset, self.wanted
@@ -136,7 +136,7 @@ class Selection:
                 elif rankings is not None:
                     negatives = self._hard(position, next(rankings))
                     if len(negatives) < wanted.negatives:  # such as a question that shares no word with any hint
-                        more = [one for one in self._other(position, positions) if one not in negatives]
+                        more = [passage for passage in self._other(position, positions) if passage not in negatives]
                         count["topped_up"] += bool(more)
                         negatives += more[: wanted.negatives - len(negatives)]
                 else:
@@ -150,27 +150,34 @@ class Selection:
     def _other(self, position: int, positions: np.ndarray) -> list[int]:
         size, wanted = len(self.dataset.permutations), self.wanted.negatives
         barred = self._sharing(position)
-        allowed = len(positions) - sum(self.dataset.split_names[one] == self._split(position) for one in barred)
+        allowed = len(positions) - sum(
+            self.dataset.split_names[question] == self._split(position) for question in barred
+        )
         if allowed * size <= wanted:
-            return [one * size + row for one in positions.tolist() if one not in barred for row in range(size)]
+            return [
+                question * size + row
+                for question in positions.tolist()
+                if question not in barred
+                for row in range(size)
+            ]
         key, start = self._key("other", position), 0
-        found: dict[int, None] = {}
-        while len(found) < wanted:
+        drawn_rows: dict[int, None] = {}
+        while len(drawn_rows) < wanted:
             drawn = (keyed_draws(key, 2 * MOST, start) % np.uint64(len(positions) * size)).astype(np.int64)
             start += 2 * MOST
-            for place, row in zip((drawn // size).tolist(), (drawn % size).tolist(), strict=True):
-                if (other := int(positions[place])) not in barred:
-                    found[other * size + row] = None
-        return list(found)[:wanted]
+            for index, row in zip((drawn // size).tolist(), (drawn % size).tolist(), strict=True):
+                if (other := int(positions[index])) not in barred:
+                    drawn_rows[other * size + row] = None
+        return list(drawn_rows)[:wanted]
 
     def _hard(self, position: int, ranking: np.ndarray) -> list[int]:
         size, wanted = len(self.dataset.permutations), self.wanted.negatives
         barred = self._sharing(position)
-        nearest = [one for one in ranking.tolist() if one not in barred][:wanted]
-        made = [one * size + self.full_row for one in nearest]
+        nearest = [question for question in ranking.tolist() if question not in barred][:wanted]
+        rows = [question * size + self.full_row for question in nearest]
         turns = range(size - 1)
-        further = (one * size + int(self._further(one)[turn]) for turn in turns for one in nearest)
-        return made + list(islice(further, wanted - len(made)))
+        further = (question * size + int(self._further(question)[turn]) for turn in turns for question in nearest)
+        return rows + list(islice(further, wanted - len(rows)))
 
     def _further(self, position: int) -> np.ndarray:
         """Return the rows of a question's other passages, in the order in which they become hard negatives."""
@@ -190,20 +197,20 @@ class Selection:
     @cached_property
     def full_row(self) -> int:
         """The row of the passage of all hints in rank order."""
-        one = self.dataset.permutations
-        return one.permutation.index("".join(map(str, range(one.n)))).as_py()
+        permutations = self.dataset.permutations
+        return permutations.permutation.index("".join(map(str, range(permutations.n)))).as_py()
 
     @cached_property
     def _keys(self) -> list[list[str]]:
-        return [sorted({normalize_answer(one) for one in given} - {""}) for given in self.dataset.valid_answers]
+        return [sorted({normalize_answer(answer) for answer in given} - {""}) for given in self.dataset.valid_answers]
 
     @cached_property
     def _owners(self) -> dict[str, set[int]]:
-        made: dict[str, set[int]] = {}
+        positions_of: dict[str, set[int]] = {}
         for position, keys in enumerate(self._keys):
             for key in keys:
-                made.setdefault(key, set()).add(position)
-        return made
+                positions_of.setdefault(key, set()).add(position)
+        return positions_of
 
     def _sharing(self, position: int) -> set[int]:
         """Return the questions, of any split, that share a valid answer with this one, and itself."""
@@ -223,8 +230,8 @@ def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:
 
     SplitMix64 (Steele, Lea and Flood 2014): each draw depends on key and place alone, on every machine.
     """
-    place = np.arange(start + 1, start + count + 1, dtype=np.uint64)
-    value = np.uint64(key) + place * np.uint64(0x9E3779B97F4A7C15)
+    counter = np.arange(start + 1, start + count + 1, dtype=np.uint64)
+    value = np.uint64(key) + counter * np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))

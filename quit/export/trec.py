@@ -27,7 +27,11 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         positions = dataset.positions(split)
         topics[split] = lines.write_queries(folder, f"topics.{split}.tsv", positions)
         with line_file(folder, f"topics.{split}.txt") as put:
-            put(pa.array([topic(lines.ids[one], dataset.questions[one]) for one in positions], pa.string()))
+            put(
+                pa.array(
+                    [topic(lines.ids[position], dataset.questions[position]) for position in positions], pa.string()
+                )
+            )
         qrels[split] = lines.write_trec_qrels(folder, f"qrels.{split}.txt", split)
     tags = sum("<" in text or ">" in text for text in dataset.questions)
     escaped = lines.escapes(texts=True) | {"classic_topics_without_angle_brackets": tags}

@@ -68,6 +68,9 @@ class Body(nn.Module):
     zero at first; who has no use for it passes zeros.
     """
 
+    words: torch.Tensor
+    positions: torch.Tensor
+
     def __init__(self, layers: Sequence[int]) -> None:
         super().__init__()
         state = _published()
@@ -94,6 +97,10 @@ class Body(nn.Module):
                 ):
                     getattr(ours, kind).data.copy_(state[f"{at}{theirs}.{kind}"])
         self.drop = 0.1
+
+    def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
+        """Return the result for pooled states, shape (rows, ...); a subclass with a head has one."""
+        raise NotImplementedError
 
     def embedded(
         self, ids: torch.Tensor, segments: torch.Tensor, matches: torch.Tensor, positions: torch.Tensor

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -102,7 +102,7 @@ def _states(body: Body, texts: Sequence[Pieces]) -> list[np.ndarray]:
     x = body.embedded(ids, segments, matches, positions)
     groups = list(_same_lengths(lengths))
     attended = torch.zeros_like(x)
-    for layer in body.layers:
+    for layer in cast("Iterator[Layer]", iter(body.layers)):
         _attend(layer, x, size, groups, attended)
         for chunk, rows in zip(x.split(size), attended.split(size), strict=True):
             chunk.copy_(layer.after_attention(chunk, rows))

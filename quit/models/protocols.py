@@ -88,7 +88,9 @@ class Reader(Protocol):
     """A model that answers a question from a passage (paper, section 3.2.2)."""
 
     name: str
-    identity: str
+
+    @property
+    def identity(self) -> str: ...
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply a prompt, in order. ``sample`` numbers repetitions; a deterministic reader ignores it."""

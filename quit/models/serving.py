@@ -43,7 +43,8 @@ class Serving:
 def servings(settings: Settings) -> list[Serving]:
     """Return every (model, server) of a profile, in order of first use."""
     users: dict[tuple[str, str], list[ReaderSettings | Judge]] = {}
-    for spec in (*settings.readers, settings.judge):
+    specifications: tuple[ReaderSettings | Judge, ...] = (*settings.readers, settings.judge)
+    for spec in specifications:
         if spec.kind == "server":
             users.setdefault((spec.model or "", spec.server or ""), []).append(spec)
     listed = []

@@ -132,7 +132,7 @@ def restore(archive: Path, folder: Path, *, progress: Progress = lambda done, to
         shutil.rmtree(staging, ignore_errors=True)
     files = facts["files"]
     return Backup(
-        folder, len(files), sum(one["bytes"] for one in files.values()), facts["old"], tuple(facts["sources"])
+        folder, len(files), sum(file["bytes"] for file in files.values()), facts["old"], tuple(facts["sources"])
     )
 
 
@@ -141,14 +141,14 @@ def _chosen(workspace: Workspace, everything: bool) -> tuple[list[str], int]:
     current = {folder for folder, _ in workspace.current().values()}
     names, old = [], set()
     for path in sorted(workspace.path.rglob("*")):
-        place = path.relative_to(workspace.path)
-        name = place.as_posix()
+        below = path.relative_to(workspace.path)
+        name = below.as_posix()
         if path.is_symlink() or not path.is_file() or name in _NEVER or path.name == "lock":
             continue
-        if any(part.startswith(".") for part in place.parts) or {*_LEFT_OUT} & {*PurePosixPath(name).parents}:
+        if any(part.startswith(".") for part in below.parts) or {*_LEFT_OUT} & {*PurePosixPath(name).parents}:
             continue  # what killed runs left has names with a dot
-        if place.parts[0] == "tables":
-            folder = workspace.path.joinpath(*place.parts[:3])
+        if below.parts[0] == "tables":
+            folder = workspace.path.joinpath(*below.parts[:3])
             if folder not in current and not everything:
                 old.add(folder)
                 continue
@@ -189,7 +189,7 @@ class _Hashing:
 
 
 def _unpack(archive: Path, staging: Path, progress: Progress) -> Mapping[str, Any]:
-    found: dict[str, dict[str, Any]] = {}
+    unpacked: dict[str, dict[str, Any]] = {}
     facts: Mapping[str, Any] | None = None
     try:
         total = archive.stat().st_size
@@ -200,8 +200,8 @@ def _unpack(archive: Path, staging: Path, progress: Progress) -> Mapping[str, An
                         f"{archive} has files after {DESCRIPTION}: it is no backup as this program writes them."
                     )
                 source = tar.extractfile(entry) if entry.isreg() else None
-                if source is None or not _safe(entry.name) or entry.name in found:
-                    fault = "twice" if entry.name in found else "which no backup holds"
+                if source is None or not _safe(entry.name) or entry.name in unpacked:
+                    fault = "twice" if entry.name in unpacked else "which no backup holds"
                     raise InputError(f"{archive} holds {entry.name!r}, {fault}. Nothing was restored.")
                 if entry.name == DESCRIPTION:
                     facts = _described(archive, source.read())
@@ -212,7 +212,7 @@ def _unpack(archive: Path, staging: Path, progress: Progress) -> Mapping[str, An
                 with target.open("wb") as file:
                     for chunk in _chunks(reader):
                         file.write(chunk)
-                found[entry.name] = {"bytes": entry.size, "sha256": reader.digest.hexdigest()}
+                unpacked[entry.name] = {"bytes": entry.size, "sha256": reader.digest.hexdigest()}
                 progress(min(entry.offset_data + entry.size, total), total)
     except FileNotFoundError:
         raise InputError(f"{archive} does not exist.") from None
@@ -220,10 +220,11 @@ def _unpack(archive: Path, staging: Path, progress: Progress) -> Mapping[str, An
         raise InputError(f"{archive} is no backup, or was cut short: {error}. Nothing was restored.") from error
     if facts is None:
         raise InputError(f"{archive} has no {DESCRIPTION}: it is no backup, or was cut short. Nothing was restored.")
-    wrong = sorted(name for name in {*found, *facts["files"]} if found.get(name) != facts["files"].get(name))
+    wrong = sorted(name for name in {*unpacked, *facts["files"]} if unpacked.get(name) != facts["files"].get(name))
     if wrong:
         raise InputError(
-            f"{archive} is damaged: {len(wrong)} files are not what was backed up, first {wrong[0]}. Nothing was restored."
+            f"{archive} is damaged: {len(wrong)} files are not what was backed up, first {wrong[0]}. Nothing was "
+            "restored."
         )
     return facts
 
@@ -242,7 +243,8 @@ def _described(archive: Path, raw: bytes) -> Mapping[str, Any]:
         raise InputError(f"{archive}: {DESCRIPTION} cannot be read: {error}. Nothing was restored.") from error
     if number > FORMAT:
         raise InputError(
-            f"{archive} has format {number}; this program knows up to {FORMAT}. Use version {facts.get('program', '?')} or newer."
+            f"{archive} has format {number}; this program knows up to {FORMAT}. Use version "
+            f"{facts.get('program', '?')} or newer."
         )
     return facts
 
@@ -276,11 +278,7 @@ def _chunks(reader: _Hashing) -> Iterator[bytes]:
 
 def _safe(name: str) -> bool:
     """Whether a name stays below the folder it is unpacked into."""
-    place = PurePosixPath(name)
+    path = PurePosixPath(name)
     return (
-        bool(place.parts)
-        and not place.is_absolute()
-        and ".." not in place.parts
-        and "\\" not in name
-        and ":" not in name
+        bool(path.parts) and not path.is_absolute() and ".." not in path.parts and "\\" not in name and ":" not in name
     )

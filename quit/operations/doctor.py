@@ -85,12 +85,12 @@ def _servers(profile: str) -> list[Check]:
         needed = servings(load(profile).settings)
     except QuitError:
         return []  # the check of the settings says so
-    found = []
+    checks = []
     for serving in needed:
         ok, what = check(serving)
         start = f"Start it: {shell(serving.command)}" if serving.command else "Start it, or set its address and key."
-        found.append(Check(f"server of {', '.join(serving.users)}", ok, what, start))
-    return found
+        checks.append(Check(f"server of {', '.join(serving.users)}", ok, what, start))
+    return checks
 
 
 def _minilm() -> str:

@@ -16,9 +16,9 @@ class Estimate:
 
     def at(self, done: int) -> str:
         """Return ``12 of 100, 3.5 min left``; without the time before anything is done and at the end."""
-        told = f"{done:,} of {self._total:,}"
-        made, left = done - self._first, self._total - done
-        if made <= 0 or left <= 0:
-            return told
-        seconds = (self._clock() - self._began) / made * left
-        return f"{told}, {seconds:.0f} s left" if seconds < 60 else f"{told}, {seconds / 60:.1f} min left"
+        progress = f"{done:,} of {self._total:,}"
+        finished, left = done - self._first, self._total - done
+        if finished <= 0 or left <= 0:
+            return progress
+        seconds = (self._clock() - self._began) / finished * left
+        return f"{progress}, {seconds:.0f} s left" if seconds < 60 else f"{progress}, {seconds / 60:.1f} min left"

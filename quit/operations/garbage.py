@@ -36,8 +36,8 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
     """
     if is_url(workspace.address):
         raise InputError(
-            f"{workspace} is behind a URL: removing tables works on a folder. Copy it, or remove old objects below tables/ by the store's "
-            "own means; current fingerprints are in state.json."
+            f"{workspace} is behind a URL: removing tables works on a folder. Copy it, or remove old objects below "
+            "tables/ by the store's own means; current fingerprints are in state.json."
         )
     needed = {(run.partition(":")[0], fingerprint) for run, fingerprint in workspace.state.items()}
     try:
@@ -45,18 +45,18 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
         planned = True
     except QuitError:
         planned = False
-    found: list[Unused] = []
+    unneeded: list[Unused] = []
     for stage in sorted(path for path in (workspace.path / "tables").glob("*_*") if path.is_dir()):
         run = stage.name.partition("_")[2]
         name = run.partition("_")[0]
         mine = [
             _measure(run, folder) for folder in stage.iterdir() if folder.is_dir() and (name, folder.name) not in needed
         ]
-        mine = [one for one in mine if one.complete or planned]
-        mine.sort(key=lambda one: (-one.changed, one.fingerprint))
+        mine = [tables for tables in mine if tables.complete or planned]
+        mine.sort(key=lambda tables: (-tables.changed, tables.fingerprint))
         newest = time.time() - days * 86400 if days else float("inf")
-        found += [one for one in mine[keep:] if one.changed <= newest]
-    return found
+        unneeded += [tables for tables in mine[keep:] if tables.changed <= newest]
+    return unneeded
 
 
 def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 180.0) -> int:
@@ -64,15 +64,15 @@ def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 180.0) 
     workspace."""
     freed = 0
     with workspace.lock(wait):
-        removable = {one.folder for one in unused(workspace)}  # a build may have begun meanwhile
-        for one in found:
-            if one.folder not in removable:
-                raise WorkspaceError(f"{one.folder} is in use again. Look again, then remove.")
-            workspace.discard(one.folder)
-            with writing(one.folder):
-                if not any(one.folder.parent.iterdir()):
-                    one.folder.parent.rmdir()
-            freed += one.bytes
+        removable = {tables.folder for tables in unused(workspace)}  # a build may have begun meanwhile
+        for tables in found:
+            if tables.folder not in removable:
+                raise WorkspaceError(f"{tables.folder} is in use again. Look again, then remove.")
+            workspace.discard(tables.folder)
+            with writing(tables.folder):
+                if not any(tables.folder.parent.iterdir()):
+                    tables.folder.parent.rmdir()
+            freed += tables.bytes
     return freed
 
 

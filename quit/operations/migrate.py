@@ -1,8 +1,8 @@
 """Upgrades of a workspace's layout, step by step from the version it has to the version this program writes.
 
-Most changes need none. A stage's tables follow their schema by fingerprint: a program whose schema differs makes them
-anew. A log (reviews, overrides) only ever gains columns that may be null, and its older parts are read as if they had
-them. A step is for what remains: files that move, or mean something else.
+Most changes need none. A stage's tables follow their schema by fingerprint: a program whose schema differs builds
+them again. A log (reviews, overrides) only ever gains columns that may be null, and its older parts are read as if they
+had them. A step is for what remains: files that move, or mean something else.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def migrate(
     Raises :class:`WorkspaceError` for what is no workspace, a newer program's, or one without a step.
     """
     workspace = Workspace.at(place)
-    found, wanted = workspace.format, schemas.WORKSPACE_FORMAT
-    missing = [version for version in range(found, wanted) if version not in steps]
+    current, wanted = workspace.format, schemas.WORKSPACE_FORMAT
+    missing = [version for version in range(current, wanted) if version not in steps]
     if missing:
         raise WorkspaceError(
-            f"{workspace} has format {found}, and this program knows no step from {missing[0]} to {missing[0] + 1}. Use the program that "
-            "made it, or an older one of this line that has the step."
+            f"{workspace} has format {current}, and this program knows no step from {missing[0]} to {missing[0] + 1}. "
+            "Use the program that made it, or an older one of this line that has the step."
         )
-    if found < wanted and is_url(workspace.address):
+    if current < wanted and is_url(workspace.address):
         raise InputError(f"{workspace} is behind a URL: copy it to a folder, migrate that, and copy it back.")
-    todo = [(version, steps[version]) for version in range(found, wanted)]
+    todo = [(version, steps[version]) for version in range(current, wanted)]
     if todo and not dry_run:
         with workspace.lock(wait):
             for version, step in todo:
@@ -69,7 +69,7 @@ def migrate(
                 marker = json.loads((workspace.path / "workspace.json").read_text(encoding="utf-8"))
                 workspace.put_json("workspace.json", {**marker, "format": version + 1})
     return Outcome(
-        found,
+        current,
         wanted,
         tuple(f"{version} -> {version + 1}: {step.doc}" for version, step in todo),
         _old_logs(workspace.path),
@@ -77,11 +77,11 @@ def migrate(
 
 
 def _old_logs(path: Path) -> dict[str, int]:
-    found = {}
+    old_parts = {}
     for name, contract in schemas.TABLES.items():
         parts = sorted((path / name).glob("part-*.parquet")) if contract.grows else []
-        found[name] = sum(_columns(part) != contract.schema.names for part in parts)
-    return {name: count for name, count in found.items() if count}
+        old_parts[name] = sum(_columns(part) != contract.schema.names for part in parts)
+    return {name: count for name, count in old_parts.items() if count}
 
 
 def _columns(part: Path) -> list[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from quit.engine.pipeline import Pipeline
-from quit.models.generation.base import cache_key
+from quit.models.generation.base import ChatRequest, Completion, cache_key
 from quit.models.generation.cache import GenerationCache, known_replies
 from quit.models.language import generator_identity, judge_prompt, reader_prompts
 from quit.models.protocols import Prompt
@@ -75,14 +75,14 @@ def plan(
     ``throughput``: replies a second; the workspace's own measure where it is None.
     """
     questions, notes = _questions(pipeline)
-    places = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
+    positions = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
     known = GenerationCache() if cache and pipeline.settings.run.generation_cache else None
     if known is not None:
         pipeline.workspace.keep_replies(known)
     planner = _Planner(
         pipeline,
         len(questions),
-        [questions[place] for place in places],
+        [questions[position] for position in positions],
         block,
         throughput,
         known,
@@ -112,13 +112,13 @@ def _questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
         note = "Questions and hints: those the workspace's last build kept."
         table, hints = pipeline.workspace.read("questions"), selected_hints(pipeline.workspace.read("ranked_hints"))
     else:
-        made = collect(
+        tables = collect(
             read_sources(pipeline.sources),
             duplicates=pipeline.settings.collect.duplicates,
             min_hints=pipeline.settings.convergence.hints,
         )
-        table, hints = made["questions"], {}
-        for row in made["hints"].to_pylist():
+        table, hints = tables["questions"], {}
+        for row in tables["hints"].to_pylist():
             mine = hints.setdefault(row["question_id"], [])
             if len(mine) < pipeline.settings.convergence.hints:
                 mine.append(row["hint"])
@@ -181,9 +181,18 @@ class _Planner:
             replies = round(requests * scale)
             mine = self.measured.get(spec.name, {})
             each = mine["completion_tokens"] / mine["requests"] if mine.get("requests") else COMPLETION_TOKENS
-            tokens_left = [round(number * scale * left) for number in (prompts, computed)]
+            prompts_left, computed_left = (round(number * scale * left) for number in (prompts, computed))
             lines.append(
-                self._line(spec, role, replies, round(cached * scale), *tokens_left, each * replies * left, left)
+                self._line(
+                    spec,
+                    role,
+                    replies,
+                    round(cached * scale),
+                    prompts_left,
+                    computed_left,
+                    each * replies * left,
+                    left,
+                )
             )
         return lines
 
@@ -272,8 +281,8 @@ def _tokens(
     hints = [count(" " + hint) for hint in question.hints]
     prompt = computed = 0
     for path in paths:
-        shared = before + sum(hints[place] for place in path[:-1])
-        length = before + sum(hints[place] for place in path) + after
+        shared = before + sum(hints[position] for position in path[:-1])
+        length = before + sum(hints[position] for position in path) + after
         prompt += length
         computed += length - shared // block * block
     return prompt, computed
@@ -283,7 +292,7 @@ def _known(
     reader: LLMReader, question: Prompt, paths: Sequence[tuple[int, ...]], repetitions: int, cache: GenerationCache
 ) -> int:
     requests = [
-        reader.request(replace(question, hints=tuple(question.hints[place] for place in path)), sample)
+        reader.request(replace(question, hints=tuple(question.hints[position] for position in path)), sample)
         for sample in range(repetitions)
         for path in paths
     ]
@@ -292,7 +301,10 @@ def _known(
 
 
 class _Unused:
-    """Stands where a reader's generator would: a plan makes requests and asks nothing."""
+    """Takes the place of a reader's generator: a plan makes requests and asks nothing."""
 
     def __init__(self, identity: str) -> None:
         self.identity = identity
+
+    def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
+        raise AssertionError("a plan asks no model")

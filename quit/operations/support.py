@@ -33,7 +33,8 @@ workspace.json   stages, rows, rejects by reason, manifests (counts and checksum
 usage.jsonl      what was asked of language models: counts alone
 environment.json which variables are set (never what they hold, but for a few harmless ones)
 
-Left out: questions, hints, answers, reviews, people's names, replies of models, tokens. Your home folder is written ~, and whatever
+Left out: questions, hints, answers, reviews, people's names, replies of models, tokens. Your home folder is written \
+~, and whatever
 looks like a token, a password or an e-mail address is struck out.
 """
 
@@ -73,12 +74,12 @@ def bundle(target: Path, workspace: Path | None, profile: str) -> list[str]:
         )
         if isinstance(diary, str):
             files["usage.jsonl"] = diary
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
             archive.writestr(zipfile.ZipInfo(name), anonymous(text), zipfile.ZIP_DEFLATED)
     with writing(target), replacing(target, private=True) as temporary:
-        temporary.write_bytes(made.getvalue())
+        temporary.write_bytes(buffer.getvalue())
     return list(files)
 
 
@@ -96,7 +97,11 @@ def _try(make: Any) -> Any:
 
 
 def _versions() -> dict[str, Any]:
-    packages = {one.metadata["Name"]: one.version for one in importlib.metadata.distributions() if one.metadata["Name"]}
+    packages = {
+        package.metadata["Name"]: package.version
+        for package in importlib.metadata.distributions()
+        if package.metadata["Name"]
+    }
     return {
         "quit": __version__,
         "python": platform.python_version(),
@@ -143,13 +148,13 @@ def _workspace(path: Path) -> dict[str, Any]:
     known = opened.build or {}
     stages = [
         {
-            "run": one.run,
-            "state": one.state,
-            "rows": one.rows,
-            "rejects": one.rejects,
-            "shards": [one.shards_done, one.shards],
+            "run": stage.run,
+            "state": stage.state,
+            "rows": stage.rows,
+            "rejects": stage.rejects,
+            "shards": [stage.shards_done, stage.shards],
         }
-        for one in status(opened)
+        for stage in status(opened)
     ]
     manifests = {
         run: {key: value for key, value in manifest.items() if key not in ("settings", "sources")}
@@ -158,9 +163,9 @@ def _workspace(path: Path) -> dict[str, Any]:
     sizes: dict[str, dict[str, int]] = {}
     for file in opened.path.rglob("*"):
         if file.is_file():
-            one = sizes.setdefault(file.relative_to(opened.path).parts[0], {"files": 0, "bytes": 0})
-            one["files"] += 1
-            one["bytes"] += file.stat().st_size
+            size = sizes.setdefault(file.relative_to(opened.path).parts[0], {"files": 0, "bytes": 0})
+            size["files"] += 1
+            size["bytes"] += file.stat().st_size
     return {
         "path": opened.address,
         "profile": known.get("profile"),

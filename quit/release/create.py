@@ -92,7 +92,7 @@ def create(
         workspace.bring_folder(target)
     subject = subject_of(pipeline, settings)
     if damaged := workspace.damaged():
-        raise WorkspaceError(f"{damaged[0]} was altered or is missing. Make it anew: quit build -w {workspace}")
+        raise WorkspaceError(f"{damaged[0]} was altered or is missing. Build it again: quit build -w {workspace}")
     results = check(subject, waivers)
     if any(result.state == "failed" for result in results):
         raise GateError(_refusal(results))
@@ -109,7 +109,7 @@ def create(
 def subject_of_release(release: Release, settings: Mapping[str, Any] | None = None) -> Subject:
     """Return a release as what gates check; ``settings``: other values of the section ``release``."""
     given = release.content["settings"]
-    made = parse(
+    parsed = parse(
         {
             "convergence": {"hints": given["convergence"]["hints"]},
             "split": {"near_duplicate": given["split"]["near_duplicate"]},
@@ -117,14 +117,14 @@ def subject_of_release(release: Release, settings: Mapping[str, Any] | None = No
             "release": {**given["release"], **(settings or {})},
         }
     )
-    return Subject(release.files, release.readers, made)
+    return Subject(release.files, release.readers, parsed)
 
 
 def _refusal(results: Sequence[GateResult]) -> str:
     failed = [result for result in results if result.state == "failed"]
-    told = "; ".join(f"{one.gate} ({one.violations}, such as {one.examples[0]})" for one in failed)
+    reasons = "; ".join(f"{gate.gate} ({gate.violations}, such as {gate.examples[0]})" for gate in failed)
     return (
-        f"The release was refused by {len(failed)} gate{'s' * (len(failed) > 1)}: {told}. See: quit release check. "
+        f"The release was refused by {len(failed)} gate{'s' * (len(failed) > 1)}: {reasons}. See: quit release check. "
         "Where it must be so: --waive GATE='reason', which is published with the data."
     )
 
@@ -137,11 +137,12 @@ def _check_target(target: Path) -> None:
 
 
 def _same(target: Path, facts: Mapping[str, Any]) -> Release:
-    found = open_release(target)
-    if found.content_id != facts["content_id"] or found.name != facts["name"]:
+    existing = open_release(target)
+    if existing.content_id != facts["content_id"] or existing.name != facts["name"]:
         raise InputError(
-            f"{target} already holds the release {found.name!r} with other content ({found.content_id[:12]}, now "
-            f"{facts['content_id'][:12]}). A release is never changed: choose another name, and compare them with quit release diff."
+            f"{target} already holds the release {existing.name!r} with other content ({existing.content_id[:12]}, now "
+            f"{facts['content_id'][:12]}). A release is never changed: choose another name, and compare them with "
+            "quit release diff."
         )
     return verify(target)
 
@@ -212,11 +213,11 @@ def _write(
 
 def _without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings without paths of this machine: of a place, the last part of its name stays."""
-    made = {name: dict(value) if isinstance(value, dict) else value for name, value in settings.items()}
+    portable = {name: dict(value) if isinstance(value, dict) else value for name, value in settings.items()}
     for section, key in (("split", "pinned"), ("difficulty", "corpus")):
-        if made[section][key]:
-            made[section][key] = Path(made[section][key]).name
-    return made
+        if portable[section][key]:
+            portable[section][key] = Path(portable[section][key]).name
+    return portable
 
 
 def _prompts(settings: Settings) -> dict[str, dict[str, str]]:
@@ -265,28 +266,28 @@ def _counts(files: TableFiles) -> dict[str, Any]:
 
 def _statistics(files: TableFiles, encoder: Encoder | None) -> dict[str, Any]:
     keys = ["question_id", "permutation"]
-    made = statistics(
+    figures = statistics(
         **{name: files.read(name) for name in ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")},
         labels=files.read("labels", [*keys, "label"], keys),
         encoder=encoder,
     ).to_dict()
-    for row in made["summary"]:
+    for row in figures["summary"]:
         for name in ("semantic_similarity", "similarity_error"):
             if row[name] is not None:
                 row[name] = round(row[name], _SIMILARITY_DIGITS)
-    return made
+    return figures
 
 
 def list_rows(releases: Sequence[Release]) -> list[dict[str, Any]]:
     """Return one row a release: name, content id, questions by split, waived gates."""
     return [
         {
-            "name": one.name,
-            "content_id": one.content_id,
-            "questions": one.facts["counts"]["questions"],
-            "passages": one.facts["counts"]["passages"],
-            "reviews": one.content["reviews"]["reviews"],
-            "waived": [gate["gate"] for gate in one.facts["gates"] if gate["state"] == "waived"],
+            "name": release.name,
+            "content_id": release.content_id,
+            "questions": release.facts["counts"]["questions"],
+            "passages": release.facts["counts"]["passages"],
+            "reviews": release.content["reviews"]["reviews"],
+            "waived": [gate["gate"] for gate in release.facts["gates"] if gate["state"] == "waived"],
         }
-        for one in releases
+        for release in releases
     ]

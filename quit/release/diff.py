@@ -59,9 +59,9 @@ def diff(before: str | Path, after: str | Path) -> Diff:
     """Compare two releases, after verifying both. Raises ``InputError`` as ``verify`` does."""
     old, new = verify(before), verify(after)
     first, second = [
-        {"name": one.name, "content_id": one.content_id, "questions": one.facts["counts"]["questions"],
-         "reviews": one.content["reviews"]["reviews"]}
-        for one in (old, new)
+        {"name": subject.name, "content_id": subject.content_id, "questions": subject.facts["counts"]["questions"],
+         "reviews": subject.content["reviews"]["reviews"]}
+        for subject in (old, new)
     ]  # fmt: skip
     if old.content_id == new.content_id:
         return Diff(first, second, same=True)
@@ -97,7 +97,8 @@ _LEFT_OUT = """
      FROM {side}_rejects WHERE kind = 'question' AND question_id IS NOT NULL GROUP BY 1)
 """
 _ADDED = f"""
-    SELECT s.question_id, q.question, s.split, coalesce('was left out by ' || r.reason, 'new to the collection') AS reason
+    SELECT s.question_id, q.question, s.split,
+           coalesce('was left out by ' || r.reason, 'new to the collection') AS reason
     FROM new_splits s JOIN new_questions q USING (question_id)
     LEFT JOIN {_LEFT_OUT.format(side="old")} r USING (question_id)
     WHERE s.question_id NOT IN (SELECT question_id FROM old_splits) ORDER BY 1
@@ -106,8 +107,9 @@ _REMOVED = f"""
     SELECT s.question_id, q.question, s.split,
            coalesce('review: ' || c.reason, r.reason, 'no longer in the collection') AS reason
     FROM old_splits s JOIN old_questions q USING (question_id)
-    LEFT JOIN (SELECT question_id, min(reason) AS reason FROM new_changes WHERE change = 'question_removed' GROUP BY 1) c
-        USING (question_id)
+    LEFT JOIN (
+        SELECT question_id, min(reason) AS reason FROM new_changes WHERE change = 'question_removed' GROUP BY 1
+    ) c USING (question_id)
     LEFT JOIN {_LEFT_OUT.format(side="new")} r USING (question_id)
     WHERE s.question_id NOT IN (SELECT question_id FROM new_splits) ORDER BY 1
 """
@@ -119,7 +121,7 @@ _MOVED = """
 _PASSAGES = """
     SELECT question_id, 'its hints, or their order, are others' AS reason FROM rehinted ORDER BY 1
 """
-# A row of `changes` explains a label only where it ends at the later release's label: it is told against the labels
+# A row of `changes` explains a label only where it ends at the later release's label: it is compared with the labels
 # without any review, of which some may be in the earlier release already.
 _LABELS = f"""
     WITH changed AS (
@@ -129,10 +131,14 @@ _LABELS = f"""
     ), why AS (
         SELECT c.*, coalesce('review: ' || w.reason, 'taken back: ' || b.reason, '{_UNKNOWN}') AS reason
         FROM changed c
-        LEFT JOIN (SELECT question_id, permutation, after, min(reason) AS reason FROM new_changes WHERE change = 'label' GROUP BY ALL) w
-            ON w.question_id = c.question_id AND w.permutation = c.permutation AND w.after = c.now
-        LEFT JOIN (SELECT question_id, permutation, before, min(reason) AS reason FROM old_changes WHERE change = 'label' GROUP BY ALL) b
-            ON b.question_id = c.question_id AND b.permutation = c.permutation AND b.before = c.now
+        LEFT JOIN (
+            SELECT question_id, permutation, after, min(reason) AS reason FROM new_changes
+            WHERE change = 'label' GROUP BY ALL
+        ) w ON w.question_id = c.question_id AND w.permutation = c.permutation AND w.after = c.now
+        LEFT JOIN (
+            SELECT question_id, permutation, before, min(reason) AS reason FROM old_changes
+            WHERE change = 'label' GROUP BY ALL
+        ) b ON b.question_id = c.question_id AND b.permutation = c.permutation AND b.before = c.now
     )
     SELECT question_id, count(*) FILTER (now > was) AS up, count(*) FILTER (now < was) AS down,
            list(DISTINCT reason ORDER BY reason) AS reasons
@@ -146,12 +152,16 @@ def _answers(side: str, other: str, change: str) -> str:
         SELECT v.question_id, v.answer, v.origin,
                coalesce('review: ' || c.reason, 'taken back: ' || b.reason, '{_UNKNOWN}') AS reason
         FROM {side}_valid_answers v
-        LEFT JOIN (SELECT question_id, answer, min(reason) AS reason FROM new_changes WHERE change = '{change}' GROUP BY 1, 2) c
-            ON c.question_id = v.question_id AND c.answer = v.answer
-        LEFT JOIN (SELECT question_id, answer, min(reason) AS reason FROM old_changes WHERE change = '{opposite}' GROUP BY 1, 2) b
-            ON b.question_id = v.question_id AND b.answer = v.answer
+        LEFT JOIN (
+            SELECT question_id, answer, min(reason) AS reason FROM new_changes WHERE change = '{change}' GROUP BY 1, 2
+        ) c ON c.question_id = v.question_id AND c.answer = v.answer
+        LEFT JOIN (
+            SELECT question_id, answer, min(reason) AS reason FROM old_changes WHERE change = '{opposite}' GROUP BY 1, 2
+        ) b ON b.question_id = v.question_id AND b.answer = v.answer
         WHERE v.question_id IN (SELECT question_id FROM {other}_splits)
-          AND NOT EXISTS (SELECT 1 FROM {other}_valid_answers o WHERE o.question_id = v.question_id AND o.answer = v.answer)
+          AND NOT EXISTS (
+              SELECT 1 FROM {other}_valid_answers o WHERE o.question_id = v.question_id AND o.answer = v.answer
+          )
         ORDER BY 1, 2
     """
 
@@ -168,24 +178,27 @@ def _moved(row: dict[str, Any]) -> str:
 
 
 def _origins(old: Release, new: Release) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    changes: list[dict[str, Any]] = []
     for what, keyed in (
-        ("setting", lambda one: dict(flatten(one["settings"]))),
-        ("model", lambda one: {key: ", ".join(names) for key, names in one["models"].items()}),
-        ("reader", lambda one: {row["name"]: f"{row['role']}, {row['identity']}" for row in one["readers"]}),
-        ("prompt", lambda one: {use: f"{row['name']}@{row['sha256_12']}" for use, row in one["prompts"].items()}),
+        ("setting", lambda content: dict(flatten(content["settings"]))),
+        ("model", lambda content: {key: ", ".join(names) for key, names in content["models"].items()}),
+        ("reader", lambda content: {row["name"]: f"{row['role']}, {row['identity']}" for row in content["readers"]}),
+        (
+            "prompt",
+            lambda content: {use: f"{row['name']}@{row['sha256_12']}" for use, row in content["prompts"].items()},
+        ),
         ("source", _sources),
-        ("program", lambda one: {"version": one["program_version"]}),
+        ("program", lambda content: {"version": content["program_version"]}),
     ):
-        found += _changes(what, keyed(old.content), keyed(new.content))
-    return found
+        changes += _changes(what, keyed(old.content), keyed(new.content))
+    return changes
 
 
 def _sources(content: Mapping[str, Any]) -> dict[str, str]:
-    made: dict[str, list[str]] = {}
+    checksums_of: dict[str, list[str]] = {}
     for row in content["sources"]:
-        made.setdefault(f"{row['name']}:{row['file']}", []).append(row["checksum"])
-    return {name: ", ".join(sorted(checksums)) for name, checksums in made.items()}
+        checksums_of.setdefault(f"{row['name']}:{row['file']}", []).append(row["checksum"])
+    return {name: ", ".join(sorted(checksums)) for name, checksums in checksums_of.items()}
 
 
 def _changes(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterable[dict[str, Any]]:

@@ -87,25 +87,25 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
     for gate in GATES.values():
         advance("quality gates", 1, len(GATES))
         try:
-            found = gate.find(subject)
+            violations = gate.find(subject)
         except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:
-            found = [f"could not be examined: {error}"]  # what a schema gate reports keeps others from looking
-        state: State = "passed" if not found else "waived" if gate.name in waivers else "failed"
-        examples = tuple(found[: subject.settings.release.examples])
+            violations = [f"could not be examined: {error}"]  # what a schema gate reports keeps others from looking
+        state: State = "passed" if not violations else "waived" if gate.name in waivers else "failed"
+        examples = tuple(violations[: subject.settings.release.examples])
         waiver = waivers[gate.name].strip() if state == "waived" else None
-        results.append(GateResult(gate.name, gate.why, state, len(found), examples, waiver))
+        results.append(GateResult(gate.name, gate.why, state, len(violations), examples, waiver))
     return results
 
 
 def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
     """Return gate -> reason from ``GATE=REASON`` texts. Raises :class:`SettingsError` for one without ``=``."""
-    made = {}
+    reasons = {}
     for text in texts:
         name, separator, reason = text.partition("=")
         if not separator:
             raise SettingsError(f"--waive {text!r} has no '='. Write it as --waive unjudged-answer='why it may pass'.")
-        made[name.strip()] = reason
-    return made
+        reasons[name.strip()] = reason
+    return reasons
 
 
 def release_settings(texts: Sequence[str]) -> dict[str, Any]:
@@ -125,68 +125,71 @@ def with_release_settings(settings: Settings, texts: Sequence[str]) -> Settings:
 
 
 def _schema(subject: Subject) -> list[str]:
-    found = []
+    violations = []
     for name, paths in subject.files.parts.items():
-        made = contract(name)
+        table = contract(name)
         for path in paths:
             have = pq.read_schema(path)
-            if not have.equals(made.schema):
-                wrong = [f.name for f in made.schema if f.name not in have.names or not have.field(f.name).equals(f)]
-                extra = [column for column in have.names if column not in made.schema.names]
-                found.append(
+            if not have.equals(table.schema):
+                wrong = [f.name for f in table.schema if f.name not in have.names or not have.field(f.name).equals(f)]
+                extra = [column for column in have.names if column not in table.schema.names]
+                violations.append(
                     f"{name}: columns differ from the table's schema ({', '.join(wrong + extra) or 'their order'})"
                 )
-    if found:
-        return found
+    if violations:
+        return violations
     with subject.connect() as connection:
         for name in ("splits", "questions", "ranked_hints", "descriptions", "valid_answers", "verdicts"):
             key = ", ".join(contract(name).key)
             if subject.files.parts[name]:
                 rows = connection.execute(
-                    f"SELECT {key}, count(*) FROM {subject.files.sql(name)} GROUP BY ALL HAVING count(*) > 1 ORDER BY ALL"
+                    f"SELECT {key}, count(*) FROM {subject.files.sql(name)} GROUP BY ALL HAVING count(*) > 1 ORDER BY "
+                    "ALL"
                 ).fetchall()
-                found += [f"{name}: {row[-1]} rows with the key {' / '.join(map(str, row[:-1]))}" for row in rows]
+                violations += [f"{name}: {row[-1]} rows with the key {' / '.join(map(str, row[:-1]))}" for row in rows]
         for name in ("questions", "descriptions", "valid_answers"):
             rows = connection.execute(
-                f"SELECT question_id FROM ours WHERE question_id NOT IN (SELECT question_id FROM {subject.files.sql(name)})"
-                " ORDER BY 1"
+                "SELECT question_id FROM ours WHERE question_id NOT IN (SELECT question_id FROM "
+                f"{subject.files.sql(name)}) ORDER BY 1"
                 if subject.files.parts[name]
                 else "SELECT question_id FROM ours ORDER BY 1"
             ).fetchall()
-            found += [f"{name}: no row for the question {row[0]}" for row in rows]
+            violations += [f"{name}: no row for the question {row[0]}" for row in rows]
     splits = subject.files.read("splits", ["question_id", "split"]).to_pylist()
-    found += [f"splits: {row['question_id']} is in {row['split']!r}" for row in splits if row["split"] not in SPLITS]
+    violations += [
+        f"splits: {row['question_id']} is in {row['split']!r}" for row in splits if row["split"] not in SPLITS
+    ]
     labels = subject.files.batches("labels", ["label"])
     strange = sum(pc.sum(pc.invert(pc.is_in(rows["label"], pa.array([1, 2], pa.int16())))).as_py() for rows in labels)
-    return found + ([f"labels: {strange} labels are neither 1 nor 2"] if strange else [])
+    return violations + ([f"labels: {strange} labels are neither 1 nor 2"] if strange else [])
 
 
 def _missing_passage(subject: Subject) -> list[str]:
     ids = subject.files.read("splits", ["question_id"])["question_id"].combine_chunks()
     hints = subject.settings.convergence.hints
-    one = permutation_table(hints)
+    permutations = permutation_table(hints)
     ranked = subject.files.read("ranked_hints", ["question_id", "selected"])
-    made = _short("ranked_hints", ids, [ranked.filter(ranked["selected"])], hints, "selected hints")
+    violations = _short("ranked_hints", ids, [ranked.filter(ranked["selected"])], hints, "selected hints")
     # The sum over a question's permutations tells them apart from any other choice of as many: each has its own power
     # of a base.
-    weight = _weights(len(one))
+    weight = _weights(len(permutations))
     for name in ("passages", "labels", *(f"answers/{info.name}" for info in subject.readers)):
         pieces = subject.files.batches(name, ["question_id", "permutation"])
         counts = np.zeros(len(ids), dtype=np.int64)
         sums = np.zeros(len(ids), dtype=np.uint64)
         for rows in pieces:
-            place = (
+            position = (
                 pc.index_in(rows["question_id"].combine_chunks(), ids).to_numpy(zero_copy_only=False).astype(np.int64)
             )
-            which = pc.fill_null(pc.index_in(rows["permutation"].combine_chunks(), one.permutation), -1)
+            which = pc.fill_null(pc.index_in(rows["permutation"].combine_chunks(), permutations.permutation), -1)
             which = which.to_numpy(zero_copy_only=False)
-            counts += np.bincount(place, minlength=len(ids))
-            np.add.at(sums, place, np.where(which < 0, np.uint64(0), weight[which]))
-        for place in np.flatnonzero((counts != len(one)) | (sums != weight.sum(dtype=np.uint64))):
-            made.append(
-                f"{name}: {ids[int(place)]} has {counts[place]} rows, expected its {len(one)} passages, each once"
+            counts += np.bincount(position, minlength=len(ids))
+            np.add.at(sums, position, np.where(which < 0, np.uint64(0), weight[which]))
+        for row in np.flatnonzero((counts != len(permutations)) | (sums != weight.sum(dtype=np.uint64))):
+            violations.append(
+                f"{name}: {ids[int(row)]} has {counts[row]} rows, expected its {len(permutations)} passages, each once"
             )
-    return made
+    return violations
 
 
 def _weights(count: int) -> np.ndarray:
@@ -196,11 +199,13 @@ def _weights(count: int) -> np.ndarray:
 def _short(name: str, ids: pa.Array, pieces: Iterable[pa.Table], expected: int, what: str) -> list[str]:
     counts = np.zeros(len(ids), dtype=np.int64)
     for rows in pieces:
-        place = pc.index_in(rows["question_id"].combine_chunks(), ids).to_numpy(zero_copy_only=False).astype(np.int64)
-        counts += np.bincount(place, minlength=len(ids))
+        position = (
+            pc.index_in(rows["question_id"].combine_chunks(), ids).to_numpy(zero_copy_only=False).astype(np.int64)
+        )
+        counts += np.bincount(position, minlength=len(ids))
     return [
-        f"{name}: {ids[int(place)]} has {counts[place]} {what}, expected {expected}"
-        for place in np.flatnonzero(counts != expected)
+        f"{name}: {ids[int(position)]} has {counts[position]} {what}, expected {expected}"
+        for position in np.flatnonzero(counts != expected)
     ]
 
 
@@ -209,33 +214,39 @@ def _answer_in_passage(subject: Subject) -> list[str]:
     ranked = subject.files.read("ranked_hints", ["question_id", "rank", "hint", "selected"])
     for row in ranked.filter(ranked["selected"]).sort_by("rank").to_pylist():
         hints.setdefault(row["question_id"], []).append(row["hint"])
-    found = []
+    violations = []
     for row in subject.files.read("valid_answers", ["question_id", "answer"]).to_pylist():
         where = stands_in_a_passage(row["answer"], hints.get(row["question_id"], []))
         if where is not None:
-            shown = " ".join(hints[row["question_id"]][place] for place in where)
+            shown = " ".join(hints[row["question_id"]][rank] for rank in where)
             digits = "".join(map(str, where))
-            found.append(f"{row['question_id']}: {row['answer']!r} stands in the passage {digits}: {shown[:160]!r}")
-    return found
+            violations.append(
+                f"{row['question_id']}: {row['answer']!r} stands in the passage {digits}: {shown[:160]!r}"
+            )
+    return violations
 
 
 def _question_on_two_sides(subject: Subject) -> list[str]:
-    place = dict(zip(*subject.files.read("splits", ["question_id", "split"]).to_pydict().values(), strict=True))
+    split_of = dict(zip(*subject.files.read("splits", ["question_id", "split"]).to_pydict().values(), strict=True))
     rows = subject.files.read("questions", ["question_id", "question", "content_key"]).to_pylist()
-    rows = [{**row, "split": place[row["question_id"]], "pinned": None} for row in rows if row["question_id"] in place]
+    rows = [
+        {**row, "split": split_of[row["question_id"]], "pinned": None} for row in rows if row["question_id"] in split_of
+    ]
     by_key: dict[str, list[dict]] = {}
     for row in rows:
         by_key.setdefault(row["content_key"], []).append(row)
     pairs = {
-        (one["question_id"], other["question_id"])
+        (first["question_id"], other["question_id"])
         for same in by_key.values()
-        for one in same
+        for first in same
         for other in same
-        if one["split"] == "train" != other["split"]
+        if first["split"] == "train" != other["split"]
     }
     for train, rest in near_identical(rows, subject.settings.split.near_duplicate):
         pairs.add((train["question_id"], rest["question_id"]))
-    return [f"{one} in {place[one]} and {other} in {place[other]} ask the same" for one, other in sorted(pairs)]
+    return [
+        f"{first} in {split_of[first]} and {other} in {split_of[other]} ask the same" for first, other in sorted(pairs)
+    ]
 
 
 def _unjudged_answer(subject: Subject) -> list[str]:
@@ -261,23 +272,23 @@ def _distinct(files: TableFiles, name: str) -> Iterator[tuple[str, str]]:
         question, answer = (pa.concat_arrays(rows[column].unify_dictionaries().chunks) for column in columns)
         size = len(answer.dictionary)
         pairs = question.indices.to_numpy().astype(np.int64) * size + answer.indices.to_numpy()
-        found = np.unique(pairs)
+        distinct = np.unique(pairs)
         yield from zip(
-            question.dictionary.take(pa.array(found // size)).to_pylist(),
-            answer.dictionary.take(pa.array(found % size)).to_pylist(),
+            question.dictionary.take(pa.array(distinct // size)).to_pylist(),
+            answer.dictionary.take(pa.array(distinct % size)).to_pylist(),
             strict=True,
         )
 
 
 def _label_mismatch(subject: Subject) -> list[str]:
     dataset = Dataset(frozen_tables(subject.files, subject.readers))
-    found = []
+    violations = []
     for position in range(0, len(dataset.ids), 128):
         try:
             dataset.block(np.arange(position, min(position + 128, len(dataset.ids))))
         except InputError as error:
-            found.append(str(error))
-    return found
+            violations.append(str(error))
+    return violations
 
 
 def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
@@ -287,14 +298,14 @@ def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
     Gold answers count where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its
     answers.
     """
-    place = dict(zip(*files.read("splits", ["question_id", "split"]).to_pydict().values(), strict=True))
-    tally = {question: [0, 0] for question, split in place.items() if split in splits}
+    split_of = dict(zip(*files.read("splits", ["question_id", "split"]).to_pydict().values(), strict=True))
+    tally = {question: [0, 0] for question, split in split_of.items() if split in splits}
     rows = files.read("verdicts", ["question_id", "basis", "answer"])
     for question, basis, answer in zip(*rows.to_pydict().values(), strict=True):
         if question in tally and answer != NO_ANSWER:
             tally[question][0] += 1
             tally[question][1] += basis == "review"
-    answers, judged = (sum(one[column] for one in tally.values()) for column in (0, 1))
+    answers, judged = (sum(counts[column] for counts in tally.values()) for column in (0, 1))
     return {
         "splits": list(splits),
         "answers": answers,
@@ -322,7 +333,8 @@ GATES: dict[str, Gate] = {
         Gate("schema", "Programs that read the tables rely on their columns, keys and values.", _schema),
         Gate(
             "missing-passage",
-            "Every question has every ordered selection of its hints, read by every reader, so that subsets can be compared.",
+            "Every question has every ordered selection of its hints, read by every reader, so that subsets can be "
+            "compared.",
             _missing_passage,
         ),
         Gate(
@@ -337,7 +349,8 @@ GATES: dict[str, Gate] = {
         ),
         Gate(
             "unjudged-answer",
-            "An answer without a verdict counts as wrong, which may make a fully relevant passage look partially relevant.",
+            "An answer without a verdict counts as wrong, which may make a fully relevant passage look partially "
+            "relevant.",
             _unjudged_answer,
         ),
         Gate(

@@ -90,7 +90,7 @@ def is_release(path: str | Path) -> bool:
 def open_release(path: str | Path) -> Release:
     """Open a release without reading its tables (:func:`verify` compares these).
 
-    Raises ``InputError`` when it is none, its description is damaged, or it was made by a newer program.
+    Raises ``InputError`` when it is not a release, its description is damaged, or it was made by a newer program.
     """
     release = _described(Path(path))
     if checksum_of(release.facts) != release.facts["checksum"]:
@@ -136,11 +136,11 @@ def verify(path: str | Path) -> Release:
             faults.append(f"{entry['file']}: {fault}")
     faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries]
     known = {DESCRIPTION, *(entry["file"] for entry in entries.values())}
-    found = (one for one in sorted(release.path.rglob("*")) if not one.is_dir())
+    files = (file for file in sorted(release.path.rglob("*")) if not file.is_dir())
     faults += [
         f"{name}: is no part of the release"
-        for one in found
-        if (name := one.relative_to(release.path).as_posix()) not in known
+        for file in files
+        if (name := file.relative_to(release.path).as_posix()) not in known
     ]
     if faults:
         raise InputError(f"The release {path} is not what was frozen. " + "; ".join(faults) + ".")
@@ -173,5 +173,7 @@ def releases_of(workspace: Workspace) -> list[Release]:
 
 def newest_release(workspace: Workspace) -> Release | None:
     """Return the release that was made last in a workspace's own folder, or None."""
-    found = releases_of(workspace)
-    return max(found, key=lambda one: ((one.path / DESCRIPTION).stat().st_mtime_ns, one.name), default=None)
+    releases = releases_of(workspace)
+    return max(
+        releases, key=lambda release: ((release.path / DESCRIPTION).stat().st_mtime_ns, release.name), default=None
+    )

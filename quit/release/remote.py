@@ -14,13 +14,13 @@ from quit.store.remote import copy_folder
 
 
 def fetched_release(url: str) -> Path:
-    """Fetch all files below a URL and return their folder, with nothing else in it; unlike a workspace's, always anew.
+    """Fetch all files below a URL and return their folder, with nothing else in it; unlike a workspace's, each time.
 
     Raises ``InputError`` when that is no release, and what a store refuses.
     """
     objects = open_objects(url)
-    found = objects.listing()
-    if DESCRIPTION not in found:
+    listed = objects.listing()
+    if DESCRIPTION not in listed:
         raise InputError(
             f"{objects.url} is no release: it has no {DESCRIPTION}. List a workspace's: quit release list -w URL"
         )
@@ -29,9 +29,9 @@ def fetched_release(url: str) -> Path:
     with FileLock(folder.with_name(f".{folder.name}.lock")):
         # What another command reads meanwhile is left alone: the same bytes stay, others are moved into place whole.
         for path in sorted(folder.rglob("*"), reverse=True):
-            if path.is_file() and path.relative_to(folder).as_posix() not in found:
+            if path.is_file() and path.relative_to(folder).as_posix() not in listed:
                 path.unlink()
-        for key in sorted(found):
+        for key in sorted(listed):
             with replacing(folder / key) as temporary:
                 objects.fetch(key, temporary)
     return folder

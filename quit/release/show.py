@@ -13,24 +13,25 @@ from quit.release.release import Release
 def lines(release: Release) -> list[str]:
     """Return a release's description for a terminal."""
     facts, content = release.facts, release.content
-    told = [f"Release {release.name}  {release.path}", f"content id {release.content_id}", ""]
-    told += _table(facts["statistics"])
-    told.append("")
-    told += [
-        f"source: {one['name']} {one['file']} ({one['licence'] or 'licence not stated'}), {one['checksum'][:12]}"
-        for one in content["sources"]
+    shown = [f"Release {release.name}  {release.path}", f"content id {release.content_id}", ""]
+    shown += _table(facts["statistics"])
+    shown.append("")
+    shown += [
+        f"source: {source['name']} {source['file']} ({source['licence'] or 'licence not stated'}), "
+        f"{source['checksum'][:12]}"
+        for source in content["sources"]
     ]
-    told += [f"{one['role']}: {one['name']} ({one['identity']})" for one in content["readers"]]
-    told += [f"prompt: {use}: {one['name']}@{one['sha256_12']}" for use, one in content["prompts"].items()]
+    shown += [f"{reader['role']}: {reader['name']} ({reader['identity']})" for reader in content["readers"]]
+    shown += [f"prompt: {use}: {prompt['name']}@{prompt['sha256_12']}" for use, prompt in content["prompts"].items()]
     reviews = content["reviews"]
-    told.append(
-        f"reviews: {reviews['reviews']:,} by {len(reviews['annotators'])} people; "
-        f"{reviews['coverage']['share']:.1%} of the answers in {', '.join(reviews['coverage']['splits'])} judged by people"
+    shown.append(
+        f"reviews: {reviews['reviews']:,} by {len(reviews['annotators'])} people; {reviews['coverage']['share']:.1%} "
+        f"of the answers in {', '.join(reviews['coverage']['splits'])} judged by people"
     )
-    told.append("")
+    shown.append("")
     for gate in facts["gates"]:
-        told.append(f"{gate['state']:7} {gate['gate']}" + (f": {gate['waiver']}" if gate["waiver"] else ""))
-    return told
+        shown.append(f"{gate['state']:7} {gate['gate']}" + (f": {gate['waiver']}" if gate["waiver"] else ""))
+    return shown
 
 
 _ROWS = (
@@ -51,9 +52,9 @@ def _table(statistics: Mapping[str, Any]) -> list[str]:
     split."""
     summary = statistics["summary"]
     splits = [row["split"] for row in summary]
-    told = [_line("", splits)]
+    shown = [_line("", splits)]
     for key, name, form in _ROWS:
-        told.append(_line(name, ["-" if row[key] is None else form.format(row[key]) for row in summary]))
+        shown.append(_line(name, ["-" if row[key] is None else form.format(row[key]) for row in summary]))
     for rows, key, name in (
         ("by_hints", "n_hints", "label 2, hints: {}"),
         ("by_difficulty", "difficulty_bin", "label 2, {}"),
@@ -63,8 +64,8 @@ def _table(statistics: Mapping[str, Any]) -> list[str]:
         for group in dict.fromkeys(row[key] for row in statistics[rows] if row["split"] == "all"):
             given = {row["split"] for row in statistics[rows] if row[key] == group}
             values = [f"{shares.get((split, group), 0.0):.1%}" if split in given else "-" for split in splits]
-            told.append(_line(name.format(group), values))
-    return told
+            shown.append(_line(name.format(group), values))
+    return shown
 
 
 def _line(name: str, values: Sequence[str]) -> str:
@@ -74,20 +75,22 @@ def _line(name: str, values: Sequence[str]) -> str:
 def changelog(made: Diff, limit: int = 50) -> str:
     """Return a diff as Markdown for a changelog; ``limit``: rows a list, 0 for all."""
     before, after = made.before, made.after
-    told = [
+    shown = [
         f"## {after['name']} (after {before['name']})",
         "",
         f"Content id `{before['content_id']}` -> `{after['content_id']}`.",
         "",
     ]
     if made.same:
-        return "\n".join([*told, "The content is the same.", ""])
+        return "\n".join([*shown, "The content is the same.", ""])
     counts = ", ".join(
         f"{split} {before['questions'][split]:,} -> {after['questions'][split]:,}" for split in before["questions"]
     )
-    told += [
-        f"- Questions: {len(made.added):,} added, {len(made.removed):,} removed, {len(made.moved):,} in another split ({counts}).",
-        f"- Labels: {made.labels_up:,} passages from 1 to 2, {made.labels_down:,} from 2 to 1, of {len(made.labels):,} questions.",
+    shown += [
+        f"- Questions: {len(made.added):,} added, {len(made.removed):,} removed, {len(made.moved):,} in another split "
+        f"({counts}).",
+        f"- Labels: {made.labels_up:,} passages from 1 to 2, {made.labels_down:,} from 2 to 1, of "
+        f"{len(made.labels):,} questions.",
         f"- Valid answers: {len(made.answers_added):,} added, {len(made.answers_removed):,} removed.",
         f"- Reviews: {before['reviews']:,} -> {after['reviews']:,}.",
     ]
@@ -125,10 +128,10 @@ def changelog(made: Diff, limit: int = 50) -> str:
     ):
         if rows:
             kept = rows[: limit or None]
-            told += ["", f"### {title}", "", *("- " + _one_line(line(row)) for row in kept)]
+            shown += ["", f"### {title}", "", *("- " + _one_line(line(row)) for row in kept)]
             if len(kept) < len(rows):
-                told.append(f"- and {len(rows) - len(kept):,} more")
-    return "\n".join([*told, ""])
+                shown.append(f"- and {len(rows) - len(kept):,} more")
+    return "\n".join([*shown, ""])
 
 
 def _answer(row: dict[str, Any]) -> str:

@@ -87,9 +87,9 @@ class TableFiles:
             try:
                 with pq.ParquetFile(path, read_dictionary=list(dictionary)) as file:
                     for batch in file.iter_batches(ROWS_A_GROUP, columns=read):
-                        made = self._ours(name, pa.Table.from_batches([batch])).select(wanted)
-                        if len(made):
-                            yield made
+                        rows = self._ours(name, pa.Table.from_batches([batch])).select(wanted)
+                        if len(rows):
+                            yield rows
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} cannot be read: {error}") from error
 

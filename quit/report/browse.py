@@ -55,7 +55,7 @@ def application(workspace: Workspace, settings: Settings) -> Starlette:
 
 
 def serve(workspace: Workspace, settings: Settings, port: int, started: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C. ``started`` is told the address. Raises :class:`SettingsError` when the port is taken."""
+    """Serve until Ctrl-C. ``started`` receives the address. Raises :class:`SettingsError` when the port is taken."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     with listening:
@@ -63,7 +63,8 @@ def serve(workspace: Workspace, settings: Settings, port: int, started: Callable
             listening.bind((HOST, port))
         except OSError as error:
             raise SettingsError(
-                f"Port {port} of this machine cannot be used: {error.strerror}. Name another one: --port 0 takes a free one."
+                f"Port {port} of this machine cannot be used: {error.strerror}. Name another one: --port 0 takes a "
+                "free one."
             ) from error
         started(f"http://{HOST}:{listening.getsockname()[1]}/")
         server = uvicorn.Server(uvicorn.Config(application(workspace, settings), log_level="warning", access_log=False))
@@ -95,13 +96,13 @@ class _Pages:
         filters = {name: asked.get(name, "") for name in FILTERS}
         order = asked.get("order", "id")
         size = self._settings.pages.results
-        found = self._lookup.search(asked.get("q", "")[:1000], filters, order, page, size)
-        pages = max(1, -(-found.total // size))
+        matches = self._lookup.search(asked.get("q", "")[:1000], filters, order, page, size)
+        pages = max(1, -(-matches.total // size))
         page = min(max(page, 1), pages)
         given = {name: value for name, value in {"q": asked.get("q", ""), **filters, "order": order}.items() if value}
         return self._html(
             "search.html",
-            found=found,
+            found=matches,
             asked={**dict.fromkeys(FILTERS, ""), "q": "", **given},
             order=order,
             orders=list(ORDERS),
@@ -115,14 +116,16 @@ class _Pages:
         identity = request.path_params["question_id"]
         if not self._lookup.has(identity):
             raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
-        told = story(self._workspace, identity)
+        question = story(self._workspace, identity)
         roles = self._settings.readers
-        nodes = tree(told, [one.name for one in roles if one.role == "labeler"], [one.name for one in roles])
+        nodes = tree(
+            question, [reader.name for reader in roles if reader.role == "labeler"], [reader.name for reader in roles]
+        )
         return self._html(
             "question.html",
-            told=told,
+            told=question,
             nodes=nodes,
-            fully=sum(one["label"] == 2 for one in told["passages"]),
+            fully=sum(passage["label"] == 2 for passage in question["passages"]),
             releases=self._lookup.releases(identity),
         )
 
@@ -149,8 +152,8 @@ def _headers(styles: str) -> dict[str, str]:
 
 
 def _said(status: int, text: str) -> Response:
-    made = environment().get_template("said.html").render(status=status, text=text)
-    return HTMLResponse(made.lstrip(), status_code=status, headers=_headers("'self'"))
+    html = environment().get_template("said.html").render(status=status, text=text)
+    return HTMLResponse(html.lstrip(), status_code=status, headers=_headers("'self'"))
 
 
 def _refused(request: Request, error: Exception) -> Response:

@@ -16,12 +16,13 @@ def funnel(facts: Facts) -> Section:
     drawn = plots.bars(
         "plot-funnel", [name for name, _ in steps], {"questions": [count for _, count in steps]}, "questions"
     )
-    made = Section("funnel", "From collected to released")
+    section = Section("funnel", "From collected to released")
     collected = dict(steps)["questions collected"]
-    made.said.append(
-        f"{first:,} questions in the sources; {collected:,} have enough hints, from {facts['counts']['records']:,} source records."
+    section.said.append(
+        f"{first:,} questions in the sources; {collected:,} have enough hints, from {facts['counts']['records']:,} "
+        "source records."
     )
-    made.plots.append(
+    section.plots.append(
         Plot(
             "What is left after each stage",
             ("step", "questions", "of the first"),
@@ -30,28 +31,28 @@ def funnel(facts: Facts) -> Section:
             svg=drawn,
         )
     )
-    made.tables.append(
+    section.tables.append(
         Table(
             "Sources", ("source", "questions"), [(row["source"], f"{row['questions']:,}") for row in facts["sources"]]
         )
     )
     if facts["rejects"]:
-        rows = [
+        rejects = [
             (row["stage"], row["kind"], row["reason"], f"{row['count']:,}", row["example"]) for row in facts["rejects"]
         ]
         heads = ("stage", "what", "reason", "count", "for instance")
-        made.tables.append(Table("Left out, and why", heads, rows, (1, 2, 4)))
+        section.tables.append(Table("Left out, and why", heads, rejects, (1, 2, 4)))
     else:
-        made.said.append("Nothing was left out.")
-    return made
+        section.said.append("Nothing was left out.")
+    return section
 
 
 def hints(facts: Facts) -> Section:
     """Convergence and leaks of the hints."""
-    made = Section("hints", "Hints: convergence and leakage")
+    section = Section("hints", "Hints: convergence and leakage")
     convergence, leakage = facts["convergence"], facts["leakage"]
     if convergence["groups"]:
-        made.plots.append(
+        section.plots.append(
             _histogram(
                 "plot-convergence",
                 "Convergence of hints",
@@ -71,8 +72,8 @@ def hints(facts: Facts) -> Section:
             "plot-leaks", names, {"findings": [row["findings"] for row in leakage["methods"]]}, "findings"
         )
         heads = ("method", "findings", "hints", "questions", "overridden by people")
-        made.plots.append(Plot("How leaks were found", heads, rows, name="plot-leaks", svg=drawn))
-        made.plots.append(
+        section.plots.append(Plot("How leaks were found", heads, rows, name="plot-leaks", svg=drawn))
+        section.plots.append(
             _histogram("plot-leakage", "Probability of leaks", leakage["bars"], ["findings"], "probability", "findings")
         )
     per = [(str(row["leaking"]), row["questions"]) for row in leakage["by_question"]]
@@ -80,7 +81,7 @@ def hints(facts: Facts) -> Section:
         "plot-leaking", [f"{name} leaking hints" for name, _ in per], {"questions": [n for _, n in per]}, "questions"
     )
     rows = [(name, f"{count:,}") for name, count in per]
-    made.plots.append(
+    section.plots.append(
         Plot("Leaking hints a question", ("leaking hints", "questions"), rows, name="plot-leaking", svg=drawn)
     )
     if convergence["producers"]:
@@ -88,10 +89,10 @@ def hints(facts: Facts) -> Section:
             (row["producer"], row["hints"], f"{row['count']:,}", number(row["mean"]), number(row["median"]))
             for row in convergence["producers"]
         ]
-        made.tables.append(
+        section.tables.append(
             Table("Who scored convergence", ("producer", "hints", "count", "mean", "median"), rows, (1,))
         )
-    return made
+    return section
 
 
 def _histogram(name: str, title: str, bars: list[Facts], groups: Sequence[str], across: str, up: str) -> Plot:
@@ -102,14 +103,14 @@ def _histogram(name: str, title: str, bars: list[Facts], groups: Sequence[str], 
 
 def questions(facts: Facts) -> Section | None:
     """Types and difficulty; None before questions are described."""
-    made = Section("questions", "Types and difficulty")
+    section = Section("questions", "Types and difficulty")
     types, difficulty, agreed = facts["types"], facts["difficulty"], facts["type_agreement"]
     if not types:
         return None
     if agreed["typed"]:
-        made.said.append(
-            f"The classifier agrees with the sources' own types on {share(agreed['coarse'], agreed['typed'])} (coarse) and "
-            f"{share(agreed['fine'], agreed['typed'])} (fine) of {agreed['typed']:,} questions."
+        section.said.append(
+            f"The classifier agrees with the sources' own types on {share(agreed['coarse'], agreed['typed'])} "
+            f"(coarse) and {share(agreed['fine'], agreed['typed'])} (fine) of {agreed['typed']:,} questions."
         )
     drawn = plots.bars(
         "plot-types",
@@ -118,11 +119,11 @@ def questions(facts: Facts) -> Section | None:
         "questions",
     )
     rows = [(row["coarse"], *(f"{row[key]:,}" for key in (*SPLITS, "questions", "fine"))) for row in types]
-    made.plots.append(
+    section.plots.append(
         Plot("Questions by type", ("type", *SPLITS, "all", "fine types"), rows, name="plot-types", svg=drawn)
     )
     groups = [row["bin"] for row in difficulty["bins"]]
-    made.plots.append(
+    section.plots.append(
         _histogram(
             "plot-difficulty", "Difficulty", difficulty["bars"], groups, "difficulty, 0 easy to 1 hard", "questions"
         )
@@ -131,8 +132,8 @@ def questions(facts: Facts) -> Section | None:
         (row["bin"], *(f"{row[key]:,}" for key in (*SPLITS, "questions")), number(row["mean"]))
         for row in difficulty["bins"]
     ]
-    made.tables.append(Table("Difficulty by split", ("difficulty", *SPLITS, "all", "mean"), rows))
-    return made
+    section.tables.append(Table("Difficulty by split", ("difficulty", *SPLITS, "all", "mean"), rows))
+    return section
 
 
 _TABLE_1 = (
@@ -150,11 +151,11 @@ _TABLE_1 = (
 
 def labels(facts: Facts) -> Section:
     """Labels and readers by number of hints, labels by type and difficulty, table 1."""
-    made = Section("labels", "Labels and readers")
-    told = facts["statistics"]
-    if told:
-        by = {row["split"]: {} for row in told["summary"]}
-        for row in told["by_hints"]:
+    section = Section("labels", "Labels and readers")
+    figures = facts["statistics"]
+    if figures:
+        by: dict[str, dict[int, float]] = {row["split"]: {} for row in figures["summary"]}
+        for row in figures["by_hints"]:
             by[row["split"]].setdefault(row["n_hints"], 0.0)
             if row["label"] == 2:
                 by[row["split"]][row["n_hints"]] = row["share"]
@@ -163,22 +164,22 @@ def labels(facts: Facts) -> Section:
         rows = [(str(size), *(percent(points.get(size)) for points in by.values())) for size in sizes]
         drawn = plots.lines("plot-by-hints", by, "hints in the passage", "fully relevant (label 2)")
         title = "Fully relevant passages by number of hints (the paper's figure 6)"
-        made.plots.append(Plot(title, heads, rows, name="plot-by-hints", svg=drawn))
-    made.plots.extend(_reader_plots(facts))
-    if told:
+        section.plots.append(Plot(title, heads, rows, name="plot-by-hints", svg=drawn))
+    section.plots.extend(_reader_plots(facts))
+    if figures:
         for key, column, title in (("by_difficulty", "difficulty_bin", "difficulty"), ("by_type", "coarse", "type")):
             order = [row["bin"] for row in facts["difficulty"]["bins"]] if title == "difficulty" else []
-            made.plots.append(_shares(told[key], column, title, order))
-        summary = told["summary"]
+            section.plots.append(_shares(figures[key], column, title, order))
+        summary = figures["summary"]
         rows = [
             (name, *(number(row[key], form) for row in summary))
             for key, name, form in _TABLE_1
             if any(row[key] is not None for row in summary)
         ]
-        made.tables.append(
+        section.tables.append(
             Table("The dataset in figures (the paper's table 1)", ("", *(row["split"] for row in summary)), rows)
         )
-    return made
+    return section
 
 
 def _reader_plots(facts: Facts) -> Iterable[Plot]:
@@ -211,6 +212,6 @@ def _shares(rows: list[Facts], column: str, title: str, order: Sequence[str]) ->
             counts[1] += row["passages"] if row["label"] == 2 else 0
     values = [right / count if count else 0.0 for count, right in groups.values()]
     drawn = plots.bars(f"plot-by-{title}", list(groups), {"label 2": values}, "fully relevant (label 2)", share=True)
-    made = [(name, f"{count:,}", f"{right:,}", share(right, count)) for name, (count, right) in groups.items()]
+    table_rows = [(name, f"{count:,}", f"{right:,}", share(right, count)) for name, (count, right) in groups.items()]
     heads = (title, "passages", "label 2", "share")
-    return Plot(f"Fully relevant passages by {title}", heads, made, name=f"plot-by-{title}", svg=drawn)
+    return Plot(f"Fully relevant passages by {title}", heads, table_rows, name=f"plot-by-{title}", svg=drawn)

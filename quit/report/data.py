@@ -19,19 +19,19 @@ from quit.release.release import Release, open_release, releases_of
 from quit.release.tables import TableFiles
 from quit.report.examples import examples
 from quit.report.people import judge_against_people, review_progress
-from quit.settings import Settings
+from quit.settings import Judge, ReaderSettings, Settings
 from quit.status.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
 from quit.status.usage import totals
 
 SPLITS = ("train", "dev", "test")
-_FIGURES = 17  # steps of ``gather`` that progress is told about
+_FIGURES = 17  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
     """Return all that the report shows, as JSON-like values; ``None`` or empty where the workspace knows nothing of it.
 
-    ``compared``: folders of two releases, earlier and later, of which to tell the difference (none: no difference).
-    Raises ``InputError`` where nothing has been collected yet, or for a release that is none or is damaged.
+    ``compared``: folders of two releases, earlier and later, whose difference is wanted (empty: no difference).
+    Raises ``InputError`` where nothing has been collected yet, or for a folder that is no release or a damaged one.
     """
     if len(compared) not in (0, 2):
         raise InputError(f"A difference needs two releases, the earlier one first; {len(compared)} given.")
@@ -47,7 +47,8 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "readers": _told(_readers(settings, connection)),
             "judge": settings.judge.name,
             "rejects": _told(_rows(connection, _REJECTS)),
-            "sources": _told(_rows(connection, "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1")),
+            "sources": _told(_rows(connection, "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER "
+                                               "BY 2 DESC, 1")),
             "convergence": _told(_convergence(connection, settings.pages.bins)),
             "leakage": _told(_leakage(connection, settings.pages.bins)),
             "types": _told(_types(connection)),
@@ -65,8 +66,8 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     facts["people"] = _told(judge_against_people(workspace, settings.review))
     facts["review"] = _told(review_progress(workspace, settings.review))
     facts["usage"] = _told(_usage(workspace, settings))
-    facts["releases"] = _told([_release(one) for one in releases])
-    facts["difference"] = _told(_difference(*compared, releases) if compared else None)
+    facts["releases"] = _told([_release(release) for release in releases])
+    facts["difference"] = _told(_difference(compared[0], compared[1], releases) if compared else None)
     return facts
 
 
@@ -80,7 +81,7 @@ def _funnel(workspace: Workspace, rejects: list[dict[str, Any]], releases: Seque
     start."""
     (_, _), (name, collected), *later = funnel(workspace)
     short = sum(row["count"] for row in rejects if (row["stage"], row["kind"]) == ("collect", "question"))
-    released = [(f"in release {one.name}", _size(one)) for one in releases]
+    released = [(f"in release {release.name}", _size(release)) for release in releases]
     return [("questions in the sources", collected + short), (name, collected), *later, *released]
 
 
@@ -93,7 +94,8 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
         connection,
         """
         SELECT (SELECT count(*) FROM splits) AS questions, (SELECT count(*) FROM labels) AS passages,
-            (SELECT count(*) FROM labels WHERE label = 2) AS fully, (SELECT count(*) FROM splits WHERE parametric) AS parametric,
+            (SELECT count(*) FROM labels WHERE label = 2) AS fully,
+            (SELECT count(*) FROM splits WHERE parametric) AS parametric,
             (SELECT count(*) FROM valid_answers SEMI JOIN splits USING (question_id)) AS valid_answers,
             (SELECT count(*) FROM origins) AS records
         """,
@@ -102,14 +104,18 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
 
 def _readers(settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
     """The profile's readers, then those that have answers but are in no profile (any more)."""
-    made = [{"name": one.name, "role": one.role, "kind": one.kind} for one in settings.readers]
-    known = {one["name"] for one in made}
-    found = _rows(connection, "SELECT DISTINCT reader FROM answers ORDER BY 1")
-    return [*made, *({"name": row["reader"], "role": "", "kind": ""} for row in found if row["reader"] not in known)]
+    readers = [{"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in settings.readers]
+    known = {reader["name"] for reader in readers}
+    answering = _rows(connection, "SELECT DISTINCT reader FROM answers ORDER BY 1")
+    return [
+        *readers,
+        *({"name": row["reader"], "role": "", "kind": ""} for row in answering if row["reader"] not in known),
+    ]
 
 
 _REJECTS = """
-    SELECT stage, kind, reason, count(*) AS count, min(detail) AS example FROM rejects GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 2, 3
+    SELECT stage, kind, reason, count(*) AS count, min(detail) AS example FROM rejects
+    GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 2, 3
 """
 
 
@@ -118,14 +124,15 @@ def _histogram(
 ) -> list[dict[str, Any]]:
     """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
     groups = [row["one"] for row in _rows(connection, f"SELECT DISTINCT {group} AS one FROM {table} ORDER BY 1")]
-    bars = [{"low": at / bins, "high": (at + 1) / bins, **{one: 0 for one in groups}} for at in range(bins)]
-    found = _rows(
+    bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
+    counted = _rows(
         connection,
-        f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS one, count(*) AS count
+        f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS one,
+                   count(*) AS count
             FROM {table} WHERE {value} IS NOT NULL GROUP BY 1, 2""",
         bins=bins,
     )
-    for row in found:
+    for row in counted:
         bars[row["bar"]][row["one"]] = row["count"]
     return bars
 
@@ -139,7 +146,8 @@ def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, 
         ],
         "producers": _rows(
             connection,
-            f"""SELECT producer, {used} AS hints, count(*) AS count, avg(convergence) AS mean, median(convergence) AS median
+            f"""SELECT producer, {used} AS hints, count(*) AS count, avg(convergence) AS mean,
+                       median(convergence) AS median
                 FROM ranked_hints GROUP BY 1, 2 ORDER BY 2, 3 DESC, 1""",
         ),
     }
@@ -150,7 +158,8 @@ def _leakage(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]
         "hints": _rows(connection, "SELECT count(*) AS count FROM hints")[0]["count"],
         "methods": _rows(
             connection,
-            """SELECT method, count(*) AS findings, count(DISTINCT hint_id) AS hints, count(DISTINCT question_id) AS questions,
+            """SELECT method, count(*) AS findings, count(DISTINCT hint_id) AS hints,
+                      count(DISTINCT question_id) AS questions,
                       count(*) FILTER (overridden) AS overridden FROM leak_findings GROUP BY 1 ORDER BY 2 DESC, 1""",
         ),
         "by_question": _rows(
@@ -202,10 +211,11 @@ def _statistics(workspace: Workspace) -> dict[str, Any] | None:
 def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     """What language models were asked and what that cost at the profile's prices (of a million tokens; 0: no price is
     set)."""
-    prices = {one.name: one for one in (*settings.readers, settings.judge)}
-    found = totals(workspace.path)
+    models: list[ReaderSettings | Judge] = [*settings.readers, settings.judge]
+    prices = {model.name: model for model in models}
+    usage = totals(workspace.path)
     costs = []
-    for name, asked in found.items():
+    for name, asked in usage.items():
         spec = prices.get(name)
         cost = None
         if spec is not None and (spec.price_prompt or spec.price_completion):
@@ -245,11 +255,11 @@ def _release(release: Release) -> dict[str, Any]:
 
 
 def _difference(before: Path, after: Path, releases: Iterable[Release]) -> dict[str, Any]:
-    made = diff(before, after).to_dict()
+    changes = diff(before, after).to_dict()
     by_hints = {}
-    for one in releases:
-        rows = (one.facts["statistics"] or {}).get("by_hints", [])
-        by_hints[one.name] = {
+    for release in releases:
+        rows = (release.facts["statistics"] or {}).get("by_hints", [])
+        by_hints[release.name] = {
             str(row["n_hints"]): row["share"] for row in rows if row["split"] == "all" and row["label"] == 2
         }
-    return {**made, "by_hints": by_hints}
+    return {**changes, "by_hints": by_hints}

@@ -33,14 +33,15 @@ KINDS = (
         "changed",
         "Changed by people",
         "Questions where people's verdicts changed most labels.",
-        """SELECT question_id FROM changes WHERE change = 'label' GROUP BY 1 ORDER BY count(*) DESC, question_id LIMIT $examples""",
+        """SELECT question_id FROM changes WHERE change = 'label' GROUP BY 1
+           ORDER BY count(*) DESC, question_id LIMIT $examples""",
     ),
     (
         "left_out",
         "Left out",
         "Questions that were collected and left out later: the first one of each reason.",
-        """SELECT min(question_id) AS question_id FROM rejects JOIN questions USING (question_id) WHERE kind = 'question'
-           GROUP BY stage, reason ORDER BY stage, reason LIMIT $examples""",
+        """SELECT min(question_id) AS question_id FROM rejects JOIN questions USING (question_id)
+           WHERE kind = 'question' GROUP BY stage, reason ORDER BY stage, reason LIMIT $examples""",
     ),
 )
 """Kind, heading, rule in words, and the rule."""
@@ -48,18 +49,18 @@ KINDS = (
 
 def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict[str, Any]]:
     """Return ``kind, title, rule, questions`` for each kind that has any; no question appears twice."""
-    made: list[dict[str, Any]] = []
+    chosen: list[dict[str, Any]] = []
     seen: set[str] = set()
     for kind, title, rule, sql in KINDS:
         # A question may be taken by an earlier kind: ask for as many more.
         wanted = settings.pages.examples + len(seen)
         ids = [row[0] for row in connection.execute(sql, {"examples": wanted}).fetchall()]
-        fresh = [one for one in ids if one not in seen][: settings.pages.examples]
+        fresh = [question_id for question_id in ids if question_id not in seen][: settings.pages.examples]
         seen |= set(fresh)
         if fresh:
-            questions = [example(story(workspace, one), settings.pages.answers) for one in fresh]
-            made.append({"kind": kind, "title": title, "rule": rule, "questions": questions})
-    return made
+            questions = [example(story(workspace, question_id), settings.pages.answers) for question_id in fresh]
+            chosen.append({"kind": kind, "title": title, "rule": rule, "questions": questions})
+    return chosen
 
 
 def example(told: dict[str, Any], most: int) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def example(told: dict[str, Any], most: int) -> dict[str, Any]:
         for reader, answer in passage["answers"].items():
             readers.setdefault(normalize_answer(answer), set()).add(reader)
     shown = [row for row in told["verdicts"] if row["passages"]]
-    labelled = [one["label"] for one in passages if one["label"] is not None]
+    labelled = [passage["label"] for passage in passages if passage["label"] is not None]
     return {
         "question_id": told["question_id"],
         "question": asked.get("question", ""),
@@ -82,13 +83,14 @@ def example(told: dict[str, Any], most: int) -> dict[str, Any]:
         "difficulty": (told["description"] or {}).get("difficulty_bin"),
         "hints": [
             {"hint": hint["hint"], "convergence": hint["convergence"], "selected": hint["selected"],
-             "leaks": [one["span"] for one in told["leak_findings"] if one["hint_id"] == hint["hint_id"]]}
+             "leaks": [leak["span"] for leak in told["leak_findings"] if leak["hint_id"] == hint["hint_id"]]}
             for hint in told["hints"] if hint["selected"] or not passages
         ],
         "passages": len(labelled),
         "fully": labelled.count(2),
         "answers": [
-            {"answer": row["answer"], "correct": row["correct"], "probability": row["probability"], "basis": row["basis"],
+            {"answer": row["answer"], "correct": row["correct"], "probability": row["probability"],
+             "basis": row["basis"],
              "passages": row["passages"], "readers": sorted(readers.get(normalize_answer(row["answer"]), ()))}
             for row in shown[:most]
         ],

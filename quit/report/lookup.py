@@ -1,4 +1,4 @@
-"""Searching a workspace's questions: one small table in memory, made from the Parquet files and made anew when they
+"""Searching a workspace's questions: one small table in memory, built from the Parquet files and built again when they
 change."""
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ _OVERVIEW = """
     SELECT q.question_id, q.question, q.answers, q.source, d.coarse, d.difficulty, d.difficulty_bin,
            coalesce(s.split, g.reason, 'not split yet') AS state, l.passages, l.fully, l.fully / l.passages AS share,
            coalesce(a.changed, 0) AS changed, coalesce(r.people, 0) AS people,
-           lower(strip_accents(concat_ws(' ', q.question_id, q.question, array_to_string(q.answers, ' '), h.hints))) AS haystack
+           lower(strip_accents(
+               concat_ws(' ', q.question_id, q.question, array_to_string(q.answers, ' '), h.hints)
+           )) AS haystack
     FROM questions q LEFT JOIN descriptions d USING (question_id) LEFT JOIN splits s USING (question_id)
     LEFT JOIN labelled l USING (question_id) LEFT JOIN gone g USING (question_id) LEFT JOIN hinted h USING (question_id)
     LEFT JOIN altered a USING (question_id) LEFT JOIN said r USING (question_id)
@@ -89,10 +91,10 @@ class Lookup:
             if value:
                 where.append(f"{FILTERS[name]} = ?")
                 values.append(value)
-        found = f"FROM overview WHERE {' AND '.join(where)}"
-        total = cursor.execute(f"SELECT count(*) {found}", values).fetchall()[0][0]
+        matching = f"FROM overview WHERE {' AND '.join(where)}"
+        total = cursor.execute(f"SELECT count(*) {matching}", values).fetchall()[0][0]
         page = min(max(page, 1), max(1, -(-total // size)))
-        query = f"SELECT * EXCLUDE (haystack) {found} ORDER BY {ORDERS.get(order, ORDERS['id'])} LIMIT ? OFFSET ?"
+        query = f"SELECT * EXCLUDE (haystack) {matching} ORDER BY {ORDERS.get(order, ORDERS['id'])} LIMIT ? OFFSET ?"
         rows = cursor.sql(query, params=[*values, size, (page - 1) * size]).to_arrow_table().to_pylist()
         choices = {
             name: cursor.execute(
@@ -108,7 +110,7 @@ class Lookup:
 
     def releases(self, question_id: str) -> list[dict[str, Any]]:
         """Return ``release, split, passages, fully`` of the workspace's releases that hold the question, by name."""
-        made = []
+        rows = []
         with duckdb.connect() as connection:
             for release in releases_of(self.workspace):
                 row = connection.execute(
@@ -118,8 +120,8 @@ class Lookup:
                     {"id": question_id},
                 ).fetchall()[0]
                 if row[1]:
-                    made.append({"release": release.name, "split": row[0], "passages": row[1], "fully": row[2]})
-        return made
+                    rows.append({"release": release.name, "split": row[0], "passages": row[1], "fully": row[2]})
+        return rows
 
     def version(self) -> Any:
         """Return what changes when the workspace does: its current fingerprints and the parts that people appended."""

@@ -21,15 +21,15 @@ TEMPLATES = Path(__file__).parent / "templates"
 @cache
 def environment() -> Environment:
     """Return the templates; what they are given is escaped unless it is ``Markup``."""
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["spans"] = spans
-    return made
+    templates.filters["spans"] = spans
+    return templates
 
 
 def style() -> str:
@@ -43,11 +43,11 @@ def spans(text: str, wanted: Sequence[str]) -> list[tuple[str, bool]]:
     >>> spans("It is in Rome.", ["Rome"])
     [('It is in ', False), ('Rome', True), ('.', False)]
     """
-    kept = sorted({one for one in wanted if one}, key=len, reverse=True)
+    kept = sorted({span for span in wanted if span}, key=len, reverse=True)
     if not kept:
         return [(text, False)]
     pieces = re.split("(" + "|".join(map(re.escape, kept)) + ")", text)
-    return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
+    return [(piece, position % 2 == 1) for position, piece in enumerate(pieces) if piece]
 
 
 def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
@@ -56,10 +56,12 @@ def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
     ``rows``: of a list at most. ``links``: where questions can be opened, before their ids; empty: nowhere. Raises
     ``MissingDependency`` without matplotlib.
     """
-    made = []
+    rendered = []
     for section in sections(facts, rows):
-        drawn = [{**asdict(one), "svg": Markup(one.svg)} for one in section.plots]  # our own markup, its texts escaped
-        made.append({**asdict(section), "plots": drawn})
+        drawn = [
+            {**asdict(plot), "svg": Markup(plot.svg)} for plot in section.plots
+        ]  # our own markup, its texts escaped
+        rendered.append({**asdict(section), "plots": drawn})
     counts = facts["counts"]
     share = counts["fully"] / counts["passages"] if counts["passages"] else None
     numbers = [
@@ -75,7 +77,7 @@ def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
         .get_template("report.html")
         .render(
             facts=facts,
-            sections=made,
+            sections=rendered,
             numbers=numbers,
             embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
             style=Markup(style()),

@@ -20,13 +20,13 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
     Annotators are numbered by address. ``asked``: questions of the splits that people review; ``reviewed``: those of
     them with a submitted annotation.
     """
-    told = review_status(workspace, settings)
-    if not told["reviews"]["rows"]:
+    status = review_status(workspace, settings)
+    if not status["reviews"]["rows"]:
         return None
-    names = sorted({row["annotator"] for row in told["annotators"]})
-    number = {name: f"annotator {place}" for place, name in enumerate(names, start=1)}
-    kappa = {row["annotator"]: row for row in told["agreement"]["annotators"]}
-    controls = {row["annotator"]: row for row in told["controls"]}
+    names = sorted({row["annotator"] for row in status["annotators"]})
+    number = {name: f"annotator {position}" for position, name in enumerate(names, start=1)}
+    kappa = {row["annotator"]: row for row in status["agreement"]["annotators"]}
+    controls = {row["annotator"]: row for row in status["controls"]}
     people = [
         {
             "annotator": number[row["annotator"]],
@@ -37,11 +37,11 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
             "controls": controls.get(row["annotator"], {}).get("asked", 0),
             "controls_right": controls.get(row["annotator"], {}).get("right", 0),
         }
-        for row in told["annotators"]
+        for row in status["annotators"]
     ]
     pairs = [
         {**pair, "first": number[pair["first"]], "second": number[pair["second"]]}
-        for pair in told["agreement"]["pairs"]
+        for pair in status["agreement"]["pairs"]
     ]
     with workspace.connect() as connection:
         connection.register("live", live_reviews(ReviewStore(workspace).read()))
@@ -54,15 +54,15 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
         ).fetchall()
     return {
         "splits": [{"split": split, "asked": count, "reviewed": done} for split, count, done in asked],
-        "annotations": told["reviews"]["annotations"],
-        "questions": told["reviews"]["questions"],
-        "decided": told["decided"],
-        "open": len(told["disagreements"]),
-        "alpha": told["agreement"]["alpha"],
-        "items": told["agreement"]["items"],
+        "annotations": status["reviews"]["annotations"],
+        "questions": status["reviews"]["questions"],
+        "decided": status["decided"],
+        "open": len(status["disagreements"]),
+        "alpha": status["agreement"]["alpha"],
+        "items": status["agreement"]["items"],
         "people": people,
         "pairs": pairs,
-        "applied": told["applied"],
+        "applied": status["applied"],
     }
 
 
@@ -100,6 +100,6 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
         "only_people": pairs.count((False, True)),
         "both_no": pairs.count((False, False)),
         "unread": unread,
-        "agreement": sum(one == other for one, other in pairs) / len(pairs),
+        "agreement": sum(first == other for first, other in pairs) / len(pairs),
         "kappa": cohen_kappa(judge, people),
     }

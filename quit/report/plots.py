@@ -21,7 +21,7 @@ SERIES = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#99
 MARKS, DASHES = "osv^D<>P", ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (6, 3)))
 _INK, _GRID = "#010203", "#010205"  # stand for the page's own colours until the plot is on it
 _WIDTH = 4.6  # inches: about what a telephone shows, so that text is as large there as on a wide page
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "quit",
     "text.parse_math": False,
@@ -50,8 +50,8 @@ def bars(
         for number, (title, values) in enumerate(series.items()):
             axes.barh(places, values, left=ends, color=SERIES[number % 8], label=title, height=0.7)
             ends = [end + value for end, value in zip(ends, values, strict=True)]
-        for place, end in zip(places, ends, strict=True):
-            axes.annotate(f"{end:.1%}" if share else f"{end:,.0f}", (end, place), (3, 0), textcoords="offset points",
+        for height, end in zip(places, ends, strict=True):
+            axes.annotate(f"{end:.1%}" if share else f"{end:,.0f}", (end, height), (3, 0), textcoords="offset points",
                           va="center", fontsize=8.5)  # fmt: skip
         axes.set_yticks(places, [_short(label) for label in labels])
         axes.set_xlim(0, (1 if share else max(ends, default=1)) * 1.18 or 1)
@@ -162,6 +162,10 @@ def _tag(tag: str, name: str) -> str:
     tag = re.sub(r'\bid="', f'id="{name}-', tag)
     tag = re.sub(r'\b(?:xlink:)?href="#', f'href="#{name}-', tag)
     tag = tag.replace("url(#", f"url(#{name}-")
-    for colour, variable in ((_INK, "ink"), (_GRID, "grid"), *((one, f"s{at}") for at, one in enumerate(SERIES, 1))):
+    for colour, variable in (
+        (_INK, "ink"),
+        (_GRID, "grid"),
+        *((series, f"s{at}") for at, series in enumerate(SERIES, 1)),
+    ):
         tag = re.sub(rf"{colour}\b", f"var(--{variable})", tag, flags=re.I)
     return tag

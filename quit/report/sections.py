@@ -8,7 +8,7 @@ from quit.report.pieces import Facts, Section
 
 def sections(facts: Facts, rows: int) -> list[Section]:
     """Return the sections that have anything to show; ``rows``: of a list at most."""
-    made = (
+    pieces = (
         construction.funnel(facts),
         construction.hints(facts),
         construction.questions(facts),
@@ -19,4 +19,4 @@ def sections(facts: Facts, rows: int) -> list[Section]:
         outcome.releases(facts),
         outcome.difference(facts, rows),
     )
-    return [one for one in made if one is not None and (one.said or one.plots or one.tables)]
+    return [section for section in pieces if section is not None and (section.said or section.plots or section.tables)]

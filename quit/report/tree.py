@@ -32,12 +32,12 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
     """
     hints = [hint["hint"] for hint in story["hints"] if hint["selected"]]
     verdicts = {normalize_answer(row["answer"]): row["correct"] for row in story["verdicts"]}
-    order = {name: place for place, name in enumerate(dict.fromkeys([*labelers, *readers]))}
+    order = {name: position for position, name in enumerate(dict.fromkeys([*labelers, *readers]))}
     roots: list[Node] = []
     nodes: dict[str, Node] = {}
-    for passage in sorted(story["passages"], key=lambda one: one["permutation"]):
+    for passage in sorted(story["passages"], key=lambda row: row["permutation"]):
         permutation = passage["permutation"]
-        given = sorted(passage["answers"].items(), key=lambda one: (order.get(one[0], len(order)), one[0]))
+        given = sorted(passage["answers"].items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
         answers = [
             (reader, answer, verdicts.get(normalize_answer(answer)), reader in labelers) for reader, answer in given
         ]

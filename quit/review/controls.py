@@ -73,8 +73,8 @@ def mixed(items: Sequence[ReviewItem], controls: Controls | None, settings: Revi
     step = (len(rest) + len(chosen)) / max(1, len(chosen))
     queue: list[ReviewItem] = []
     waiting = iter(rest)
-    for place, item in enumerate(chosen):
-        while len(queue) < round((place + 0.5) * step) and (following := next(waiting, None)) is not None:
+    for position, item in enumerate(chosen):
+        while len(queue) < round((position + 0.5) * step) and (following := next(waiting, None)) is not None:
             queue.append(following)
         queue.append(item)
     return [*queue, *waiting]

@@ -75,13 +75,16 @@ def review_items(
             """
             WITH counted AS (
                 SELECT a.question_id, f.answer_key, a.answer, a.reader, count(*) AS given, a.permutation
-                FROM answers a JOIN forms f USING (question_id, answer) WHERE f.answer_key <> '' AND a.answer <> 'NO ANSWER'
+                FROM answers a JOIN forms f USING (question_id, answer)
+                WHERE f.answer_key <> '' AND a.answer <> 'NO ANSWER'
                 GROUP BY ALL
             ), forms AS (
                 SELECT question_id, answer_key, list(answer ORDER BY given DESC, answer) AS forms
-                FROM (SELECT question_id, answer_key, answer, sum(given) AS given FROM counted GROUP BY ALL) GROUP BY ALL
+                FROM (SELECT question_id, answer_key, answer, sum(given) AS given FROM counted GROUP BY ALL)
+                GROUP BY ALL
             ), totals AS (
-                SELECT question_id, answer_key, count(DISTINCT permutation) AS passages, list(DISTINCT reader ORDER BY reader) AS readers
+                SELECT question_id, answer_key, count(DISTINCT permutation) AS passages,
+                       list(DISTINCT reader ORDER BY reader) AS readers
                 FROM counted GROUP BY ALL
             )
             SELECT t.*, f.forms, v.correct, v.probability FROM totals t JOIN forms f USING (question_id, answer_key)
@@ -90,19 +93,20 @@ def review_items(
             """
         ).to_arrow_table()
         questions = connection.sql(
-            "SELECT question_id, split, question, answers FROM asked JOIN questions USING (question_id) ORDER BY question_id"
+            "SELECT question_id, split, question, answers FROM asked JOIN questions USING (question_id) "
+            "ORDER BY question_id"
         ).to_arrow_table()
         hints = connection.sql(
-            """SELECT question_id, list(hint ORDER BY rank) AS hints FROM ranked_hints SEMI JOIN asked USING (question_id)
-               WHERE selected GROUP BY question_id"""
+            """SELECT question_id, list(hint ORDER BY rank) AS hints FROM ranked_hints
+               SEMI JOIN asked USING (question_id) WHERE selected GROUP BY question_id"""
         ).to_arrow_table()
     second = _second_verdicts(workspace)
-    found = dict(zip(hints.column("question_id").to_pylist(), hints.column("hints").to_pylist(), strict=True))
+    hints_of = dict(zip(hints.column("question_id").to_pylist(), hints.column("hints").to_pylist(), strict=True))
     mine: dict[str, list[dict]] = {}
     for row in answers.to_pylist():
         mine.setdefault(row["question_id"], []).append(row)
     items = [
-        _item(row, found.get(row["question_id"], []), mine.get(row["question_id"], []), second, settings, threshold)
+        _item(row, hints_of.get(row["question_id"], []), mine.get(row["question_id"], []), second, settings, threshold)
         for row in questions.to_pylist()
     ]
     return sorted(items, key=lambda item: (-item.stake, item.question_id))

@@ -1,7 +1,7 @@
 """Overrides: a person decides against an instrument. A row of an append-only log, never an edit.
 
-The next build heeds the rows in force. Their content, without ids, names and times, is part of the fingerprint of the
-stage that heeds them: a decision that is withdrawn gives the old fingerprint, and with it the old tables, again.
+The next build applies the rows in force. Their content, without ids, names and times, is part of the fingerprint of the
+stage that applies them: a decision that is withdrawn gives the old fingerprint, and with it the old tables, again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
 
 KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
-"""Kind of override to the decisions that a person can take. A new kind is a line here and a stage that heeds it."""
+"""Kind of override to the decisions that a person can take. A new kind is a line here and a stage that applies it."""
 WITHDRAWN = "withdrawn"
 
 _KEY = ("kind", "question_id", "hint_id", "span", "answer")
@@ -47,19 +47,19 @@ def in_force(log: pa.Table, kind: str | None = None) -> pa.Table:
     """Return the rows of a log that count (of one kind): the last of each key, unless that is a withdrawal. Columns as
     given."""
     last: dict[tuple, int] = {}
-    for place, row in enumerate(log.select([*_KEY, "decision"]).to_pylist()):
+    for position, row in enumerate(log.select([*_KEY, "decision"]).to_pylist()):
         key = tuple(row[name] for name in _KEY)
         if row["decision"] == WITHDRAWN:
             last.pop(key, None)
         elif kind in (None, row["kind"]):
-            last[key] = place
+            last[key] = position
     return log.take(pa.array(sorted(last.values()), pa.int64()))
 
 
 def decisions(rows: pa.Table) -> list[list[str | None]]:
     """Return what overrides say, sorted, without ids, names, reasons and times: what a fingerprint has to know."""
-    said = [[row[name] for name in (*_KEY, "decision")] for row in rows.select([*_KEY, "decision"]).to_pylist()]
-    return sorted(said, key=lambda row: [text or "" for text in row])
+    contents = [[row[name] for name in (*_KEY, "decision")] for row in rows.select([*_KEY, "decision"]).to_pylist()]
+    return sorted(contents, key=lambda row: [text or "" for text in row])
 
 
 def add(workspace: Workspace, wanted: Sequence[Decision]) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def add(workspace: Workspace, wanted: Sequence[Decision]) -> list[dict[str, Any]
 def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> dict[str, Any]:
     """Append a row that ends an override and return it: from then on the instrument decides again.
 
-    Raises :class:`InputError` for an id that is none, or whose override is not in force (any more).
+    Raises :class:`InputError` for an unknown id, or whose override is not in force (any more).
     """
 
     def make(log: pa.Table) -> pa.Table:
@@ -94,7 +94,9 @@ def withdraw(workspace: Workspace, override_id: str, by: str, reason: str) -> di
             near = did_you_mean(override_id, list(rows)) if rows else " The workspace has none."
             raise InputError(f"There is no override {override_id!r}.{near}")
         row = rows[override_id]
-        current = {tuple(one[name] for name in _KEY): one["override_id"] for one in in_force(log).to_pylist()}
+        current = {
+            tuple(override[name] for name in _KEY): override["override_id"] for override in in_force(log).to_pylist()
+        }
         ruling = current.get(tuple(row[name] for name in _KEY))
         if ruling != override_id:
             now = f"{ruling} has taken its place" if ruling else "nothing overrides that hint, span and answer now"
@@ -110,7 +112,7 @@ def read_decisions(path: Path) -> list[Decision]:
 
     Raises :class:`InputError` that names the line.
     """
-    found = []
+    wanted = []
     for number, row in json_lines(path):
         where = f"{path}, line {number}"
         for key, value in row.items():
@@ -121,10 +123,10 @@ def read_decisions(path: Path) -> list[Decision]:
         for key in ("hint_id", "decision", "by", "reason"):
             if key not in row:
                 raise InputError(f"{where}: {key!r} is missing.")
-        found.append(Decision(**row))
-    if not found:
+        wanted.append(Decision(**row))
+    if not wanted:
         raise InputError(f"{path} holds no override.")
-    return found
+    return wanted
 
 
 def listed(workspace: Workspace, question_id: str | None = None) -> list[dict[str, Any]]:
@@ -141,13 +143,13 @@ def _hints(workspace: Workspace, wanted: Iterable[str]) -> dict[str, dict[str, A
     if not len(table):
         raise InputError(f"{workspace} has no hints yet. Run: quit build -w {workspace} --source KIND:PATH")
     rows = table.filter(pc.is_in(table.column("hint_id"), pa.array(wanted, pa.string()))).to_pylist()
-    found = {row["hint_id"]: row for row in rows}
+    by_id = {row["hint_id"]: row for row in rows}
     for hint in wanted:
-        if hint not in found:
+        if hint not in by_id:
             near = get_close_matches(hint, table.column("hint_id").to_pylist(), n=3, cutoff=0.5)
-            said = f" The nearest: {', '.join(near)}." if near else ""
-            raise InputError(f"There is no hint {hint!r} in {workspace}.{said} quit show QUESTION lists hints.")
-    return found
+            suggestion = f" The nearest: {', '.join(near)}." if near else ""
+            raise InputError(f"There is no hint {hint!r} in {workspace}.{suggestion} quit show QUESTION lists hints.")
+    return by_id
 
 
 def _checked(workspace: Workspace, wanted: Decision, hint: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,8 +160,10 @@ def _checked(workspace: Workspace, wanted: Decision, hint: Mapping[str, Any]) ->
         raise InputError(f"{wanted.decision!r} is no decision on a {wanted.kind}.{allowed}")
     if wanted.span is not None and (not wanted.span.strip() or wanted.span not in hint["hint"]):
         near = get_close_matches(wanted.span, hint["hint"].split(), n=1, cutoff=0.5)
-        said = f" Did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"The hint {wanted.hint_id} does not hold {wanted.span!r}.{said} It says: {hint['hint']}")
+        suggestion = f" Did you mean {near[0]!r}?" if near else ""
+        raise InputError(
+            f"The hint {wanted.hint_id} does not hold {wanted.span!r}.{suggestion} It says: {hint['hint']}"
+        )
     question = hint["question_id"]
     if wanted.answer is not None:
         known = _answers(workspace, question)
@@ -192,12 +196,12 @@ def _answers(workspace: Workspace, question_id: str) -> list[str]:
 
 
 def _numbered(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Table:
-    made = []
-    for place, row in enumerate(rows, start=before):
-        said = {**row, "created_at": now}
-        said.pop("override_id", None)
-        made.append({"override_id": f"ov-{content_hash(said, place, size=5)}", **said})
-    return schemas.table("overrides").from_rows(made)
+    numbered = []
+    for position, row in enumerate(rows, start=before):
+        decision = {**row, "created_at": now}
+        decision.pop("override_id", None)
+        numbered.append({"override_id": f"ov-{content_hash(decision, position, size=5)}", **decision})
+    return schemas.table("overrides").from_rows(numbered)
 
 
 def _text(value: str, name: str) -> str:

@@ -46,7 +46,8 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
     with duckdb.connect() as connection:
         connection.register("reviews", reviews)
         return connection.sql(
-            f"SELECT * FROM reviews WHERE review_id IN ({_LIVE}) ORDER BY question_id, annotator, kind, answer_key, text"
+            f"SELECT * FROM reviews WHERE review_id IN ({_LIVE}) "
+            "ORDER BY question_id, annotator, kind, answer_key, text"
         ).to_arrow_table()
 
 
@@ -62,10 +63,12 @@ def votes(live: pa.Table) -> pa.Table:
             """
             SELECT question_id, 'answer' AS kind, answer_key AS key, min(answer) AS answer, annotator,
                    bool_or(correct) AS yes, min(review_id) AS review_id
-            FROM live WHERE kind IN ('answer', 'missing') AND answer_key IS NOT NULL GROUP BY question_id, answer_key, annotator
+            FROM live WHERE kind IN ('answer', 'missing') AND answer_key IS NOT NULL
+            GROUP BY question_id, answer_key, annotator
             UNION ALL
             SELECT a.question_id, 'flag', f.text, NULL, a.annotator,
-                   exists(SELECT 1 FROM live m WHERE m.kind = 'flag' AND m.review_id = a.review_id AND m.text = f.text), a.review_id
+                   exists(SELECT 1 FROM live m WHERE m.kind = 'flag' AND m.review_id = a.review_id AND m.text = f.text),
+                   a.review_id
             FROM live a JOIN (SELECT DISTINCT question_id, text FROM live WHERE kind = 'flag') f USING (question_id)
             WHERE a.kind = 'annotation'
             ORDER BY 1, 2, 3, 5
@@ -83,10 +86,11 @@ def decide(reviews: pa.Table, settings: Review) -> pa.Table:
     cast = votes(live_reviews(reviews))
     with duckdb.connect() as connection:
         connection.register("votes", cast)
-        made = connection.sql(
+        decisions = connection.sql(
             """
             WITH tally AS (
-                SELECT question_id, kind, key, min(answer) AS answer, count(*) FILTER (yes) AS yes, count(*) FILTER (NOT yes) AS no,
+                SELECT question_id, kind, key, min(answer) AS answer,
+                       count(*) FILTER (yes) AS yes, count(*) FILTER (NOT yes) AS no,
                        bool_or(yes) FILTER ($rule = 'adjudicator' AND annotator = $adjudicator) AS ruled
                 FROM votes GROUP BY question_id, kind, key
             ), settled AS (
@@ -99,7 +103,10 @@ def decide(reviews: pa.Table, settings: Review) -> pa.Table:
                     ELSE 'majority' END AS basis
                 FROM tally
             ), decided AS (
-                SELECT *, CASE basis WHEN 'adjudicator' THEN ruled WHEN 'unanimous' THEN yes > 0 WHEN 'majority' THEN yes > no END AS decision
+                SELECT *, CASE basis
+                    WHEN 'adjudicator' THEN ruled
+                    WHEN 'unanimous' THEN yes > 0
+                    WHEN 'majority' THEN yes > no END AS decision
                 FROM settled
             )
             SELECT d.question_id, d.kind, d.key, any_value(d.answer) AS answer, any_value(d.decision) AS decision,
@@ -114,7 +121,7 @@ def decide(reviews: pa.Table, settings: Review) -> pa.Table:
                 "minimum": settings.minimum,
             },
         ).to_arrow_table()
-    return made.cast(DECISIONS)
+    return decisions.cast(DECISIONS)
 
 
 def decisions_hash(decisions: pa.Table) -> str:

@@ -46,8 +46,8 @@ class Bandits(Section):
         0.0,
         ge=0,
         le=1,
-        description="Requests with a smaller share of relevant documents among those retrieved are left out (the paper: 0.1 on "
-        "ResearchyQuestions).",
+        description="Requests with a smaller share of relevant documents among those retrieved are left out (the "
+        "paper: 0.1 on ResearchyQuestions).",
     )
     quantiles: Literal[256, 1024, 4096, 16384] = Field(
         4096, description="A belief is drawn from as one of this many equally probable quantiles."

@@ -40,7 +40,8 @@ class Benchmark(Section):
     freq_sentences: int = Field(
         0,
         ge=0,
-        description="Union_freq: sentences that are kept, best first; 0 keeps all. (The paper keeps `the top-k`, without a number.)",
+        description="Union_freq: sentences that are kept, best first; 0 keeps all. (The paper keeps `the top-k`, "
+        "without a number.)",
     )
     metrics: Measures = Field(
         (
@@ -65,8 +66,8 @@ class Benchmark(Section):
     b: float = Field(0.4, ge=0, le=1, description="BM25 (Pyserini's value).")
     granularity: Literal["permutation", "subset"] = Field(
         "permutation",
-        description="What dense retrievers encode: every passage (2.4 million at the paper's size), or each subset once, in rank "
-        "order, for all its permutations (229,431).",
+        description="What dense retrievers encode: every passage (2.4 million at the paper's size), or each subset "
+        "once, in rank order, for all its permutations (229,431).",
     )
     batch: int = Field(32, ge=1, description="Texts or pairs that a neural model takes at a time.")
     chunk: int = Field(8192, ge=1, description="Vectors in memory, and in a file of the cache, at a time.")

@@ -23,12 +23,14 @@ class Complexity(Section):
         1.0,
         ge=0,
         le=1,
-        description="T_com: S_D from which the documents are complete. With MiniLM's token vectors S_D is near 1 for all and higher for "
-        "longer questions (docs/systems.md), so by default T_ans alone decides; lower it for a head that tells.",
+        description="T_com: S_D from which the documents are complete. With MiniLM's token vectors S_D is near 1 for "
+        "all and higher for longer questions (docs/systems.md), so by default T_ans alone decides; lower it for a "
+        "head that tells.",
     )
     answer_head: Literal["contained", "judge"] = Field(
         "contained",
-        description="s_i: `contained` is 1 where the answer stands in the document, else its nearness; `judge` asks the profile's judge.",
+        description="s_i: `contained` is 1 where the answer stands in the document, else its nearness; `judge` asks "
+        "the profile's judge.",
     )
     unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of document and answer up to which s_i is 0.")
     telling: float = Field(0.6, ge=-1, le=1, description="Cosine of document and answer from which s_i is 1.")

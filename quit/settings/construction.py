@@ -29,8 +29,8 @@ class Leakage(Section):
     threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a span leaks.")
     contained: bool = Field(
         True,
-        description="An answer that stands in a hint, or across two, as a mere string leaks too (`Ra` in `portrayed`): answer "
-        "containment is defined so, and must be 0 in a release.",
+        description="An answer that stands in a hint, or across two, as a mere string leaks too (`Ra` in "
+        "`portrayed`): answer containment is defined so, and must be 0 in a release.",
     )
     spans: bool = Field(True, description="Also check spans up to the answer's own length in words, beyond the paper.")
     screen: float = Field(
@@ -49,8 +49,8 @@ class Convergence(Section):
     prefer_source: bool = Field(True, description="Use the source's own convergence where it has one.")
     method: Literal["learned", "similarity", "llm"] = Field(
         "learned",
-        description="What scores hints whose source has neither convergence nor scores: the shipped model, plain similarity, or "
-        "a language model, which writes missing candidates too.",
+        description="What scores hints whose source has neither convergence nor scores: the shipped model, plain "
+        "similarity, or a language model, which writes missing candidates too.",
     )
     language_model: str | None = Field(
         None, description="With `llm`: name of the reader or judge of this profile whose language model is asked."
@@ -79,8 +79,8 @@ class Difficulty(Section):
 
     corpus: str = Field(
         "",
-        description="Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the collection's "
-        "own hints. Its content, not its path, is part of the fingerprint.",
+        description="Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the "
+        "collection's own hints. Its content, not its path, is part of the fingerprint.",
     )
     top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
     depth: int = Field(100, ge=1, description="Passages that BM25 and the encoder each give to the fusion.")
@@ -117,8 +117,8 @@ class Split(Section):
     seed: str = Field("quit", min_length=1, description="Key of the hash that draws every question's place.")
     method: Literal["size", "share"] = Field(
         "size",
-        description="`size` fills train and test up to their sizes, lowest draw first; `share` takes shares, which no later "
-        "source can disturb.",
+        description="`size` fills train and test up to their sizes, lowest draw first; `share` takes shares, which no "
+        "later source can disturb.",
     )
     train_size: int = Field(5000, ge=0, description="With `size`: parametrically answerable questions in train.")
     test_size: int = Field(2000, ge=0, description="With `size`: other questions in test; the rest is dev.")
@@ -133,7 +133,8 @@ class Split(Section):
     )
     pinned: str | None = Field(
         None,
-        description="Folder of an earlier release, or a JSONL file of {content_key, split}: those questions keep their split.",
+        description="Folder of an earlier release, or a JSONL file of {content_key, split}: those questions keep "
+        "their split.",
     )
 
 
@@ -159,9 +160,10 @@ class Run(Section):
     )
     runner: str = Field(
         "threads",
-        description="Where shards are worked on: `threads` or `processes` of this machine, `ray` (started here), `ray:auto` or "
-        "`ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not), `dask` (started here), "
-        "`dask://HOST:8786`. With all but `threads`, limits of `servers` are divided by `workers`.",
+        description="Where shards are worked on: `threads` or `processes` of this machine, `ray` (started here), "
+        "`ray:auto` or `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not), "
+        "`dask` (started here), `dask://HOST:8786`. With all but `threads`, limits of `servers` are divided by "
+        "`workers`.",
     )
     gpus: float = Field(0, ge=0, description="GPUs that a shard of `read` or `judge` reserves on Ray.")
     lost_workers: int = Field(3, ge=0, description="How often a shard goes to another worker when its own is lost.")

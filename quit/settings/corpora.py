@@ -14,7 +14,8 @@ class Corpora(Section):
 
     all_context: bool = Field(
         False,
-        description="Whether every context paragraph has relevance 1, as SUNAR's own evaluation has it; else supporting ones only.",
+        description="Whether every context paragraph has relevance 1, as SUNAR's own evaluation has it; else "
+        "supporting ones only.",
     )
     sub_questions: bool = Field(True, description="Whether decompositions become queries of their own.")
     granularity: Literal["hint", "subset", "permutation"] = Field(

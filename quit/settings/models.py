@@ -41,8 +41,8 @@ class Judge(LanguageModel):
     name: str = Field("equivalence", description="Name under which verdicts are stored.")
     kind: Literal["equivalence", "server", "vllm", "transformers"] = Field(
         "equivalence",
-        description="`equivalence`: the equivalence model decides; else a language model does, and the equivalence model's "
-        "verdicts are recorded beside it.",
+        description="`equivalence`: the equivalence model decides; else a language model does, and the equivalence "
+        "model's verdicts are recorded beside it.",
     )
     threshold: float = Field(
         0.5, ge=0, le=1, description="Equivalence probability from which an answer counts as correct."
@@ -59,7 +59,8 @@ class Models(Section):
     encoder: Literal["minilm"] = Field("minilm", description="Texts to vectors.")
     equivalence: Literal["embedded", "bem"] = Field(
         "embedded",
-        description="Answer equivalence of leakage, judge and probe: `embedded` ships with the program, `bem` is the paper's.",
+        description="Answer equivalence of leakage, judge and probe: `embedded` ships with the program, `bem` is the "
+        "paper's.",
     )
     bem_checkpoint: str = Field(
         "kortukov/answer-equivalence-bem",
@@ -79,8 +80,8 @@ class ReaderSettings(LanguageModel):
     role: Literal["labeler", "reader"] = Field(description="`labeler` decides labels; `reader` only evaluates.")
     kind: Literal["embedded", "server", "vllm", "transformers"] = Field(
         "embedded",
-        description="`embedded`: a closed-set guesser over MiniLM; `server`: an OpenAI-compatible server; `vllm`: vLLM in this "
-        "process; `transformers`: in this process, CPU or GPU.",
+        description="`embedded`: a closed-set guesser over MiniLM; `server`: an OpenAI-compatible server; `vllm`: "
+        "vLLM in this process; `transformers`: in this process, CPU or GPU.",
     )
     model: str | None = Field(
         None, description="The model, as its kind names it; of an embedded reader, its name if not given."

@@ -21,7 +21,8 @@ class Review(Section):
     )
     adjudication: Literal["majority", "adjudicator"] = Field(
         "majority",
-        description="Where annotators disagree: `majority` counts (a tie stays open), `adjudicator` asks the person named.",
+        description="Where annotators disagree: `majority` counts (a tie stays open), `adjudicator` asks the person "
+        "named.",
     )
     adjudicator: str | None = Field(None, description="E-mail of the person whose verdict settles disagreements.")
     minimum: int = Field(1, ge=1, description="Annotators who must have judged an answer before their verdict counts.")

@@ -27,7 +27,8 @@ class Notice(Section):
     block: str | None = Field(
         None,
         title="Notification block",
-        description="Prefect notification block that is told of a failure, such as slack-webhook/quit or quit-mail/team.",
+        description="Prefect notification block that is told of a failure, such as slack-webhook/quit or "
+        "quit-mail/team.",
     )
     notice_seconds: float = Field(
         20.0, gt=0, title="Seconds for a notice", description="How long the webhook may take to answer."
@@ -72,8 +73,8 @@ class Limits(Notice):
     catch_up: Literal["once", "each"] = Field(
         "once",
         title="Missed runs",
-        description="After a time without a runner: `once` lets the first missed run work and skips those due before it began, `each` lets "
-        "all of them.",
+        description="After a time without a runner: `once` lets the first missed run work and skips those due before "
+        "it began, `each` lets all of them.",
     )
 
 

@@ -73,12 +73,12 @@ class Settings(Section):
                 raise ValueError(f"{what}s: every {what} needs a name of its own, got {', '.join(names)}")
         if self.convergence.method == "llm":
             if self.convergence.language_model not in self.language_models:
-                names = ", ".join(sorted(self.language_models)) or "none in this profile"
+                listed = ", ".join(sorted(self.language_models)) or "none in this profile"
                 raise ValueError(
-                    f"convergence.language_model must name a reader or judge that is a language model: {names}"
+                    f"convergence.language_model must name a reader or judge that is a language model: {listed}"
                 )
         known = [server.name for server in self.servers]
-        for used in (*self.readers, self.judge):
+        for used in self._readers_and_judge:
             if used.kind in ("embedded", "equivalence"):
                 continue
             if not used.model:
@@ -90,9 +90,13 @@ class Settings(Section):
         return self
 
     @property
+    def _readers_and_judge(self) -> tuple[ReaderSettings | Judge, ...]:
+        return (*self.readers, self.judge)
+
+    @property
     def language_models(self) -> dict[str, ReaderSettings | Judge]:
         """The readers and the judge that are language models, by name."""
-        return {used.name: used for used in (*self.readers, self.judge) if used.kind not in ("embedded", "equivalence")}
+        return {used.name: used for used in self._readers_and_judge if used.kind not in ("embedded", "equivalence")}
 
     def server(self, name: str) -> ServerSettings:
         """Return a server by name."""

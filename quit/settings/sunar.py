@@ -15,15 +15,15 @@ class Sunar(Section):
 
     retrieval: Literal["nar", "rerank", "prf", "first"] = Field(
         "nar",
-        description="Evidence of a sub-question: `nar` (Algorithm 1), `rerank` (the first stage's documents alone), `prf` (the same "
-        "with a query expanded by feedback documents), `first` (the first stage as it is).",
+        description="Evidence of a sub-question: `nar` (Algorithm 1), `rerank` (the first stage's documents alone), "
+        "`prf` (the same with a query expanded by feedback documents), `first` (the first stage as it is).",
     )
     asu: bool = Field(True, description="Whether batches are rescored by answer semantic uncertainty.")
     mer: bool = Field(True, description="Whether the meta evidence reasoner answers last.")
     planner: Literal["auto", "self-ask", "react", "searchain", "gold", "none"] = Field(
         "auto",
-        description="Query understanding. `gold`: the corpus's own decomposition, an oracle; `none`: retrieve and read; `auto`: "
-        "`self-ask` where there is a language model, else `gold`.",
+        description="Query understanding. `gold`: the corpus's own decomposition, an oracle; `none`: retrieve and "
+        "read; `auto`: `self-ask` where there is a language model, else `gold`.",
     )
     b: int = Field(16, ge=1, description="Batch size: documents scored before the pools take turns.")
     c: int = Field(100, ge=0, description="Budget: documents scored a sub-question.")
@@ -54,7 +54,8 @@ class Sunar(Section):
     late_centre: float = Field(0.63, description="`late`: MaxSim at which relevance is even.")
     entailment: Literal["equivalence", "nli"] = Field(
         "equivalence",
-        description="What groups sampled answers: the equivalence model both ways, or entailment by `nli_model` both ways.",
+        description="What groups sampled answers: the equivalence model both ways, or entailment by `nli_model` both "
+        "ways.",
     )
     threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which two answers are one.")
     nli_model: str = Field("FacebookAI/roberta-large-mnli", min_length=1, description="NLI: a hub name, or a folder.")
@@ -63,8 +64,8 @@ class Sunar(Section):
     batch: int = Field(16, ge=1, description="Texts a batch of the cross-encoder.")
     language_model: str = Field(
         "",
-        description="Reader or judge of the profile that plans, answers and reasons; if not given, the embedded extractive reader "
-        "answers and nothing plans or reasons.",
+        description="Reader or judge of the profile that plans, answers and reasons; if not given, the embedded "
+        "extractive reader answers and nothing plans or reasons.",
     )
     temperature: float = Field(0.3, ge=0, description="Temperature of sampled answers; everything else is greedy.")
     top_p: float = Field(1.0, gt=0, le=1, description="Nucleus of sampled answers.")

@@ -66,8 +66,8 @@ def streamed_items(path: Path, expected: str) -> Iterator[Item]:
                 yield Item(value, position, path.name, f"record {position}")
                 position += 1
         except (ijson.JSONError, UnicodeDecodeError) as error:
-            said = " ".join(str(error).split())[:160]
-            raise InputError(f"{path} is no JSON: {said} (record {position}). Expected {expected}.") from None
+            reason = " ".join(str(error).split())[:160]
+            raise InputError(f"{path} is no JSON: {reason} (record {position}). Expected {expected}.") from None
 
 
 def corpus_records(
@@ -105,15 +105,15 @@ def corpus_records(
             rejects.append(_reject(item, source, "record", fault.reason, fault.detail, name))
         if draft:
             rejects += [_reject(item, source, *fault, draft.record_id) for fault in draft.faults]
-        made = draft or Draft("")
-        usable += bool(made.documents)
+        filled = draft or Draft("")
+        usable += bool(filled.documents)
         yield CorpusRecord(
             source,
             _plain(item.file),
             item.position,
-            made.record_id,
-            tuple(made.documents),
-            tuple(made.queries),
+            filled.record_id,
+            tuple(filled.documents),
+            tuple(filled.queries),
             tuple(rejects),
         )
     if not usable:

@@ -119,8 +119,8 @@ def need(record: dict, name: str, expected: str, path: str = "") -> Any:
     if name in record:
         raise BadRecord("missing_field", f"Field {full!r} is null; expected {expected}.")
     near = get_close_matches(name.lower(), [key.lower() for key in record], n=1, cutoff=0.7)
-    found = next((key for key in record if near and key.lower() == near[0]), None)
-    hint = f" The record has {quote(found)}: did you mean {name!r}?" if found is not None else ""
+    nearest = next((key for key in record if near and key.lower() == near[0]), None)
+    hint = f" The record has {quote(nearest)}: did you mean {name!r}?" if nearest is not None else ""
     raise BadRecord("missing_field", f"Field {full!r} is missing; expected {expected}.{hint}")
 
 
@@ -284,13 +284,13 @@ def records(
                 raise item.fault
             if not isinstance(item.value, dict):
                 raise BadRecord("not_an_object", f"The record must be an object, but it is {describe(item.value)}.")
-            made = _finish(parse(item.value, item.key), source, item)
+            parsed = _finish(parse(item.value, item.key), source, item)
             usable += 1
         except BadRecord as fault:
             reasons[fault.reason] += 1
             first.setdefault(fault.reason, f"{item.where}: {fault.detail}")
-            made = SourceRecord(None, (_reject(item, source, "record", fault.reason, fault.detail, _own_id(item)),))
-        yield made
+            parsed = SourceRecord(None, (_reject(item, source, "record", fault.reason, fault.detail, _own_id(item)),))
+        yield parsed
     if not usable:
         raise InputError(_unusable(path, expected, reasons, list(first.values())))
 
@@ -390,8 +390,8 @@ def _file(item: Item) -> str:
 
 def _own_id(item: Item) -> str | None:
     """Return the id of a record that could not be used, as far as it has one."""
-    found = [item.value.get(name) for name in ("Q_ID", "id", "q_id")] if isinstance(item.value, dict) else []
-    for value in [*found, item.key]:
+    ids = [item.value.get(name) for name in ("Q_ID", "id", "q_id")] if isinstance(item.value, dict) else []
+    for value in [*ids, item.key]:
         if isinstance(value, str | int) and not isinstance(value, bool):
             try:
                 return as_id(value, "id")

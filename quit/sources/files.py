@@ -60,7 +60,8 @@ def read_text(path: Path, expected: str) -> str:
     check_file(path, expected)
     if (size := path.stat().st_size) > LARGEST_WHOLE:
         raise InputError(
-            f"{path} has {size:,} bytes, and JSON that is no JSON Lines is read whole, up to {LARGEST_WHOLE:,}: split the file."
+            f"{path} has {size:,} bytes, and JSON that is no JSON Lines is read whole, up to {LARGEST_WHOLE:,}: split "
+            "the file."
         )
     data = path.read_bytes()
     try:
@@ -166,8 +167,8 @@ def _array(text: str, start: int, path: Path, expected: str, decoder: json.JSOND
 
 
 def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
+    blank = _SPACE.match(text, at)
+    return blank.end() if blank else at
 
 
 def _decode(

@@ -79,9 +79,11 @@ def _hint(hint: Any, name: str) -> DraftHint:
 
 def _preferred(metrics: dict[str, Any]) -> str | None:
     for wanted in _CONVERGENCE:
-        found = sorted(name for name in metrics if name == wanted or (wanted.endswith("-") and name.startswith(wanted)))
-        if found:
-            return found[0]
+        matching = sorted(
+            name for name in metrics if name == wanted or (wanted.endswith("-") and name.startswith(wanted))
+        )
+        if matching:
+            return matching[0]
     return None
 
 

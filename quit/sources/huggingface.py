@@ -93,9 +93,9 @@ def _check_local(path: Path) -> None:
         if not card.is_file():
             continue
         text = card.read_text(encoding="utf-8", errors="replace")
-        found = _FRONT_MATTER.match(text)
+        front_matter = _FRONT_MATTER.match(text)
         try:
-            about = yaml.safe_load(found[1] if found else "" if name.endswith(".md") else text)
+            about = yaml.safe_load(front_matter[1] if front_matter else "" if name.endswith(".md") else text)
         except yaml.YAMLError as error:
             raise InputError(f"{card} has no readable YAML header ({' '.join(str(error).split())[:200]}).") from None
         configs = about.get("configs") if isinstance(about, dict) else None

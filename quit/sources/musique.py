@@ -44,9 +44,9 @@ def resolve(question: str, answers: Sequence[str]) -> str:
     'Mountrail County >> capital'
     """
 
-    def put(found: re.Match[str]) -> str:
-        step = int(found.group(1)) - 1
-        return answers[step] if 0 <= step < len(answers) else found.group()
+    def put(reference: re.Match[str]) -> str:
+        step = int(reference.group(1)) - 1
+        return answers[step] if 0 <= step < len(answers) else reference.group()
 
     return _REFERENCE.sub(put, question)
 
@@ -58,10 +58,10 @@ def _identify(record: dict[str, Any]) -> str:
 def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
     paragraphs = fields.as_list(fields.need(record, "paragraphs", _PARAGRAPHS), "paragraphs", _PARAGRAPHS)
     supporting: list[int] = []
-    for place, paragraph in enumerate(paragraphs):
-        name = f"paragraphs[{place}]"
+    for position, paragraph in enumerate(paragraphs):
+        name = f"paragraphs[{position}]"
         fields.as_object(paragraph, name)
-        number = _number(paragraph.get("idx", place), f"{name}.idx")
+        number = _number(paragraph.get("idx", position), f"{name}.idx")
         if number in draft.rows:
             raise BadRecord("bad_value", f"Two paragraphs have the idx {number}.")
         title = fields.as_text(paragraph.get("title") or "", f"{name}.title")
@@ -73,7 +73,7 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
     question = clean(fields.as_text(fields.need(record, "question", "a text"), "question"))
     answer = fields.as_text(fields.need(record, "answer", "a text"), "answer")
     aliases = fields.as_texts(record.get("answer_aliases") or [], "answer_aliases")
-    answers = fields.distinct(clean(one) for one in (answer, *aliases))
+    answers = fields.distinct(clean(text) for text in (answer, *aliases))
     if not question or not answers:
         raise BadRecord("no_question" if not question else "no_answer", "The question or its answer is blank.")
     kind = draft.record_id.partition("__")[0] if "__" in draft.record_id else None
@@ -86,17 +86,17 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
 
 def _sub_questions(steps: list[Any], draft: Draft, kind: str | None) -> Iterator[RawQuery]:
     known: list[str] = []
-    for place, step in enumerate(steps):
-        name = f"question_decomposition[{place}]"
+    for position, step in enumerate(steps):
+        name = f"question_decomposition[{position}]"
         fields.as_object(step, name)
         text = clean(fields.as_text(fields.need(step, "question", "a text", f"{name}."), f"{name}.question"))
         answer = clean(fields.as_text(fields.need(step, "answer", "a text", f"{name}."), f"{name}.answer"))
         number = step.get("paragraph_support_idx")
         support = [] if number is None else [_number(number, f"{name}.paragraph_support_idx")]
         if not text:
-            raise BadRecord("no_question", f"The sub-question {place + 1} is blank.")
+            raise BadRecord("no_question", f"The sub-question {position + 1} is blank.")
         answers = (answer,) if answer else ()
-        yield RawQuery(resolve(text, known), answers, draft.relevant(support), hop=place + 1, kind=kind)
+        yield RawQuery(resolve(text, known), answers, draft.relevant(support), hop=position + 1, kind=kind)
         known.append(answer)
 
 

@@ -31,10 +31,10 @@ def notes(question: RawQuestion) -> Iterator[str]:
     for number, hint in enumerate(question.hints, 1):
         if len(hint.text) > LONG_HINT:
             yield f"Hint {number} has {len(hint.text):,} characters: is it one hint? {quote(hint.text)}"
-        if found := _MARKUP.search(hint.text):
-            yield f"Hint {number} holds markup, {quote(found.group())}: readers will see it as text. Take it out."
-    if found := _MARKUP.search(question.question):
-        yield f"The question holds markup, {quote(found.group())}: readers will see it as text. Take it out."
+        if markup := _MARKUP.search(hint.text):
+            yield f"Hint {number} holds markup, {quote(markup.group())}: readers will see it as text. Take it out."
+    if markup := _MARKUP.search(question.question):
+        yield f"The question holds markup, {quote(markup.group())}: readers will see it as text. Take it out."
     golds = {normalize_answer(answer) for answer in question.answers}
     if not any(hint.scores for hint in question.hints):  # who scores hints scores them against the gold answer too
         for candidate in question.candidates:
@@ -58,17 +58,17 @@ def key_notes(path: Path) -> Iterator[str]:
     """Yield a sentence for each key of a JSON Lines file that stands twice in an object, or that the schema does not
     name.
 
-    Of the latter, only keys that come near one of the schema are told: a file may hold what it likes besides.
+    Of the latter, only keys that come near one of the schema are reported: a file may hold what it likes besides.
     """
     counts: Counter[tuple[str, str]] = Counter()
     first: dict[tuple[str, str], str] = {}
     twice: list[str] = []
 
     def pairs(read: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(read)
-        if len(made) < len(read):
+        pairs = dict(read)
+        if len(pairs) < len(read):
             twice.extend(key for key, count in Counter(key for key, _ in read).items() if count > 1)
-        return made
+        return pairs
 
     def count(key: str, meant: str, where: str) -> None:
         counts[key, meant] += 1
@@ -94,4 +94,7 @@ def key_notes(path: Path) -> Iterator[str]:
         if meant:
             yield f"{first[key, meant]}: The key {quote(key)} ({times}) is not read: did you mean {meant!r}?"
         else:
-            yield f"{first[key, meant]}: The key {quote(key)} stands twice in one object ({times}): only the last one is read."
+            yield (
+                f"{first[key, meant]}: The key {quote(key)} stands twice in one object ({times}): "
+                "only the last one is read."
+            )

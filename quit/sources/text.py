@@ -71,9 +71,9 @@ def strip_citations(text: str) -> str:
     >>> strip_citations("It weighs 120-180 kg[^1^]..")
     'It weighs 120-180 kg.'
     """
-    bare, found = _MARKS.subn("", text)
+    bare, marks = _MARKS.subn("", text)
     # A mark often stands between two full stops; an ellipsis is left alone.
-    return _DOUBLE_STOP.sub(".", bare).strip() if found else text
+    return _DOUBLE_STOP.sub(".", bare).strip() if marks else text
 
 
 def strip_numbering(text: str) -> str:

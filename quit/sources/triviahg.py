@@ -75,10 +75,10 @@ def _parallel(record: dict[str, Any], name: str, texts: list) -> list:
 
 def _urls(record: dict[str, Any], count: int) -> list[str | None]:
     """Return ``Hints_Sources`` where it has one text for each hint; its shape is not documented."""
-    found = record.get("Hints_Sources")
-    if not isinstance(found, list) or len(found) != count:
+    sources = record.get("Hints_Sources")
+    if not isinstance(sources, list) or len(sources) != count:
         return [None] * count
-    return [fields.as_label(url, "Hints_Sources") if isinstance(url, str) else None for url in found]
+    return [fields.as_label(url, "Hints_Sources") if isinstance(url, str) else None for url in sources]
 
 
 def _difficulty(popularity: Any) -> str | None:

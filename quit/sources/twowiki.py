@@ -59,13 +59,13 @@ def _identify(record: dict[str, Any]) -> str:
 def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
     context = fields.as_list(fields.need(record, "context", _CONTEXT), "context", _CONTEXT)
     sentences: list[tuple[str, int]] = []
-    for place, paragraph in enumerate(context):
-        name = f"context[{place}]"
+    for number, paragraph in enumerate(context):
+        name = f"context[{number}]"
         if not isinstance(paragraph, list) or len(paragraph) != 2:
             raise fields.wrong_type(name, "[title, [sentences]]", paragraph)
         title = fields.as_text(paragraph[0], f"{name}[0]")
         parts = fields.as_texts(paragraph[1], f"{name}[1]")
-        draft.add(place, title, " ".join(parts))
+        draft.add(number, title, " ".join(parts))
         sentences.append((title, len(parts)))
     question = clean(fields.as_text(fields.need(record, "question", "a text"), "question"))
     answer = clean(fields.as_text(record.get("answer") or "", "answer"))
@@ -83,8 +83,10 @@ def _parse(record: dict[str, Any], draft: Draft, all_context: bool) -> None:
         [[_about(step, draft.documents[row].title, draft.documents[row].text) for row, _ in support] for step in steps]
     )
     for hop, (step, position) in enumerate(zip(steps, chosen, strict=True), start=1):
-        found = () if position is None else (support[position],)
-        draft.queries.append(RawQuery(step.question, (step.answer,) if step.answer else (), found, hop=hop, kind=kind))
+        support_rows = () if position is None else (support[position],)
+        draft.queries.append(
+            RawQuery(step.question, (step.answer,) if step.answer else (), support_rows, hop=hop, kind=kind)
+        )
 
 
 def _supporting(record: dict[str, Any], sentences: Sequence[tuple[str, int]]) -> list[int]:
@@ -92,43 +94,45 @@ def _supporting(record: dict[str, Any], sentences: Sequence[tuple[str, int]]) ->
 
     Of several with the title, the first that has the sentence: titles alone do not tell paragraphs apart.
     """
-    found: list[int] = []
-    for place, fact in enumerate(fields.as_list(record.get("supporting_facts") or [], "supporting_facts", _FACTS)):
+    rows: list[int] = []
+    for position, fact in enumerate(fields.as_list(record.get("supporting_facts") or [], "supporting_facts", _FACTS)):
         if not isinstance(fact, list) or len(fact) != 2 or not isinstance(fact[1], int):
-            raise fields.wrong_type(f"supporting_facts[{place}]", "[title, sentence number]", fact)
+            raise fields.wrong_type(f"supporting_facts[{position}]", "[title, sentence number]", fact)
         named = [row for row, (title, _) in enumerate(sentences) if title == fact[0]]
         if not named:
             raise BadRecord(
                 "no_support", f"The supporting paragraph {fields.quote(str(fact[0]))} is not in the context."
             )
-        found.append(next((row for row in named if fact[1] < sentences[row][1]), named[0]))
-    return list(dict.fromkeys(found))
+        rows.append(next((row for row in named if fact[1] < sentences[row][1]), named[0]))
+    return list(dict.fromkeys(rows))
 
 
 def _steps(record: dict[str, Any]) -> list[Step]:
     evidences = []
-    for place, triple in enumerate(fields.as_list(record.get("evidences") or [], "evidences", _EVIDENCES)):
-        parts = fields.as_texts(triple, f"evidences[{place}]")
+    for position, triple in enumerate(fields.as_list(record.get("evidences") or [], "evidences", _EVIDENCES)):
+        parts = fields.as_texts(triple, f"evidences[{position}]")
         if len(parts) != 3:
-            raise fields.wrong_type(f"evidences[{place}]", "[subject, relation, object]", triple)
+            raise fields.wrong_type(f"evidences[{position}]", "[subject, relation, object]", triple)
         evidences.append(tuple(map(clean, parts)))
     pairs = fields.as_list(record.get("qa_pairs") or [], "qa_pairs", "a list of {question, answer}")
     if not pairs:
-        return [Step(f"{subject} >> {relation}", found, subject) for subject, relation, found in evidences]
+        return [Step(f"{subject} >> {relation}", target, subject) for subject, relation, target in evidences]
     asked = []
-    for place, pair in enumerate(pairs):
-        name = f"qa_pairs[{place}]"
+    for position, pair in enumerate(pairs):
+        name = f"qa_pairs[{position}]"
         fields.as_object(pair, name)
         texts = [fields.as_text(fields.need(pair, key, "a text", f"{name}."), name) for key in ("question", "answer")]
         if not clean(texts[0]):
-            raise BadRecord("no_question", f"The sub-question {place + 1} is blank.")
+            raise BadRecord("no_question", f"The sub-question {position + 1} is blank.")
         asked.append((clean(texts[0]), clean(texts[1])))
     # qa_pairs answer in whole sentences and not always in the order of the evidences, whose objects are the short
     # answers.
-    chosen = _assigned([[_overlap(e[0], text) + _overlap(e[2], said) for e in evidences] for text, said in asked])
+    chosen = _assigned(
+        [[_overlap(e[0], text) + _overlap(e[2], answer_text) for e in evidences] for text, answer_text in asked]
+    )
     return [
-        Step(text, said, "") if place is None else Step(text, evidences[place][2], evidences[place][0])
-        for (text, said), place in zip(asked, chosen, strict=True)
+        Step(text, answer_text, "") if row is None else Step(text, evidences[row][2], evidences[row][0])
+        for (text, answer_text), row in zip(asked, chosen, strict=True)
     ]
 
 
@@ -157,8 +161,8 @@ def _assigned(scores: Sequence[Sequence[float]]) -> list[int | None]:
     if len(scores) <= columns <= MOST_PERMUTED:
         chosen = max(
             permutations(range(columns), len(scores)),
-            key=lambda order: sum(row[place] for row, place in zip(scores, order, strict=True)),
+            key=lambda order: sum(row[column] for row, column in zip(scores, order, strict=True)),
         )
     else:
         chosen = tuple(max(range(columns), key=row.__getitem__) for row in scores)
-    return [place if row[place] > 0 else None for row, place in zip(scores, chosen, strict=True)]
+    return [column if row[column] > 0 else None for row, column in zip(scores, chosen, strict=True)]

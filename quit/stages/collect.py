@@ -98,7 +98,7 @@ def collect(
         for arrival, reject in gathered.rejects
     ]
 
-    made: dict[str, list[pa.Table]] = defaultdict(list)
+    finished: dict[str, list[pa.Table]] = defaultdict(list)
     rows, held = _Rows(), 0
     for question in sorted(pooled, key=lambda question: question.question_id):
         parts = [gathered.records[arrival] for arrival in question.arrivals]
@@ -109,12 +109,12 @@ def collect(
         _add(rows, question.question_id, parts, hints)
         held += 1
         if held % _CHUNK == 0:
-            _flush(rows, made)
+            _flush(rows, finished)
             rows = _Rows()
     if not held:
         raise InputError(_nothing_left(gathered.seen, rejects, min_hints))
-    _flush(rows, made)
-    tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in made.items()}
+    _flush(rows, finished)
+    tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in finished.items()}
     tables["rejects"] = table("rejects").from_rows([_row(reject) for reject in rejects])
     return {name: tables[name] for name in TABLES}
 
@@ -147,8 +147,8 @@ def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Rej
     own = (question.source, question.file, question.record_id)
     if own in first:
         detail = (
-            f"Id {quote(question.record_id)} stands at position {first[own]} of {quote(question.file)} (counted from 0) already: "
-            "give each record an id of its own."
+            f"Id {quote(question.record_id)} stands at position {first[own]} of {quote(question.file)} (counted from "
+            "0) already: give each record an id of its own."
         )
         return _reject(question, "record", "duplicate_id", detail)
     first[own] = question.position
@@ -157,7 +157,7 @@ def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Rej
 
 def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
     """Return the questions by first arrival. A record that shares answers with two pooled questions joins them."""
-    made: list[_Pooled] = []
+    questions: list[_Pooled] = []
     by_text: dict[str, list[_Pooled]] = defaultdict(list)
     for arrival, record in enumerate(gathered.records):
         keys = {normalize_answer(answer) for answer in record.answers} - {""}
@@ -165,11 +165,12 @@ def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
         same = [] if duplicates == "keep_all" else [question for question in alike if question.keys & keys]
         if not same:
             alike.append(_Pooled([arrival], keys))
-            made.append(alike[-1])
+            questions.append(alike[-1])
         elif duplicates == "keep_first":
-            one = gathered.records[same[0].arrivals[0]]
+            earlier = gathered.records[same[0].arrivals[0]]
             detail = (
-                f"The same question with the same answer is record {quote(one.record_id)} of {quote(one.file)} already."
+                f"The same question with the same answer is record {quote(earlier.record_id)} of "
+                f"{quote(earlier.file)} already."
             )
             gathered.rejects.append((None, _reject(record, "record", "duplicate_question", detail)))
         else:
@@ -182,7 +183,7 @@ def _pool(gathered: _Gathered, duplicates: Duplicates) -> list[_Pooled]:
             target.arrivals.append(arrival)
             target.arrivals.sort()
             target.keys |= keys
-    return [question for question in made if question.arrivals]
+    return [question for question in questions if question.arrivals]
 
 
 def _text_key(question: str) -> str:
@@ -271,9 +272,9 @@ def _add_hint(rows: _Rows, question_id: str, position: int, record: RawQuestion,
             "url": hint.url,
         }
     )
-    for place, (candidate, score) in enumerate((hint.scores or {}).items()):
+    for index, (candidate, score) in enumerate((hint.scores or {}).items()):
         rows.scores.append(
-            {"hint_id": hint_id, "question_id": question_id, "position": place, "candidate": candidate, "score": score}
+            {"hint_id": hint_id, "question_id": question_id, "position": index, "candidate": candidate, "score": score}
         )
 
 
@@ -286,9 +287,9 @@ def _by_form(texts: Iterable[str]) -> dict[str, str]:
     return forms
 
 
-def _flush(rows: _Rows, made: dict[str, list[pa.Table]]) -> None:
+def _flush(rows: _Rows, finished: dict[str, list[pa.Table]]) -> None:
     for name in ("questions", "origins", "hints", "candidates", "scores"):
-        made[name].append(table(name).from_rows(getattr(rows, name)))
+        finished[name].append(table(name).from_rows(getattr(rows, name)))
 
 
 def _reject(record: RawQuestion, kind: str, reason: str, detail: str) -> Reject:

@@ -61,9 +61,9 @@ def describe(
         hints = ranked_hints.filter(ranked_hints.column("selected")).column("hint").to_pylist()
         complexity = RetrievalComplexity.over_hints(hints, encoder, difficulty_settings)
     records = asked.to_pylist()
-    complexities = complexity.of([one["question"] for one in records], [one["answers"] for one in records])
+    complexities = complexity.of([record["question"] for record in records], [record["answers"] for record in records])
     rows = []
-    for question, typed, made in zip(
+    for question, typed, measured in zip(
         records, question_types(asked, classifier, type_settings), complexities, strict=True
     ):
         rows.append(
@@ -75,7 +75,7 @@ def describe(
                 "type_producer": typed.producer,
                 "classifier_coarse": typed.classifier_coarse,
                 "classifier_fine": typed.classifier_fine,
-                **asdict(made),
+                **asdict(measured),
                 "difficulty_producer": complexity.identity,
             }
         )

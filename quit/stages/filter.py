@@ -57,18 +57,18 @@ def filter_leaks(
     by_question: dict[str, list[dict]] = {}
     for hint in hints.to_pylist():
         by_question.setdefault(hint["question_id"], []).append(hint)
-    said_of = overrides_by_hint(overrides)
-    found, usable, rejects = [], [], []
+    overrides_of = overrides_by_hint(overrides)
+    finding_rows, usable, rejects = [], [], []
     rows = questions.to_pylist()
     items = []
     for question in rows:
         mine = by_question.get(question["question_id"], [])
-        said = [said_of.get(hint["hint_id"], []) for hint in mine]
-        items.append(LeakItem(question["question"], question["answers"], [hint["hint"] for hint in mine], said))
+        applying = [overrides_of.get(hint["hint_id"], []) for hint in mine]
+        items.append(LeakItem(question["question"], question["answers"], [hint["hint"] for hint in mine], applying))
     for question, findings in zip(rows, find_leaks_of(items, equivalence, encoder, settings), strict=True):
         mine = by_question.get(question["question_id"], [])
         for hint, leaks in zip(mine, findings, strict=True):
-            found += [
+            finding_rows += [
                 {"hint_id": hint["hint_id"], "question_id": question["question_id"], **asdict(leak)} for leak in leaks
             ]
         standing = [[leak for leak in leaks if not leak.overridden] for leaks in findings]
@@ -88,7 +88,7 @@ def filter_leaks(
         else:
             usable += [{"hint_id": hint["hint_id"], "question_id": hint["question_id"]} for hint in kept]
     return {
-        "leak_findings": schemas.table("leak_findings").from_rows(found),
+        "leak_findings": schemas.table("leak_findings").from_rows(finding_rows),
         "usable_hints": schemas.table("usable_hints").from_rows(usable),
         "rejects": schemas.table("rejects").from_rows(rejects),
     }

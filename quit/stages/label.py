@@ -95,9 +95,9 @@ def combine_labels(names: Sequence[str], right: Sequence[pa.Array], rows: int) -
             [1] * rows, pa.int16()
         )
     mask = right[0].cast(pa.int32())
-    for place, one in enumerate(right[1:], start=1):
-        mask = pc.add(mask, pc.multiply(one.cast(pa.int32()), 1 << place))
-    sets = [[name for place, name in enumerate(names) if bits >> place & 1] for bits in range(1 << len(names))]
+    for position, is_right in enumerate(right[1:], start=1):
+        mask = pc.add(mask, pc.multiply(is_right.cast(pa.int32()), 1 << position))
+    sets = [[name for position, name in enumerate(names) if bits >> position & 1] for bits in range(1 << len(names))]
     labelers = pa.array(sets, schemas.table("labels").schema.field("labelers").type).take(mask)
     label = pc.if_else(pc.greater(mask, 0), pa.scalar(2, pa.int16()), pa.scalar(1, pa.int16()))
     return labelers, label
@@ -109,15 +109,17 @@ def valid_answers_of(
     """Return the table ``valid_answers`` of the questions in ``passages``: gold answers, then every form that a labeler
     gave and that is right (``right``: one array of booleans a labeler, beside its rows of ``answers``)."""
     counts: dict[tuple[str, str], int] = {}
-    for rows, one in zip(answers.values(), right, strict=True):
-        for found in rows.filter(one).group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist():
-            key = (found["question_id"], found["answer"])
-            counts[key] = counts.get(key, 0) + found["count_all"]
+    for rows, is_right in zip(answers.values(), right, strict=True):
+        for group in (
+            rows.filter(is_right).group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist()
+        ):
+            key = (group["question_id"], group["answer"])
+            counts[key] = counts.get(key, 0) + group["count_all"]
     present = set(passages.column("question_id").unique().to_pylist())
     by_question: dict[str, list[str]] = {}
     for identity, answer in sorted(counts):
         by_question.setdefault(identity, []).append(answer)
-    made = []
+    valid = []
     for row in questions.to_pylist():
         identity = row["question_id"]
         if identity not in present:
@@ -128,7 +130,7 @@ def valid_answers_of(
             ("labeler", [form for form in by_question.get(identity, []) if form not in gold]),
         ):
             for form in forms:
-                made.append(
+                valid.append(
                     {
                         "question_id": identity,
                         "answer": form,
@@ -137,4 +139,4 @@ def valid_answers_of(
                         "passages": counts.get((identity, form), 0),
                     }
                 )
-    return schemas.table("valid_answers").from_rows(made)
+    return schemas.table("valid_answers").from_rows(valid)

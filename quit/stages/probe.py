@@ -58,16 +58,16 @@ def probe(
                         "judge": judge.identity,
                     }
                 )
-    order = {reader.name: place for place, reader in enumerate(readers)}
+    order = {reader.name: position for position, reader in enumerate(readers)}
     rows.sort(key=lambda row: (row["question_id"], order[row["reader"]], row["repetition"]))
     return schemas.table("probe_answers").from_rows(rows)
 
 
 def parametric(probe_answers: pa.Table) -> dict[str, bool]:
     """Return whether each probed question is parametrically answerable: any reader right in any repetition."""
-    found: dict[str, bool] = {}
+    answerable: dict[str, bool] = {}
     for identity, correct in zip(
         probe_answers.column("question_id").to_pylist(), probe_answers.column("correct").to_pylist(), strict=True
     ):
-        found[identity] = found.get(identity, False) or bool(correct)
-    return found
+        answerable[identity] = answerable.get(identity, False) or bool(correct)
+    return answerable

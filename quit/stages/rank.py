@@ -221,7 +221,7 @@ def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple
     if scores:
         *distractors, gold = sorted(scores, key=lambda score: score["position"])
         return convergence(
-            [one["score"] for one in distractors], gold["score"], settings.candidate_cap
+            [score_row["score"] for score_row in distractors], gold["score"], settings.candidate_cap
         ), "source-scores"
     return None
 

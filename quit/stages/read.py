@@ -59,11 +59,11 @@ def read_passages(
 
 def selected_hints(ranked_hints: pa.Table) -> dict[str, list[str]]:
     """Return question id -> its selected hints in rank order (index 0 to 4)."""
-    found: dict[str, list[str]] = {}
+    hints: dict[str, list[str]] = {}
     for row in (
         ranked_hints.filter(ranked_hints.column("selected"))
         .sort_by([("question_id", "ascending"), ("rank", "ascending")])
         .to_pylist()
     ):
-        found.setdefault(row["question_id"], []).append(row["hint"])
-    return found
+        hints.setdefault(row["question_id"], []).append(row["hint"])
+    return hints

@@ -126,11 +126,11 @@ def near_identical(rows: list[dict], threshold: float) -> list[tuple[dict, dict]
                 others = placed[other][1]
                 if len(words & others) >= threshold * len(words | others):
                     pairs.append((other, index))
-    found = []
-    for one, other in sorted(pairs, key=sorted):
-        train, rest = placed[one][0], placed[other][0]
-        found.append((rest, train) if train["pinned"] and not rest["pinned"] else (train, rest))
-    return found
+    identical = []
+    for first, other in sorted(pairs, key=sorted):
+        train, rest = placed[first][0], placed[other][0]
+        identical.append((rest, train) if train["pinned"] and not rest["pinned"] else (train, rest))
+    return identical
 
 
 def _content_words(question: str) -> frozenset[str]:
@@ -150,12 +150,12 @@ def read_pins(path: str | None) -> dict[str, str]:
     pins: dict[str, str] = {}
     for number, row in json_lines(Path(path), "split.pinned:", _PIN):
         try:
-            key, place = row["content_key"], row["split"]
+            key, split = row["content_key"], row["split"]
         except KeyError as error:
             raise InputError(f"{path}, line {number}: expected {_PIN}.") from error
-        if place not in SPLITS:
-            raise InputError(f"{path}, line {number}: split is {place!r}; it must be train, dev or test.")
-        pins[key] = place
+        if split not in SPLITS:
+            raise InputError(f"{path}, line {number}: split is {split!r}; it must be train, dev or test.")
+        pins[key] = split
     return pins
 
 
@@ -171,5 +171,9 @@ def _pins_of_release(folder: Path) -> dict[str, str]:
             tables[name] = pq.read_table(file, columns=columns, partitioning=None).to_pylist()
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"split.pinned: {folder} is no whole release: {error!r}.") from error
-    place = {row["question_id"]: row["split"] for row in tables["splits"]}
-    return {row["content_key"]: place[row["question_id"]] for row in tables["questions"] if row["question_id"] in place}
+    split_of = {row["question_id"]: row["split"] for row in tables["splits"]}
+    return {
+        row["content_key"]: split_of[row["question_id"]]
+        for row in tables["questions"]
+        if row["question_id"] in split_of
+    }

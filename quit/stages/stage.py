@@ -103,7 +103,7 @@ def stage(
             names).
         scope: ``shard``, or ``collection`` where one task does all questions.
         per_reader: Whether it runs once a reader, so that a new reader leaves the others' answers alone.
-        overrides: The kind of people's overrides that it heeds.
+        overrides: The kind of people's overrides that it applies.
         supersedes: Outputs that replace an earlier stage's.
         version: Raise it whenever the same inputs would give other rows.
     """

@@ -25,7 +25,7 @@ from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of, overrides_b
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
 JUDGE = "review"
-"""Name under which people's verdicts stand in ``verdicts``."""
+"""Name under which people's verdicts are listed in ``verdicts``."""
 
 Key = tuple[str, str]
 
@@ -155,8 +155,8 @@ def update_labels(
     keep = _not_in(passages, gone)
     label_changes = _label_changes(passages, label, work, keep)
     removal_changes = [
-        {"question_id": one, "change": "question_removed", "reviews": why.reviews, "reason": why.detail}
-        for one, why in removed.items()
+        {"question_id": question_id, "change": "question_removed", "reviews": why.reviews, "reason": why.detail}
+        for question_id, why in removed.items()
     ]
     answer_changes = [row for row in changes if row["question_id"] not in removed]
     small = schemas.table("changes").from_rows(answer_changes + removal_changes)
@@ -185,8 +185,14 @@ def update_labels(
         "leak_findings": schemas.table("leak_findings").from_rows(findings),
         "rejects": schemas.table("rejects").from_rows(
             [
-                {"stage": "update", "kind": "question", "reason": why.reason, "detail": why.detail, "question_id": one}
-                for one, why in removed.items()
+                {
+                    "stage": "update",
+                    "kind": "question",
+                    "reason": why.reason,
+                    "detail": why.detail,
+                    "question_id": question_id,
+                }
+                for question_id, why in removed.items()
             ]
         ),
     }
@@ -263,12 +269,12 @@ def _answer_changes(old: pa.Table, new: pa.Table, found: Decided) -> list[dict[s
     """Return the rows of ``changes`` for valid answers that came or went."""
     before = {(row["question_id"], row["answer"]): row for row in old.to_pylist()}
     after = {(row["question_id"], row["answer"]): row for row in new.to_pylist()}
-    made = []
+    changes = []
     for change, these, others in (("answer_added", after, before), ("answer_removed", before, after)):
         for (question, answer), row in these.items():
             if (question, answer) not in others:
                 ruling = found.answers.get((question, row["answer_key"]))
-                made.append(
+                changes.append(
                     {
                         "question_id": question,
                         "change": change,
@@ -278,7 +284,7 @@ def _answer_changes(old: pa.Table, new: pa.Table, found: Decided) -> list[dict[s
                         "reason": _says(answer, ruling) if ruling else "follows from another answer's review",
                     }
                 )
-    return made
+    return changes
 
 
 def _says(answer: str, ruling: Mapping[str, Any]) -> str:
@@ -373,8 +379,8 @@ def _leaks(
         )
         for (question, answers), mine in zip(check.items(), rows, strict=True)
     ]
-    for question, mine, found in zip(check, rows, leaks(items), strict=True):
-        for row, these in zip(mine, found, strict=True):
+    for question, mine, findings in zip(check, rows, leaks(items), strict=True):
+        for row, these in zip(mine, findings, strict=True):
             for leak in these:
                 yield question, row["hint_id"], leak
 
@@ -393,7 +399,7 @@ def _label_changes(passages: pa.Table, label: pa.Array, work: _Work, keep: pa.Ch
         if not here.any():
             continue
         used, codes = np.unique(mine[here], return_inverse=True)
-        told = [causes[place] for place in used]
+        chosen_causes = [causes[row] for row in used]
         taken = pa.array(codes.reshape(-1))
         chosen = pa.array(rows[here])
         pieces.append(
@@ -404,10 +410,12 @@ def _label_changes(passages: pa.Table, label: pa.Array, work: _Work, keep: pa.Ch
                     "permutation": passages.column("permutation").take(chosen),
                     "before": passages.column("label").take(chosen),
                     "after": label.take(chosen),
-                    "answer": pa.array([one[0] for one in told], pa.string()).take(taken),
-                    "answer_key": pa.array([one[1] for one in told], pa.string()).take(taken),
-                    "reviews": pa.array([one[2]["reviews"] for one in told], schemas.tables.TEXTS).take(taken),
-                    "reason": pa.array([_says(one[0], one[2]) for one in told], pa.string()).take(taken),
+                    "answer": pa.array([cause[0] for cause in chosen_causes], pa.string()).take(taken),
+                    "answer_key": pa.array([cause[1] for cause in chosen_causes], pa.string()).take(taken),
+                    "reviews": pa.array([cause[2]["reviews"] for cause in chosen_causes], schemas.tables.TEXTS).take(
+                        taken
+                    ),
+                    "reason": pa.array([_says(cause[0], cause[2]) for cause in chosen_causes], pa.string()).take(taken),
                 },
                 schema=schema,
             )
@@ -452,20 +460,20 @@ def _ruled(verdicts: pa.Table, found: Decided) -> pa.Table:
     places = pc.index_in(joined, pa.array(keys, pa.string()))
     ruled = pc.is_valid(places)
 
-    def told(values: Iterable[Any], kind: pa.DataType) -> pa.ChunkedArray:
+    def by_row(values: Iterable[Any], kind: pa.DataType) -> pa.ChunkedArray:
         return pa.chunked_array([pa.array(list(values), kind).take(places.combine_chunks())])
 
     replaced = {
-        "correct": told((row["decision"] for row in rulings), pa.bool_()),
-        "probability": told((None for _ in rulings), pa.float64()),
-        "basis": told(("review" for _ in rulings), pa.string()),
-        "judge": told((JUDGE for _ in rulings), pa.string()),
-        "producer": told((f"{JUDGE}:{row['basis']}" for row in rulings), pa.string()),
-        "raw": told((f"{row['yes']} yes, {row['no']} no" for row in rulings), pa.string()),
+        "correct": by_row((row["decision"] for row in rulings), pa.bool_()),
+        "probability": by_row((None for _ in rulings), pa.float64()),
+        "basis": by_row(("review" for _ in rulings), pa.string()),
+        "judge": by_row((JUDGE for _ in rulings), pa.string()),
+        "producer": by_row((f"{JUDGE}:{row['basis']}" for row in rulings), pa.string()),
+        "raw": by_row((f"{row['yes']} yes, {row['no']} no" for row in rulings), pa.string()),
     }
-    made = verdicts
+    updated = verdicts
     for name, values in replaced.items():
-        place = made.schema.get_field_index(name)
-        chosen = pc.if_else(ruled, values, made.column(name))
-        made = made.set_column(place, made.schema.field(name), chosen)
-    return made
+        column = updated.schema.get_field_index(name)
+        chosen = pc.if_else(ruled, values, updated.column(name))
+        updated = updated.set_column(column, updated.schema.field(name), chosen)
+    return updated

@@ -73,24 +73,24 @@ class Workspaces(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Read the workspaces."""
-        made: dict[str, GaugeMetricFamily | CounterMetricFamily] = {
+        families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {
             name: GaugeMetricFamily(name, text, labels=("workspace", *labels))
             for name, (text, labels) in _GAUGES.items()
         }
         for name, (text, labels) in _COUNTERS.items():
-            made[name] = CounterMetricFamily(name, text, labels=("workspace", *labels))
-        for place in self._places:
+            families[name] = CounterMetricFamily(name, text, labels=("workspace", *labels))
+        for address in self._places:
             started = time.monotonic()
             samples: Counter[tuple[str, tuple[str, ...]]] = Counter()
             try:
-                _read(place, samples)
+                _read(address, samples)
                 samples["quit_workspace_up", ()] = 1
             except (QuitError, OSError):  # not built yet, or half way through a move: the next scrape will tell
                 samples["quit_workspace_up", ()] = 0
             samples["quit_scrape_seconds", ()] = time.monotonic() - started  # type: ignore[assignment]
             for (name, labels), value in samples.items():
-                made[name].add_metric((place, *labels), value)
-        yield from made.values()
+                families[name].add_metric((address, *labels), value)
+        yield from families.values()
 
 
 def _read(place: str, samples: Counter[tuple[str, tuple[str, ...]]]) -> None:
@@ -123,9 +123,9 @@ def _read(place: str, samples: Counter[tuple[str, tuple[str, ...]]]) -> None:
 
 def registry(places: Sequence[str | Path]) -> CollectorRegistry:
     """Return a registry of these workspaces' metrics."""
-    made = CollectorRegistry(auto_describe=False)
-    made.register(Workspaces(places))
-    return made
+    collectors = CollectorRegistry(auto_describe=False)
+    collectors.register(Workspaces(places))
+    return collectors
 
 
 def as_text(places: Sequence[str | Path]) -> str:

@@ -136,17 +136,17 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
         for files in below.values()
         if "manifest.json" not in files
     ]
-    newest = max(range(len(begun)), key=lambda place: (max(begun[place].values()), len(begun[place])), default=None)
+    newest = max(range(len(begun)), key=lambda index: (max(begun[index].values()), len(begun[index])), default=None)
     if newest is None:
         return 0, 0
     files = [files for files in below.values() if "manifest.json" not in files][newest]
-    found = {name: match for name in begun[newest] if (match := _PART.fullmatch(name))}
-    if not found:
+    parts = {name: match for name in begun[newest] if (match := _PART.fullmatch(name))}
+    if not parts:
         return 0, 0
-    shards = found[max(found, key=lambda name: begun[newest][name])].group(2)
+    shards = parts[max(parts, key=lambda name: begun[newest][name])].group(2)
     done = sum(
         all(f"{output}/{name}" in files for output in stage.outputs)
-        for name, match in found.items()
+        for name, match in parts.items()
         if match.group(2) == shards
     )
     return done, int(shards)
@@ -155,16 +155,16 @@ def _begun(workspace: Workspace, stage: Stage, key: str) -> tuple[int, int]:
 def lock_holder(workspace: Workspace) -> dict[str, Any] | None:
     """Return who holds a workspace (``pid``, ``host``, ``since``), or None. A holder on this machine that is gone holds
     nothing."""
-    found = workspace.lock_info
-    if found is None:
+    holder = workspace.lock_info
+    if holder is None:
         return None
     try:
-        if found["host"] == socket.gethostname():
-            os.kill(int(found["pid"]), 0)
+        if holder["host"] == socket.gethostname():
+            os.kill(int(holder["pid"]), 0)
     except (ProcessLookupError, ValueError, KeyError, TypeError):
         return None
     except PermissionError:
         pass  # it is there, and another user's
     except OSError:
         return None
-    return found
+    return holder

@@ -28,7 +28,8 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
         questions = rows(f"SELECT * {mine.format('questions')}", identity)
         hints = rows(
             """
-            SELECT h.hint_id, h.hint, h.source, h.file, r.rank, r.convergence, r.producer, coalesce(r.selected, false) AS selected
+            SELECT h.hint_id, h.hint, h.source, h.file, r.rank, r.convergence, r.producer,
+                coalesce(r.selected, false) AS selected
             FROM hints h LEFT JOIN ranked_hints r USING (hint_id) WHERE h.question_id = ?
             ORDER BY r.rank NULLS LAST, h.position
             """,
@@ -85,7 +86,8 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
             "split": next(iter(rows(f"SELECT split, parametric, draw {mine.format('splits')}", identity)), None),
             "passages": passages,
             "verdicts": rows(
-                f"SELECT answer, correct, probability, basis, passages, judge {mine.format('verdicts')} ORDER BY passages DESC, answer",
+                f"SELECT answer, correct, probability, basis, passages, judge {mine.format('verdicts')} ORDER BY "
+                "passages DESC, answer",
                 identity,
             ),
             "valid_answers": rows(
@@ -115,12 +117,12 @@ def _resolve(rows: Any, wanted: str) -> str:
     for table in ("questions", "rejects"):
         if rows(f"SELECT 1 FROM {table} WHERE question_id = ? LIMIT 1", wanted):
             return wanted
-    found = rows("SELECT DISTINCT question_id FROM origins WHERE record_id = ? ORDER BY 1", wanted)
-    if len(found) == 1:
-        return found[0]["question_id"]
-    if found:
-        listed = ", ".join(row["question_id"] for row in found)
-        raise InputError(f"{len(found)} questions have the source id {wanted!r}: {listed}. Name one of these.")
+    matches = rows("SELECT DISTINCT question_id FROM origins WHERE record_id = ? ORDER BY 1", wanted)
+    if len(matches) == 1:
+        return matches[0]["question_id"]
+    if matches:
+        listed = ", ".join(row["question_id"] for row in matches)
+        raise InputError(f"{len(matches)} questions have the source id {wanted!r}: {listed}. Name one of these.")
     gone = rows("SELECT stage, reason, detail, file FROM rejects WHERE record_id = ? LIMIT 1", wanted)
     if gone:
         row = gone[0]

@@ -19,17 +19,23 @@ from quit.status.usage import totals
 def left_out(workspace: Workspace) -> list[dict[str, Any]]:
     """Return every row of ``rejects``: stage, kind, reason, detail, file, position, record_id, question_id, hint_id."""
     with workspace.connect() as connection:
-        found = connection.execute(
-            "SELECT stage, kind, reason, detail, file, position, record_id, question_id, hint_id FROM rejects ORDER BY ALL"
+        cursor = connection.execute(
+            "SELECT stage, kind, reason, detail, file, position, record_id, question_id, hint_id FROM rejects ORDER "
+            "BY ALL"
         )
-        names = [column[0] for column in found.description]
-        return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def funnel(workspace: Workspace) -> list[tuple[str, int]]:
     """Return (what, number of questions) from collected to labelled."""
     with workspace.connect(tables=["origins", "questions", "usable_hints", "ranked_hints", "splits"]) as connection:
-        count = lambda sql: connection.execute(sql).fetchone()[0]  # noqa: E731
+
+        def count(sql: str) -> int:
+            row = connection.execute(sql).fetchone()
+            assert row is not None  # a count has one
+            return row[0]
+
         steps = [
             ("source records", count("SELECT count(*) FROM origins")),
             ("questions collected", count("SELECT count(*) FROM questions")),
@@ -52,13 +58,16 @@ def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
 def type_agreement(workspace: Workspace) -> tuple[int, int, int]:
     """Return (questions whose source names their type, classifier agrees on the coarse type, on the fine type)."""
     with workspace.connect() as connection:
-        return connection.execute(
+        row = connection.execute(
             """
-            SELECT count(*), count(*) FILTER (q.coarse = d.classifier_coarse), count(*) FILTER (q.fine = d.classifier_fine)
+            SELECT count(*), count(*) FILTER (q.coarse = d.classifier_coarse),
+                count(*) FILTER (q.fine = d.classifier_fine)
             FROM questions q JOIN descriptions d USING (question_id)
             WHERE q.coarse IS NOT NULL AND q.fine IS NOT NULL AND d.classifier_fine IS NOT NULL
             """
         ).fetchone()
+    assert row is not None  # a count has one
+    return row
 
 
 def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int]]:
@@ -86,10 +95,11 @@ def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int
 
 def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int]]:
     """Return (reader, passages, NO ANSWER, correct) for each reader of the current answers."""
-    found: dict[str, list[int]] = {}
-    for reader, _, *counts in readers_by_hints(workspace):
-        found[reader] = [one + more for one, more in zip(found.get(reader, [0, 0, 0]), counts, strict=True)]
-    return [(reader, *counts) for reader, counts in found.items()]
+    totals_of: dict[str, tuple[int, int, int]] = {}
+    for reader, _, passages, no_answer, correct in readers_by_hints(workspace):
+        before = totals_of.get(reader, (0, 0, 0))
+        totals_of[reader] = (before[0] + passages, before[1] + no_answer, before[2] + correct)
+    return [(reader, *counts) for reader, counts in totals_of.items()]
 
 
 @dataclass(frozen=True)
@@ -147,16 +157,16 @@ def disagreements(workspace: Workspace) -> list[dict[str, Any]]:
     """Return the answers on which the judges disagree or the judge said nothing readable, most passages at stake
     first."""
     with workspace.connect() as connection:
-        found = connection.sql(
+        rows = connection.sql(
             """
-            SELECT v.question_id, q.question, q.answers AS gold, v.answer, v.correct, v.raw, s.correct AS second_correct,
-                s.probability AS second_probability, v.passages
+            SELECT v.question_id, q.question, q.answers AS gold, v.answer, v.correct, v.raw,
+                s.correct AS second_correct, s.probability AS second_probability, v.passages
             FROM verdicts v JOIN second_verdicts s USING (question_id, answer_key) JOIN questions q USING (question_id)
             WHERE v.basis = 'model' AND v.correct IS DISTINCT FROM s.correct
             ORDER BY v.passages DESC, v.question_id, v.answer_key
             """
         )
-        return found.to_arrow_table().to_pylist()
+        return rows.to_arrow_table().to_pylist()
 
 
 USAGE = ("language model", "asked", "kept", "again", "prompt", "cached", "reply", "a second")
@@ -235,15 +245,16 @@ def markdown_links(workspace: Workspace) -> str:
     from quit.release.release import FOLDER, releases_of
     from quit.review.store import ReviewStore
 
-    place = workspace.address
-    lines = [f"- workspace: [{place}]({place if is_url(place) else Path(place).as_uri()})"]
+    root = workspace.address
+    lines = [f"- workspace: [{root}]({root if is_url(root) else Path(root).as_uri()})"]
     project = ReviewStore(workspace).project
     if project.get("url") and project.get("id"):
         url = f"{address(project['url'])}/projects/{project['id']}/data"
         lines.append(f"- review project: [{url}]({url})")
-    for one in releases_of(workspace):
-        there = f"{place}/{FOLDER}/{one.name}"
+    for release in releases_of(workspace):
+        there = f"{root}/{FOLDER}/{release.name}"
         lines.append(
-            f"- release {one.name} (`{one.content_id[:12]}`): [{there}]({there if is_url(there) else Path(there).as_uri()})"
+            f"- release {release.name} (`{release.content_id[:12]}`): "
+            f"[{there}]({there if is_url(there) else Path(there).as_uri()})"
         )
     return "\n".join(lines) + "\n\n"

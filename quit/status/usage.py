@@ -48,14 +48,15 @@ def entries(path: Path) -> list[dict[str, Any]]:
     Raises :class:`WorkspaceError` for a line that is no entry.
     """
     diary = path / "usage.jsonl"
-    found = []
+    checked = []
     for number, entry in diary_lines(diary):
         if not _is_entry(entry):
             raise WorkspaceError(
-                f"{diary} is damaged: line {number} is no entry of a model and its counts. Remove the line; it only tells what was asked."
+                f"{diary} is damaged: line {number} is no entry of a model and its counts. Remove the line; it only "
+                "tells what was asked."
             )
-        found.append(entry)
-    return found
+        checked.append(entry)
+    return checked
 
 
 def _is_entry(entry: Any) -> bool:
@@ -67,9 +68,9 @@ def _is_entry(entry: Any) -> bool:
 
 def totals(path: Path) -> dict[str, dict[str, float]]:
     """Return model -> sums of :data:`FIELDS` over all runs of the workspace."""
-    found: dict[str, dict[str, float]] = {}
+    sums: dict[str, dict[str, float]] = {}
     for entry in entries(path):
-        mine = found.setdefault(entry["model"], dict.fromkeys(FIELDS, 0))
+        mine = sums.setdefault(entry["model"], dict.fromkeys(FIELDS, 0))
         for name in FIELDS:
             mine[name] += entry.get(name, 0)
-    return found
+    return sums

@@ -1,4 +1,4 @@
-"""``quit status --watch``: how a build goes on, from the workspace's files. A table that is redrawn; piped, a line for
+"""``quit status --watch``: how a build proceeds, from the workspace's files. A table that is redrawn; piped, a line for
 each change."""
 
 from __future__ import annotations
@@ -63,13 +63,14 @@ def footer(workspace: Workspace) -> list[str]:
         last = runs[-1]
         took = last["finished"] - last["started"]
         ended = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(last["finished"]))
-        said = f": {last['message']}" if last.get("message") else ""
-        lines.append(f"last run: {last['flow']}, {last['outcome']}, {ended}, {took:.1f} s{said}")
+        message = f": {last['message']}" if last.get("message") else ""
+        lines.append(f"last run: {last['flow']}, {last['outcome']}, {ended}, {took:.1f} s{message}")
     if asked := entries(workspace.path):
-        one = asked[-1]
-        rate = f", {one['requests'] / one['seconds']:.1f}/s" if one.get("seconds") else ""
+        entry = asked[-1]
+        rate = f", {entry['requests'] / entry['seconds']:.1f}/s" if entry.get("seconds") else ""
         lines.append(
-            f"last asked: {one['model']} for {one['run']}: {one['requests']:,} replies, {one['cached']:,} from the cache{rate}"
+            f"last asked: {entry['model']} for {entry['run']}: {entry['requests']:,} replies, {entry['cached']:,} from "
+            f"the cache{rate}"
         )
     return lines
 
@@ -81,7 +82,7 @@ def watch(place: str | Path, interval: float, until_done: bool, console: Console
     A workspace that is not there yet is waited for.
     """
     console = console or Console(highlight=False)
-    rates, told = Rates(), dict[str, str]()
+    rates, shown = Rates(), dict[str, str]()
     try:
         if console.is_terminal:
             with Live(console=console, auto_refresh=False) as live:
@@ -93,7 +94,7 @@ def watch(place: str | Path, interval: float, until_done: bool, console: Console
                     time.sleep(interval)
         while True:
             workspace, rows = _read(place)
-            for line in changes(workspace, rows, told):
+            for line in changes(workspace, rows, shown):
                 console.print(escape(line), soft_wrap=True)
             if until_done and is_done(rows) and workspace and _is_free(workspace):
                 return True
@@ -103,9 +104,9 @@ def watch(place: str | Path, interval: float, until_done: bool, console: Console
 
 
 def changes(workspace: Workspace | None, rows: Sequence[StageStatus], told: dict[str, str]) -> list[str]:
-    """Return a line for each thing that is not as it was told last; ``told`` remembers."""
+    """Return a line for each thing that is not as it was reported last; ``told`` remembers."""
     now = {row.run: f"{row.number:>2} {row.run}: {_state(row)}" for row in rows}
-    now |= {f"({place})": line for place, line in enumerate(footer(workspace) if workspace else [])}
+    now |= {f"({position})": line for position, line in enumerate(footer(workspace) if workspace else [])}
     lines = [line for key, line in now.items() if told.get(key) != line]
     told.update(now)
     return lines

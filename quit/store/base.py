@@ -10,8 +10,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quit.common.files import is_url
-
 if TYPE_CHECKING:
     from quit.store.objects import Objects
 
@@ -36,8 +34,12 @@ class Store(Protocol):
     """
 
     path: Path
-    objects: Objects | None
-    address: str
+
+    @property
+    def objects(self) -> Objects | None: ...
+
+    @property
+    def address(self) -> str: ...
 
     def has(self, path: Path, *, now: bool = False) -> bool:
         """Whether there is a file; ``now``: after a look at what others have written."""
@@ -61,7 +63,7 @@ class Store(Protocol):
         """Write a file that never changes. Of several that are added at once, one counts for all."""
 
     def create(self, path: Path, make: Make) -> bool:
-        """Write a file where there is none. Of several who try exactly one is told True; the others write nothing."""
+        """Write a file where there is none. Of several who try exactly one gets True; the others write nothing."""
 
     def add_folder(self, source: Path, target: Path, last: str) -> None:
         """Move a finished folder of this machine into place; the file ``last`` marks it as complete."""
@@ -70,21 +72,10 @@ class Store(Protocol):
         """Remove files; one that is not there is no fault."""
 
     def lock(self, seconds: float, waiting: Callable[[str], None]) -> AbstractContextManager[None]:
-        """Hold the workspace for one run, waiting up to ``seconds``; ``waiting`` is told once who holds it."""
+        """Hold the workspace for one run, waiting up to ``seconds``; ``waiting`` is called once with who holds it."""
 
     def holder(self) -> dict[str, Any] | None:
         """Return what the lock says of its holder (``pid``, ``host``, ``since``), dead or alive, or None."""
-
-
-def open_store(place: str | Path) -> Store:
-    """Return the store of a path or a URL. Raises what a store refuses."""
-    if is_url(place):
-        from quit.store.remote import RemoteStore  # a folder needs none of it
-
-        return RemoteStore(str(place))
-    from quit.store.folder import FolderStore
-
-    return FolderStore(Path(place))
 
 
 def this_process() -> dict[str, Any]:

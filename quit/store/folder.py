@@ -44,7 +44,7 @@ class FolderStore:
         for path, part in wanted.items():
             fault = damage(path, part) if part is not None else None if path.is_file() else "is missing"
             if fault is not None:
-                raise WorkspaceError(f"{path} {fault}. Make it anew: quit build -w {self}")
+                raise WorkspaceError(f"{path} {fault}. Build it again: quit build -w {self}")
 
     def fault(self, path: Path, part: Part | None) -> str | None:
         return damage(path, part)

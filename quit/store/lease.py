@@ -40,7 +40,7 @@ class Lease:
         self._heart: threading.Thread | None = None
 
     def acquire(self, seconds: float, waiting: Callable[[str], None] = lambda _: None) -> None:
-        """Take the workspace, waiting up to ``seconds`` for who holds it; ``waiting`` is told once.
+        """Take the workspace, waiting up to ``seconds`` for who holds it; ``waiting`` is called once.
 
         Raises :class:`WorkspaceError` when it is still held then.
         """

@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -81,9 +82,9 @@ class Objects:
     def listing(self, under: str = "") -> dict[str, int]:
         """Return key -> bytes of every object (below ``under``)."""
         self._files.invalidate_cache()
-        found = self._ask("list", lambda: self._files.find(self._path(under).rstrip("/"), detail=True)) or {}
+        facts_of = self._ask("list", lambda: self._files.find(self._path(under).rstrip("/"), detail=True)) or {}
         start = len(self._root) + 1
-        return {name[start:]: facts["size"] or 0 for name, facts in found.items() if len(name) > start}
+        return {name[start:]: facts["size"] or 0 for name, facts in facts_of.items() if len(name) > start}
 
     def read(self, key: str) -> bytes | None:
         """Return an object, None where there is none."""
@@ -100,7 +101,7 @@ class Objects:
     def create(self, key: str, value: bytes | Path) -> bool:
         """Write an object where there is none; False, and nothing written, where there is one with other content.
 
-        Of several who create one key at once exactly one is told True. Where the store cannot refuse to replace an
+        Of several who create one key at once exactly one gets True. Where the store cannot refuse to replace an
         object, the last writer wins and everyone looks again after ``settle_seconds``.
         """
         with self._guard, speaking(self.url, "write to"):
@@ -115,7 +116,7 @@ class Objects:
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; one that is not there is no fault."""
         for key in keys:
-            self._ask("delete from", lambda key=key: self._files.rm_file(self._path(key)))
+            self._ask("delete from", partial(self._files.rm_file, self._path(key)))
 
     def _ask(self, doing: str, request: Callable[[], Any], *, missing: bool = True) -> Any:
         """Return the answer to a request, None where there is no such object (``missing``: which is no fault)."""
@@ -128,7 +129,7 @@ class Objects:
                 return None
 
     def _can_refuse(self) -> bool:
-        """Whether the store heeds a condition on writing; tried out once on an object of its own."""
+        """Whether the store applies a condition on writing; tried out once on an object of its own."""
         if self._refuses is None:
             key = f"locks/probe-{uuid.uuid4().hex}"
             self._put_new(key, b"first")
@@ -138,7 +139,9 @@ class Objects:
                 self.delete([key])
         return self._refuses
 
-    def _put(self, key: str, value: bytes | Path, **options: str) -> None:
+    def _put(self, key: str, value: bytes | Path, mode: str | None = None) -> None:
+        """Write an object; ``mode``: fsspec's, such as ``create`` (None leaves it to fsspec)."""
+        options = {} if mode is None else {"mode": mode}
         if isinstance(value, Path):
             self._files.put_file(str(value), self._path(key), **options)
         else:
@@ -160,12 +163,12 @@ class SharedFolder(Objects):
 
     def listing(self, under: str = "") -> dict[str, int]:
         """Return key -> bytes of every file (below ``under``), without those that are just being written."""
-        found = super().listing(under)
-        return {key: size for key, size in found.items() if not key.rpartition("/")[2].startswith(".")}
+        sizes = super().listing(under)
+        return {key: size for key, size in sizes.items() if not key.rpartition("/")[2].startswith(".")}
 
-    def _put(self, key: str, value: bytes | Path, mode: str = "overwrite") -> None:
-        place = os.link if mode == "create" else os.replace  # unlike a move, a link refuses to replace
-        with replacing(Path(self._path(key)), place=place) as temporary:
+    def _put(self, key: str, value: bytes | Path, mode: str | None = None) -> None:
+        naming = os.link if mode == "create" else os.replace  # unlike a move, a link refuses to replace
+        with replacing(Path(self._path(key)), place=naming) as temporary:
             if isinstance(value, Path):
                 shutil.copyfile(value, temporary)
             else:
@@ -184,7 +187,7 @@ class SharedFolder(Objects):
 
 
 def _options(protocol: str, how: Remote) -> dict[str, Any]:
-    """What fsspec is told. Listings are never taken from its memory: another machine may have written meanwhile."""
+    """The options for fsspec. Listings are never taken from its memory: another machine may have written meanwhile."""
     if protocol != "s3":
         return {}
     config = {

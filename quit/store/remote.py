@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fnmatch import translate
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -182,13 +183,13 @@ class RemoteStore:
                 now = self.objects.read(name) if name in sizes else None
                 if now == before:
                     continue
-                if name == MARKER and before is not None:  # the place was cleared, and perhaps built anew
+                if name == MARKER and before is not None:  # the place was cleared, and perhaps built again
                     for folder in ("tables", "releases"):
                         shutil.rmtree(self.path / folder, ignore_errors=True)
                 if now is None:
                     path.unlink()
                 else:
-                    self._copy.write(path, lambda temporary, now=now: temporary.write_bytes(now))
+                    self._copy.write(path, partial(Path.write_bytes, data=now))
             self._sizes = sizes
             gone = (path for pattern in _LOGS for path in self.path.glob(pattern) if not self.has(path))
             self._copy.remove(list(gone))  # of a workspace that was removed

@@ -73,8 +73,8 @@ def asked_of(questions: Sequence[Question]) -> list[Asked]:
     """Return questions and their sub-questions; a question takes as many hops as it has sub-questions, a sub-question
     one.
 
-    Those without a reference answer are left out, and the log says how many: whether retrieval answers them cannot be
-    told. Raises :class:`InputError` where none is left.
+    Those without a reference answer are left out, and the log says how many: whether retrieval answers them is
+    unknown. Raises :class:`InputError` where none is left.
     """
     every = []
     for question in questions:
@@ -85,7 +85,7 @@ def asked_of(questions: Sequence[Question]) -> list[Asked]:
         ]
     kept = [asked for asked in every if asked.answers]
     if not kept:
-        raise InputError("None of the questions has an answer, so their complexity cannot be told.")
+        raise InputError("None of the questions has an answer, so their complexity cannot be measured.")
     if len(kept) < len(every):
         _log.warning(
             "%d of %d questions have no reference answer and are left out.", len(every) - len(kept), len(every)
@@ -110,8 +110,8 @@ def read_asked(path: Path) -> list[Asked]:
                 raise TypeError
         except (KeyError, TypeError) as error:
             raise InputError(
-                f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and where they "
-                "are known hops (a whole number) and kind (a text)."
+                f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and "
+                "where they are known hops (a whole number) and kind (a text)."
             ) from error
         asked.append(Asked(identity, text, tuple(answers), hops, kind, str(row.get("group", identity))))
     if not asked:
@@ -151,15 +151,16 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
 def lines(whole: dict[str, Any]) -> list[str]:
     """Return what ``complexity.json`` says, for people."""
     shown = [
-        f"{whole['questions']} questions: {whole['answerable']} answerable by one document, {whole['complete']} complete, "
-        f"{whole['complex']} complex"
+        f"{whole['questions']} questions: {whole['answerable']} answerable by one document, "
+        f"{whole['complete']} complete, {whole['complex']} complex"
     ]
     agreed = whole["agreement"]
     if "one_or_more_hops" in agreed:
         part = agreed["one_or_more_hops"]
         shown += [
             "",
-            f"More than one hop ({part['positive']} of {part['items']})    accuracy    F1   Matthews  [95%]           p",
+            f"More than one hop ({part['positive']} of {part['items']})    "
+            "accuracy    F1   Matthews  [95%]           p",
         ]
         for name in ("complex", "not_answerable", "not_complete", "chosen_thresholds"):
             row = part[name]

@@ -53,14 +53,16 @@ class Annotator:
     def candidates(self) -> dict[str, bool]:
         """Return value -> ticked of every answer on the page."""
         return self.driver.execute_script(
-            "return Object.fromEntries([...document.querySelectorAll('.cands input[type=checkbox]')].map(e => [e.name, e.checked]))"
+            "return Object.fromEntries([...document.querySelectorAll('.cands input[type=checkbox]')].map(e => "
+            "[e.name, e.checked]))"
         )
 
     def keys(self) -> dict[str, str]:
         """Return key -> value of every answer whose label shows one."""
         return self.driver.execute_script(
             "return Object.fromEntries([...document.querySelectorAll('.cands .lsf-choice')].flatMap(e => {"
-            "const shown = e.innerText.match(/\\[(.)\\]/); return shown ? [[shown[1], e.querySelector('input').name]] : []}))"
+            "const shown = e.innerText.match(/\\[(.)\\]/); return shown ? [[shown[1], e.querySelector('input').name]] "
+            ": []}))"
         )
 
     def type(self, placeholder: str, text: str, enter: bool = True) -> None:

@@ -72,7 +72,8 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
         assert {name for name, on in before.items() if on} == {"Marie Curie / Marie Curie.", "Niels Curie"}
         _picture(page, "review-60-answers.png")
         rows = page.driver.execute_script(
-            "return [...document.querySelectorAll('.cands .lsf-choice')].filter(e => e.getBoundingClientRect().bottom < innerHeight).length"
+            "return [...document.querySelectorAll('.cands .lsf-choice')].filter(e => e.getBoundingClientRect().bottom "
+            "< innerHeight).length"
         )
         assert rows >= 24, "too few answers fit on the screen"
         keys = page.keys()

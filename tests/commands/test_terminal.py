@@ -118,9 +118,11 @@ def test_the_shell_completes(words: str, offered: set[str], monkeypatch: pytest.
     "words",
     [
         "status -w W", "status -w W --left-out", "status -w W --json", "show -w W geo-003", "show -w W geo-003 --json",
-        "settings", "plan -w W", "plan -w W --json", "doctor -w W", "check S", "check S --json", "report -w W --out O/r.html",
+        "settings", "plan -w W", "plan -w W --json", "doctor -w W", "check S", "check S --json",
+        "report -w W --out O/r.html",
         "report -w W --json", "export -w W --format trec --out O/x", "release check -w W", "release list -w W",
-        "review status -w W --json", "override list -w W", "benchmark list", "sunar variants --json", "--help", "build --help",
+        "review status -w W --json", "override list -w W", "benchmark list", "sunar variants --json", "--help",
+        "build --help",
     ],
 )  # fmt: skip
 def test_piped_output_has_no_escape_codes(words: str, built: Path, small_source: Path, tmp_path: Path) -> None:

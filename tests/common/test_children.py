@@ -16,7 +16,10 @@ ENDLESS = "print('up', flush=True); import time; time.sleep(600)"
 DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + ENDLESS
 REACHED = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
 """The tests may run under nohup; what they start would ignore SIGHUP too."""
-PARENT = "import sys, time; from quit.common.children import Child; Child([sys.executable, '-c', {child!r}], grace={grace}); time.sleep(600)"
+PARENT = (
+    "import sys, time; from quit.common.children import Child; "
+    "Child([sys.executable, '-c', {child!r}], grace={grace}); time.sleep(600)"
+)
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])

@@ -320,13 +320,25 @@ def test_an_entry_in_a_log_removes_the_halves_of_killed_ones(workspace: Workspac
     ("name", "text"),
     [
         *(("state.json", text) for text in ("[]", '{"filter": 3}', "null", '"x"', "[" * 100_000)),
-        *(("build.json", text) for text in ("[]", '{"profile": "embedded"}', '{"profile": 1, "overrides": 2, "sources": 3}')),
+        *(
+            ("build.json", text)
+            for text in ("[]", '{"profile": "embedded"}', '{"profile": 1, "overrides": 2, "sources": 3}')
+        ),
         *(("workspace.json", text) for text in ("[]", '{"format": "1"}', '{"format": true}', "{", '{"format": 1e999}')),
-        *(("tables/10_label/f0/manifest.json", text) for text in ("[]", '{"tables": []}', '{"tables": {"labels": {"parts": [3]}}}')),
+        *(
+            ("tables/10_label/f0/manifest.json", text)
+            for text in ("[]", '{"tables": []}', '{"tables": {"labels": {"parts": [3]}}}')
+        ),
         *(("reviews/applied.json", text) for text in ("[]", '{"parts": 3}')),
-        *(("usage.jsonl", text) for text in ("[]", '{"requests": 3}', '{"model": "m", "requests": "many"}', '{"model": "m", "seconds": 1e999}')),
+        *(
+            ("usage.jsonl", text)
+            for text in (
+                *("[]", '{"requests": 3}'),
+                *('{"model": "m", "requests": "many"}', '{"model": "m", "seconds": 1e999}'),
+            )
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_small_file_of_the_wrong_shape_is_one_line_that_names_it(workspace: Workspace, name: str, text: str) -> None:
     (workspace.path / name).write_text(text + "\n")
 

@@ -62,9 +62,10 @@ def test_groups_widen_the_interval() -> None:
     rng = np.random.default_rng(3)
     labels, values = rng.integers(0, 2, 20), rng.normal(size=20)
     once = associate(np.repeat(values + labels, 10), np.repeat(labels, 10), kendall_tau_b, seed=1, resamples=200)
+    tens = np.repeat(np.arange(20), 10)
     grouped = associate(
-        np.repeat(values + labels, 10), np.repeat(labels, 10), kendall_tau_b, seed=1, resamples=200, groups=np.repeat(np.arange(20), 10)
-    )  # fmt: skip
+        np.repeat(values + labels, 10), np.repeat(labels, 10), kendall_tau_b, seed=1, resamples=200, groups=tens
+    )
     assert grouped.high - grouped.low > 1.5 * (once.high - once.low)
 
 

@@ -104,7 +104,8 @@ def _settings(*schedules: str):
 def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_path: Path) -> None:
     settings = _settings(
         "{flow='build', cron='0 3 * * *', retries=2}",
-        "{flow='release', name='weekly', cron='0 6 * * 1', at_once=2, collision='cancel_new', parameters={formats=['beir']}}",
+        "{flow='release', name='weekly', cron='0 6 * * 1', at_once=2, collision='cancel_new', "
+        "parameters={formats=['beir']}}",
     )
     planned = plan([tmp_path / "W"], settings, "embedded", ["run.shards=2"], [f"jsonl:{tmp_path / 'x.jsonl'}"])
     assert [f"{one.schedule.flow}/{one.name}" for one in planned] == [

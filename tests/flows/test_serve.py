@@ -393,7 +393,8 @@ def test_prefect_yaml_deploys_for_a_worker_that_runs_it(server: Live, place: Pat
 
     def prefect(*arguments: str) -> str:
         done = subprocess.run(
-            [sys.executable, "-m", "prefect", *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300
+            [sys.executable, "-m", "prefect", *arguments], env=environment, cwd=ROOT, capture_output=True, text=True,
+            timeout=300
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

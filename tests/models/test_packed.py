@@ -23,7 +23,8 @@ from tests.models.test_packed import body_of, logits_of, texts_of
 from quit.models import packed
 packed._cores = lambda: int(sys.argv[2])
 packed.PASS = int(sys.argv[3])
-sys.stdout.buffer.write(b"".join(states.tobytes() for states in packed.run(body_of(), texts_of(), lambda states: states)))
+every = packed.run(body_of(), texts_of(), lambda states: states)
+sys.stdout.buffer.write(b"".join(states.tobytes() for states in every))
 sys.stdout.buffer.write(logits_of().tobytes())
 """
 

@@ -42,7 +42,8 @@ def rows() -> Rows:
             {"question_id": one, "question": ASKED[one], "answers": [GOLD[one]], "source": "jsonl", "content_key": one}
         )
         made["descriptions"].append(
-            {"question_id": one, "coarse": "LOC:LOCATION", "fine": "x:y", "type_confidence": 1.0, "type_producer": "source",
+            {"question_id": one, "coarse": "LOC:LOCATION", "fine": "x:y", "type_confidence": 1.0,
+             "type_producer": "source",
              "answerability": 0.1, "answer_share": 0.1, "completeness": 0.1, "similarity": 0.1, "difficulty": 0.1,
              "difficulty_bin": "easy", "difficulty_producer": "rrcp@1"}
         )  # fmt: skip
@@ -116,12 +117,14 @@ def freeze(folder: Path, made: Rows, name: str = "v1", **content: Any) -> Releas
     }
     splits = [row["split"] for row in made["splits"]]
     whole = {
-        "settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8}, "review": {"splits": ["dev", "test"]}, "release": {}},
+        "settings": {"convergence": {"hints": 2}, "split": {"near_duplicate": 0.8},
+         "review": {"splits": ["dev", "test"]}, "release": {}},
         "fingerprints": {},
         "sources": [{"name": "jsonl", "file": "a.jsonl", "checksum": "12", "licence": None, "citation": None}],
         "program_version": "0.1.0",
         "tables": tables,
-        "readers": [{"name": one.name, "role": one.role, "identity": one.identity, "kind": one.kind} for one in READERS],
+        "readers": [{"name": one.name, "role": one.role, "identity": one.identity,
+            "kind": one.kind} for one in READERS],
         "models": {"judge": ["rules@1"]},
         "prompts": {},
         "reviews": {"reviews": 0, "annotators": [], "settled": 0, "open": 0},
@@ -133,7 +136,8 @@ def freeze(folder: Path, made: Rows, name: str = "v1", **content: Any) -> Releas
         "name": name,
         "content_id": content_id_of(whole),
         "content": whole,
-        "counts": {"questions": {**{one: splits.count(one) for one in ("train", "dev", "test")}, "all": len(splits)}, "passages": 12},
+        "counts": {"questions": {**{one: splits.count(one) for one in ("train", "dev", "test")}, "all": len(splits)},
+         "passages": 12},
         "statistics": {},
         "gates": [],
     }  # fmt: skip

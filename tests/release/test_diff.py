@@ -20,10 +20,13 @@ def _changed() -> small.Rows:
     for row in made["labels"]:
         if row["question_id"] == "q2" and row["permutation"].startswith("1"):
             row["label"], row["labelers"] = 2, ["one"]
-            made["changes"].append({"question_id": "q2", "change": "label", "permutation": row["permutation"], "before": 1, "after": 2, "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"})  # fmt: skip
-    made["valid_answers"].append({"question_id": "q2", "answer": "Wrong", "answer_key": "wrong", "origin": "labeler", "passages": 2})  # fmt: skip
+            made["changes"].append({"question_id": "q2", "change": "label", "permutation": row["permutation"],
+                "before": 1, "after": 2, "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"})  # fmt: skip
+    made["valid_answers"].append({"question_id": "q2", "answer": "Wrong", "answer_key": "wrong", "origin": "labeler",
+        "passages": 2})  # fmt: skip
     made["changes"] += [
-        {"question_id": "q2", "change": "answer_added", "answer": "Wrong", "reviews": ["r"], "reason": "'Wrong' accepted by 2 of 2"},
+        {"question_id": "q2", "change": "answer_added", "answer": "Wrong", "reviews": ["r"],
+         "reason": "'Wrong' accepted by 2 of 2"},
         {"question_id": "q1", "change": "question_removed", "reviews": ["s"], "reason": "flagged leak by 1 of 1"},
     ]  # fmt: skip
     return made
@@ -84,7 +87,8 @@ def test_a_question_with_other_hints_is_named_and_its_labels_are_not_compared(tm
 
 def test_a_question_that_a_stage_left_out_is_told_with_its_reason(tmp_path: Path) -> None:
     after = small.without(small.rows(), "q3")
-    after["rejects"].append({"stage": "filter", "kind": "question", "reason": "answer_leak", "detail": "h1 says Lima", "question_id": "q3"})  # fmt: skip
+    after["rejects"].append({"stage": "filter", "kind": "question", "reason": "answer_leak", "detail": "h1 says Lima",
+        "question_id": "q3"})  # fmt: skip
     small.freeze(tmp_path / "a", small.rows(), "v1")
     small.freeze(tmp_path / "b", after, "v2")
     assert diff(tmp_path / "a", tmp_path / "b").removed[0]["reason"] == "filter: answer_leak (h1 says Lima)"

@@ -131,7 +131,8 @@ def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:
     from quit.release.release import checksum_of
 
     release = small.freeze(tmp_path / "v1", small.rows())
-    gates = [{"gate": "unjudged-answer", "why": "Because.", "state": "waived", "violations": 3, "examples": ["q2: 'x'"], "waiver": "the judge was away"}]  # fmt: skip
+    gates = [{"gate": "unjudged-answer", "why": "Because.", "state": "waived", "violations": 3,
+        "examples": ["q2: 'x'"], "waiver": "the judge was away"}]  # fmt: skip
     facts = {**release.facts, "gates": gates}
     (tmp_path / "v1" / "release.json").write_text(json.dumps({**facts, "checksum": checksum_of(facts)}))
     export(export_tables_of_release(tmp_path / "v1"), ["huggingface", "release-json"], tmp_path / "out")

@@ -10,8 +10,10 @@ def _story(hints: int, right: set[str]) -> dict:
     one = permutation_table(hints)
     names = ["".join(map(str, one.indices[start:end])) for start, end in zip(one.offsets, one.offsets[1:])]
     return {
-        "hints": [{"hint": f"hint {place}", "selected": True} for place in range(hints)] + [{"hint": "aside", "selected": False}],
-        "verdicts": [{"answer": "The Nile", "correct": True}, {"answer": "Rhine", "correct": False}, {"answer": "?!", "correct": None}],
+        "hints": [{"hint": f"hint {place}", "selected": True} for place in range(hints)] +
+        [{"hint": "aside", "selected": False}],
+        "verdicts": [{"answer": "The Nile", "correct": True}, {"answer": "Rhine", "correct": False},
+         {"answer": "?!", "correct": None}],
         "passages": [
             {"permutation": name, "label": 2 if name in right else 1,
              "answers": {"z": "?!", "b": "nile" if name in right else "Rhine", "a": "never judged"}}

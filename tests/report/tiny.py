@@ -18,7 +18,8 @@ MARKUP = '<script>alert("x")</script> & <img src="http://evil.example/x" onerror
 TYPE = "LOC:<b>$x$</b> #0072B2 url(#a)"
 """A type that plots would draw in bold, as mathematics, or in another colour, where text were not text."""
 CONVERGENCE = {"q1": (1.0, 0.25), "q2": (0.5, 0.49), "q3": (0.0, 1.0)}
-NUMBERS = {"collect": 1, "filter": 2, "rank": 3, "describe": 4, "probe": 5, "split": 6, "enumerate": 7, "read": 8, "judge": 9,
+NUMBERS = {"collect": 1, "filter": 2, "rank": 3, "describe": 4, "probe": 5, "split": 6, "enumerate": 7, "read": 8,
+    "judge": 9,
            "label": 10, "update": 11}  # fmt: skip
 
 
@@ -50,7 +51,8 @@ def rows() -> small.Rows:
         }
     )
     made["origins"] = [
-        {"question_id": row["question_id"], "source": row["source"], "file": "f", "position": place, "record_id": str(place)}
+        {"question_id": row["question_id"], "source": row["source"], "file": "f", "position": place,
+         "record_id": str(place)}
         for place, row in enumerate(made["questions"])
     ]  # fmt: skip
     made["hints"].append(
@@ -101,8 +103,10 @@ def reviews() -> list[dict]:
     }
     made = []
     for number, ((annotator, question), answers) in enumerate(said.items(), start=1):
-        common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": annotator, "created": "2026-01-01",
-                  "updated": "2026-01-01", "lead_seconds": 60.0, "project": "p", "task": number, "annotation": number, "version": 1,
+        common = {"review_id": f"r{number}", "question_id": question, "state": "submitted", "annotator": annotator,
+                  "created": "2026-01-01", "updated": "2026-01-01", "lead_seconds": 60.0, "project": "p",
+                  "task": number, "annotation": number,
+                  "version": 1,
                   "digest": str(number), "sync": 1}  # fmt: skip
         made.append({**common, "kind": "annotation"})
         made += [
@@ -145,7 +149,8 @@ def workspace(folder: Path, made: small.Rows | None = None, shards: int = 1, peo
     opened.set_current(state)
     if people:
         ReviewStore(opened).append(reviews())
-    usage = {"run": "read:one", "model": "one", "requests": 30, "cached": 10, "retries": 1, "empty": 0, "prompt_tokens": 2_000_000,
+    usage = {"run": "read:one", "model": "one", "requests": 30, "cached": 10, "retries": 1, "empty": 0,
+        "prompt_tokens": 2_000_000,
              "completion_tokens": 1_000_000, "cached_tokens": 1_000_000, "seconds": 10.0}  # fmt: skip
     (folder / "usage.jsonl").write_text(json.dumps(usage) + "\n", encoding="utf-8")
     return opened

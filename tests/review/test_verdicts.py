@@ -21,8 +21,10 @@ def said(
     """Rows of one version of an annotation; a keyword is an answer, or with ``flag_`` a flag, with ``typed_`` an added
     answer."""
     common = {
-        "review_id": f"{annotator}{number}v{version}", "question_id": question, "state": state, "annotator": annotator, "created": "0",
-        "updated": f"{when if when is not None else version:03d}", "project": "p", "task": 1, "annotation": number, "version": version,
+        "review_id": f"{annotator}{number}v{version}", "question_id": question, "state": state, "annotator": annotator,
+        "created": "0",
+        "updated": f"{when if when is not None else version:03d}", "project": "p", "task": 1, "annotation": number,
+        "version": version,
         "digest": "d", "sync": 1,
     }  # fmt: skip
     rows = [{**common, "kind": "annotation"}]

@@ -107,7 +107,8 @@ HALF_JSON = Fault(body=b'{"id": "1", "choices": [{"message": {"content": "Par')
 NO_CHOICES = Fault(body=f'{{"id": "{KEY}", "object": "chat.completion", "choices": []}}'.encode())
 NESTED = Fault(body=b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}")
 CONTENT_NULL = Fault(
-    body=b'{"id": "1", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": null}}]}'
+    body=b'{"id": "1", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": '
+    b"null}}]}"
 )
 WRONG_MODEL = failure(404, "The model `other` does not exist.")
 UNAUTHORISED = failure(401, "Incorrect API key provided.")

@@ -32,8 +32,9 @@ def answer(folder: Path, messages, **options) -> str:
 def test_same_arguments_same_bytes_in_another_process(tmp_path: Path) -> None:
     make_checkpoint(tmp_path / "a", 3, shape=TINY, lessons=starter_lessons(4))
     code = (
-        "from pathlib import Path; from tests.servers.checkpoints import *;"
-        f"make_checkpoint(Path({str(tmp_path / 'b')!r}), 3, shape=Shape(1, 64, 2, 32, 600, 512), lessons=starter_lessons(4))"
+        "from pathlib import Path; from tests.servers.checkpoints import "
+        f"*;make_checkpoint(Path({str(tmp_path / 'b')!r}), 3, shape=Shape(1, 64, 2, 32, 600, 512), "
+        "lessons=starter_lessons(4))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
     make_checkpoint(tmp_path / "c", 4, shape=TINY, lessons=starter_lessons(4))

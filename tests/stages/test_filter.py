@@ -61,7 +61,7 @@ def test_no_leak_without_span_silences_the_model_too() -> None:
 )
 def test_which_of_several_overrides_counts(overrides: list[Override], overridden: bool) -> None:
     found = _find(Says(), *overrides, answers=("Nile", "Congo"))
-    # A person who calls the very span a leak stands in for the rule that found it.
+    # A person who calls the very span a leak takes the place of the rule that found it.
     assert [flag for span, method, flag in found if span == "Nile" and method in ("exact", "person")][:1] == [
         overridden
     ]

@@ -75,7 +75,8 @@ def _world(
     verdicts = schemas.table("verdicts").from_rows(
         [
             {
-                "question_id": one, "answer_key": key, "answer": key, "correct": key == "ship" or key in correct.get(one, ()),
+                "question_id": one, "answer_key": key, "answer": key,
+                "correct": key == "ship" or key in correct.get(one, ()),
                 "basis": "model", "passages": 1, "judge": "j", "producer": "j", "raw": "",
             }
             for one in questions
@@ -137,7 +138,8 @@ def _label_list(made, question: str) -> list[int]:
 def test_an_accepted_answer_raises_its_passages_and_joins_in_every_form() -> None:
     made = _update(_world(WORLD, {"b": {"raft"}}), [_decision("a", "boat", True)])
     assert _label_list(made, "a") == [2, 2, 2, 1]
-    assert [(row["answer"], row["origin"]) for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"] == [
+    mine = [row for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"]
+    assert [(row["answer"], row["origin"]) for row in mine] == [
         ("Ship", "gold"), ("Boat", "labeler"), ("boat!", "labeler"),
     ]  # fmt: skip
     changes = [row for row in made["changes"].to_pylist() if row["change"] == "label"]
@@ -176,7 +178,8 @@ def test_a_rejected_gold_answer_leaves_and_a_question_without_valid_answer_with_
 def test_an_added_answer_joins_and_a_confirmed_one_changes_nothing() -> None:
     world = _world(WORLD, {"b": {"raft"}})
     made = _update(world, [_decision("a", "frigate", True, answer="Frigate"), _decision("b", "raft", True)])
-    assert [(row["answer"], row["origin"]) for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"] == [
+    mine = [row for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"]
+    assert [(row["answer"], row["origin"]) for row in mine] == [
         ("Ship", "gold"), ("Frigate", "review"),
     ]  # fmt: skip
     assert made["labels"].equals(world[0].labels)

@@ -1,4 +1,4 @@
-"""Replies that were paid for: in the store after a while, on every machine that goes on."""
+"""Replies that were paid for: in the store after a while, on every machine that resumes."""
 
 from __future__ import annotations
 

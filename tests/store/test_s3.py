@@ -1,4 +1,4 @@
-"""The whole way over a real S3 service: build, kill, go on on another machine, review, release, refusals."""
+"""The whole way over a real S3 service: build, kill, resume on another machine, review, release, refusals."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def test_a_dead_holders_lease_is_taken_over(place: str) -> None:
     code = (
         "import sys; from quit.store.lease import Lease; from quit.store.objects import open_objects\n"
         "from quit.settings.remote import Remote\n"
-        f"Lease(open_objects({place!r}, Remote(lease_seconds=3))).acquire(0); print('held', flush=True); sys.stdin.read()"
+        f"Lease(open_objects({place!r}, Remote(lease_seconds=3))).acquire(0); print('held', flush=True); "
+        "sys.stdin.read()"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "held\n"
@@ -148,7 +149,7 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     assert not [key for key in finished if key.startswith("tables/10_label")]
     before = {key: there._files.info(there._path(key))["LastModified"] for key in finished}
 
-    # Two others go on at once: both wait for the dead run's lease, one then for the other.
+    # Two others resume at once: both wait for the dead run's lease, one then for the other.
     both = {name: start(name) for name in ("second", "third")}
     ends = {name: process.wait(timeout=900) for name, process in both.items()}
     told = {name: (tmp_path / name).read_text() for name in both}

@@ -15,7 +15,7 @@ import pytest
 from quit.cli import main
 from quit.errors import ServerError, SettingsError, WorkspaceError
 from quit.settings.remote import Remote
-from quit.store.base import open_store
+from quit.store import open_store
 from quit.store.faults import endpoint
 from quit.store.objects import checked_url, open_objects
 from tests.servers.ports import free_port

@@ -39,8 +39,8 @@ class SmallCollection:
         self._qrels = qrels
         blank = {"answers": [], "parent_id": None, "hop": None, "kind": None, "source": "test"}
         schema = pa.schema(
-            [("query_id", pa.string()), ("text", pa.string()), ("answers", pa.list_(pa.string())), ("parent_id", pa.string()),
-             ("hop", pa.int16()), ("kind", pa.string()), ("source", pa.string())]
+            [("query_id", pa.string()), ("text", pa.string()), ("answers", pa.list_(pa.string())),
+             ("parent_id", pa.string()), ("hop", pa.int16()), ("kind", pa.string()), ("source", pa.string())]
         )  # fmt: skip
         self.queries = pa.Table.from_pylist([{**blank, **query} for query in queries], schema)
 

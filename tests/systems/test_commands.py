@@ -59,8 +59,8 @@ def test_the_grid(made: Path, tmp_path: Path) -> None:
 
 def test_two_levels_and_a_judge_without_a_language_model(made: Path, tmp_path: Path) -> None:
     said = quit_(
-        "bandits", "run", "-c", made / "C", "--vectors", made / "D", "--runs", "20", "-o", tmp_path, "--arms", "two-level",
-        "--relevance", "judge", "--policies", "random-rank-aware,bernoulli", "--budget", "10,50",
+        "bandits", "run", "-c", made / "C", "--vectors", made / "D", "--runs", "20", "-o", tmp_path,
+        "--arms", "two-level", "--relevance", "judge", "--policies", "random-rank-aware,bernoulli", "--budget", "10,50",
     )  # fmt: skip
     assert "opened step by step" in said
     whole = json.loads((tmp_path / "bandits.json").read_text())
@@ -71,8 +71,8 @@ def test_two_levels_and_a_judge_without_a_language_model(made: Path, tmp_path: P
 
 def test_complexity(made: Path, tmp_path: Path) -> None:
     said = quit_(
-        "complexity", "run", "-c", made / "C", "-i", made / "B", "-i", made / "D", "-o", tmp_path, "--set", "complexity.resamples=50",
-        "--set", "complexity.documents=4",
+        "complexity", "run", "-c", made / "C", "-i", made / "B", "-i", made / "D", "-o", tmp_path,
+        "--set", "complexity.resamples=50", "--set", "complexity.documents=4",
     )  # fmt: skip
     assert "More than one hop" in said and "Kendall" in said
     rows = pq.read_table(tmp_path / "complexity.parquet").to_pylist()

@@ -39,7 +39,8 @@ def judge_of(reply: Callable[[ChatRequest], str], settings: Reports) -> ReportJu
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("It is Lesotho [1]. Its king is Letsie III [2, 3].", [("It is Lesotho.", (0,)), ("Its king is Letsie III.", (1, 2))]),
+        ("It is Lesotho [1]. Its king is Letsie III [2, 3].",
+         [("It is Lesotho.", (0,)), ("Its king is Letsie III.", (1, 2))]),
         ("It is Lesotho.[1][1] Its king reigns. [2]", [("It is Lesotho.", (0,)), ("Its king reigns.", (1,))]),
         ("- One thing [1]\n- Another", [("- One thing", (0,)), ("- Another", ())]),
         ("Nothing here", [("Nothing here", ())]),

@@ -59,7 +59,7 @@ class _Memory:
     def __init__(
         self,
         kind: str,
-        make: Callable[[list[str]], Sequence[np.ndarray]],
+        make: Callable[[list[str]], Sequence[np.ndarray] | np.ndarray],
         dtype: str,
         size: int,
         store: ContentStore | None,
@@ -89,7 +89,7 @@ class _Memory:
         self._remember(known)
         return known | (self.keep(missing, self._make(missing)) if missing else {})
 
-    def keep(self, texts: Sequence[str], vectors: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    def keep(self, texts: Sequence[str], vectors: Sequence[np.ndarray] | np.ndarray) -> dict[str, np.ndarray]:
         """Remember vectors, in memory and in the store; returns each text's numbers, flat."""
         flat = {text: vector.astype(self._dtype).ravel() for text, vector in zip(texts, vectors, strict=True)}
         if self._store:

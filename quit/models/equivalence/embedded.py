@@ -55,7 +55,7 @@ class Joined:
         """Return the log odds of the boosted trees for features of shape (pairs, len(NAMES)); shape (pairs,)."""
         arrays = self._arrays
         rows, columns = np.arange(len(x))[:, None], np.arange(len(arrays["tree_value"]))[None, :]
-        at = np.zeros((len(x), columns.size), dtype=np.int16)
+        at: np.ndarray = np.zeros((len(x), columns.size), dtype=np.int16)
         while True:
             goes_left = x[rows, arrays["tree_feature"][columns, at]] <= arrays["tree_threshold"][columns, at]
             following = np.where(goes_left, arrays["tree_left"][columns, at], arrays["tree_right"][columns, at])
@@ -113,6 +113,7 @@ class EmbeddedEquivalence:
                 self._model = Joined(load(self._weights))
         values: dict[Pair, float] = {}
         for start in range(0, len(distinct), CHUNK):
+            assert self._model is not None  # loaded above, since there are pairs
             part = distinct[start : start + CHUNK]
             values.update(zip(part, self._model.probability(part).tolist(), strict=True))
         return np.array([values[pair] for pair in pairs], dtype=np.float64)

@@ -152,7 +152,7 @@ def cache_key(identity: str, request: ChatRequest) -> bytes:
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """Return a reply up to the first of its stop strings, which not every server leaves out (or heeds)."""
+    """Return a reply up to the first of its stop strings, which not every server leaves out (or applies)."""
     return text[: min((at for ending in stop if (at := text.find(ending)) >= 0), default=len(text))]
 
 

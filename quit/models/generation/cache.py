@@ -338,6 +338,7 @@ class CachedGenerator:
         if self._cache is None:
             self._ask(distinct, replies)
         while missing := self._look_up(distinct, replies):
+            assert self._cache is not None  # without one, every reply is there by now
             with Claims(self._cache.path) as claims:
                 mine = claims.take(list(missing))
                 # Between the look-up and the claim, another caller may have asked and let go.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from quit.models import cleaning
-from quit.models.generation import CachedGenerator, ChatRequest
+from quit.models.generation import ChatRequest, Completion
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Prompt, Reply
 
@@ -23,13 +24,23 @@ def llm_reader_identity(
     )
 
 
+class Completing(Protocol):
+    """What an LLM reader asks: :class:`quit.models.generation.CachedGenerator`."""
+
+    identity: str
+
+    def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
+        """Return one completion a request, in order."""
+        ...
+
+
 class LLMReader:
     """A language model that answers from a passage, or from the question alone where a prompt has no hints."""
 
     def __init__(
         self,
         name: str,
-        generator: CachedGenerator,
+        generator: Completing,
         prompt: PromptTemplate,
         probe: PromptTemplate,
         *,

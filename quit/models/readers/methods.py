@@ -14,7 +14,7 @@ import numpy as np
 from quit.models.readers.closed_set import Answers, ClosedSetReader
 from quit.models.readers.pool import answer_tokens
 
-NAME = ("{}",)
+NAME: tuple[str, ...] = ("{}",)
 STATEMENTS = ("It is {}.", "This is about {}.", "What is known about {}?")
 """A bare name is far from the sentences the encoder was trained on; a mean over templates moves it nearer."""
 

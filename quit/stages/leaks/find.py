@@ -25,7 +25,7 @@ CONTAINED = "contained"
 """Method of a finding that is a string in a string, perhaps inside another word (answer containment: spec, section
 11)."""
 PERSON = "person"
-"""Method and producer of a finding that a person added; who and why stands in ``overrides``."""
+"""Method and producer of a finding that a person added; who and why is listed in ``overrides``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def find_leaks_of(
 def _add_contained(item: LeakItem, found: list[list[Finding]]) -> None:
     """Add a finding where an answer stands in a hint as a mere string and nothing else was found to give it away there.
 
-    A passage joins hints by spaces, so an answer can also begin at the end of one hint and go on at the start of
+    A passage joins hints by spaces, so an answer can also begin at the end of one hint and continue at the start of
     another; the finding is then the first one's.
     """
     said = item.said()

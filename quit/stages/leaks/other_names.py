@@ -99,11 +99,13 @@ OTHER_NAMES = _table(_SAME)
 _IRREGULAR = {
     form: base
     for base, forms in {
-        "child": "children", "foot": "feet", "goose": "geese", "louse": "lice", "man": "men", "mouse": "mice", "ox": "oxen",
-        "person": "people", "tooth": "teeth", "woman": "women", "die": "dice", "swim": "swam swum swimming", "run": "ran running",
+        "child": "children", "foot": "feet", "goose": "geese", "louse": "lice", "man": "men", "mouse": "mice",
+        "ox": "oxen", "person": "people", "tooth": "teeth", "woman": "women", "die": "dice",
+        "swim": "swam swum swimming", "run": "ran running",
         "sing": "sang sung singing", "fly": "flew flown flying", "ride": "rode ridden riding", "row": "rowing rowed",
-        "write": "wrote written writing", "dive": "dove diving dived", "drive": "drove driven driving", "skate": "skating skated",
-        "fight": "fought fighting", "freeze": "froze frozen freezing", "weave": "wove woven weaving", "swear": "swore sworn",
+        "write": "wrote written writing", "dive": "dove diving dived", "drive": "drove driven driving",
+        "skate": "skating skated", "fight": "fought fighting", "freeze": "froze frozen freezing",
+        "weave": "wove woven weaving", "swear": "swore sworn",
     }.items()
     for form in forms.split()
 }  # fmt: skip

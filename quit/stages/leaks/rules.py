@@ -23,11 +23,12 @@ VERSION = 2
 
 _URL = re.compile(r"(?:https?://|www\.)\S+|\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
 _TITLES = frozenset(
-    """mount mountain lake river sea ocean island islands city town county state republic kingdom house palace castle church
-    university college school company band team club saint sir lord lady king queen prince princess president emperor
-    pope doctor great new old north south east west northern southern eastern western upper lower big little red white black
-    blue green world war battle day days first second third united national international royal grand prime minister
-    high street park square bridge tower desert bay gulf cape fort port san santa los las""".split()
+    """mount mountain lake river sea ocean island islands city town county state republic kingdom house palace
+    castle church university college school company band team club saint sir lord lady king queen prince
+    princess president emperor pope doctor great new old north south east west northern southern eastern
+    western upper lower big little red white black blue green world war battle day days first second third
+    united national international royal grand prime minister high street park square bridge tower desert bay
+    gulf cape fort port san santa los las""".split()
 )
 """Capitalised words that name a kind, not a thing: on their own they give nothing away."""
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
@@ -106,9 +107,9 @@ def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
 
 
 _AMBIGUOUS = frozenset(
-    """april august bath bill bush chad chase china cook cork dick frank grant guy hope hunter jack jersey job jordan march mark
-    mason may miller mobile nice orange page pat polish pope prince queen reading rice rob rose rush split summer sue turkey
-    turner wall ward west will winter wood young""".split()
+    """april august bath bill bush chad chase china cook cork dick frank grant guy hope hunter jack jersey job
+    jordan march mark mason may miller mobile nice orange page pat polish pope prince queen reading rice rob
+    rose rush split summer sue turkey turner wall ward west will winter wood young""".split()
 )
 """Names that are common words too: in lower case they give nothing away."""
 

@@ -43,8 +43,8 @@ def sub_questions(questions: Sequence[Question]) -> list[Decomposed]:
     ]
     if not decomposed:
         raise InputError(
-            "No question of this corpus has sub-questions. Build it from MuSiQue or 2WikiMultihopQA, or let a language model "
-            "write them: --arms written."
+            "No question of this corpus has sub-questions. Build it from MuSiQue or 2WikiMultihopQA, or let a language "
+            "model write them: --arms written."
         )
     return decomposed
 

@@ -92,7 +92,7 @@ class Grid:
         high (of tree - flat).
 
         Precision counts a relevant document each time that it is observed, as the paper does; arms that refine one
-        another find the same ones again, so the distinct relevant documents and alpha-nDCG stand beside it.
+        another find the same ones again, so the distinct relevant documents and alpha-nDCG are reported beside it.
         """
         if "tree" not in self.structures:
             return []
@@ -160,7 +160,7 @@ def evaluate(
 
 
 def stream(seed: int, *names: str) -> np.random.Generator:
-    """Return a random stream that hangs on nothing but a seed and names."""
+    """Return a random stream that depends only on a seed and names."""
     digest = hashlib.blake2b("\0".join(names).encode(), digest_size=16).digest()
     return np.random.Generator(np.random.SFC64([seed, int.from_bytes(digest, "little")]))
 

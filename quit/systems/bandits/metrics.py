@@ -84,16 +84,16 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
     nuggets of (1 - alpha) to the number of earlier documents with that nugget; discount log2(1 + k) at the k-th place.
     The ideal order is greedy over all G documents. 0 where there is no nugget.
     """
-    cutoffs = np.asarray(cutoffs)
+    depths = np.asarray(cutoffs)
     before = (positions[:, None, :] < positions[:, :, None]).astype(np.float64)  # (R, of document, earlier one)
     held = nuggets.astype(np.float64)
     gain = np.einsum("gm,rgm->rg", held, (1.0 - alpha) ** (before @ held))
     seen = positions < np.iinfo(np.int64).max
     discounted = np.where(seen, gain / np.log2(np.where(seen, positions, 0) + 2.0), 0.0)
-    reached = (discounted[:, :, None] * (positions[:, :, None] < cutoffs)).sum(axis=1)
+    reached = (discounted[:, :, None] * (positions[:, :, None] < depths)).sum(axis=1)
     ideal = ideal_gains(nuggets, alpha)
     best = np.concatenate([[0.0], np.cumsum(ideal / np.log2(np.arange(len(ideal)) + 2.0))])
-    most = best[np.minimum(cutoffs, len(ideal))]
+    most = best[np.minimum(depths, len(ideal))]
     return np.divide(reached, most, out=np.zeros_like(reached), where=most > 0)
 
 

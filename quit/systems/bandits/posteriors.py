@@ -9,22 +9,23 @@ look-up at a random place.
 from __future__ import annotations
 
 from statistics import NormalDist
+from typing import TypeVar
 
 import numpy as np
 
+Numbers = TypeVar("Numbers", np.ndarray, np.float64)
+"""One number, or an array of such."""
 _CELLS = 4096
 """Pieces in which a Beta density is integrated."""
 
 
-def beta_update(alpha: np.ndarray, beta: np.ndarray, reward: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def beta_update(alpha: Numbers, beta: Numbers, reward: Numbers) -> tuple[Numbers, Numbers]:
     """Return (alpha + r, beta + 1 - r), algorithm 1, lines 11 and 12; r is clipped to 0..1."""
     r = np.clip(reward, 0.0, 1.0)
     return alpha + r, beta + (1.0 - r)
 
 
-def gaussian_posterior(
-    mu_0: float, variance_0: float, count: np.ndarray, total: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def gaussian_posterior(mu_0: float, variance_0: float, count: Numbers, total: Numbers) -> tuple[Numbers, Numbers]:
     """Return (mu, sigma^2) after ``count`` rewards that sum to ``total``, with unit noise (algorithm 2).
 
     sigma^2 = 1 / (1 / sigma_0^2 + n), mu = sigma^2 (mu_0 / sigma_0^2 + sum r). The paper prints a square root around
@@ -54,7 +55,7 @@ class QuantileTable:
         self.levels = levels
         self._at = (np.arange(levels) + 0.5) / levels
         self._normal: np.ndarray | None = None
-        self._rows = np.zeros((64, levels), dtype=np.float32)
+        self._rows: np.ndarray = np.zeros((64, levels), dtype=np.float32)
         self.count = 0
         """Rows made so far."""
         self._known: dict[tuple[str, float, float], int] = {}

@@ -104,11 +104,14 @@ def check(request: Request, settings: Settings) -> None:
         Measure.parse(metric)
     if unknown := set(settings.benchmark.compare) - {*settings.benchmark.metrics, *READING}:
         raise SettingsError(
-            f"benchmark.compare names {min(unknown)!r}, which is neither in benchmark.metrics nor one of {', '.join(READING)}."
+            f"benchmark.compare names {min(unknown)!r}, which is neither in benchmark.metrics nor one of "
+            f"{', '.join(READING)}."
         )
-    names = [corpus_name(path) for path in request.corpora]
-    if len({*names, "release"}) < len(names) + 1:
-        raise SettingsError(f"Two corpora have the same name ({', '.join(names)}): rename one of the files or folders.")
+    corpora = [corpus_name(path) for path in request.corpora]
+    if len({*corpora, "release"}) < len(corpora) + 1:
+        raise SettingsError(
+            f"Two corpora have the same name ({', '.join(corpora)}): rename one of the files or folders."
+        )
 
 
 def make_runner(dataset: Dataset, task: Task, settings: Settings, out: Path, say: Say = lambda _: None) -> Runner:
@@ -240,8 +243,8 @@ def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str
     if request.corpora:
         judged = ", ".join(labeler.name for labeler in settings.labelers)
         facts["other corpora"] = (
-            f"{', '.join(corpus_name(path) for path in request.corpora)}; retrieved passages labelled by {judged} and the judge "
-            f"{settings.judge.name}; label 2 alone counts"
+            f"{', '.join(corpus_name(path) for path in request.corpora)}; retrieved passages labelled by {judged} "
+            f"and the judge {settings.judge.name}; label 2 alone counts"
         )
     return facts
 

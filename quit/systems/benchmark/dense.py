@@ -7,7 +7,8 @@ is 2.4 million texts; ``subset`` encodes each subset once, in rank order, and gi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,9 +51,10 @@ class DenseRetriever:
 
     def _vectors(self) -> Iterator[np.ndarray]:
         for number, texts in enumerate(self._chunks()):
-            yield stored_array(self._folder / f"{number:06d}.npy", lambda texts=texts: self._encoded(list(texts())))
+            yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encoded, texts))
 
-    def _encoded(self, texts: list[str]) -> np.ndarray:
+    def _encoded(self, make: Callable[[], Iterable[str]]) -> np.ndarray:
+        texts = list(make())
         vectors = self._encoder.documents(texts)
         check_finite(vectors, self._encoder.name, lambda row: texts[row])
         return vectors

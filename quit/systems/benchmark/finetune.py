@@ -67,11 +67,12 @@ def triples(dataset: Dataset, content_id: str, wanted: FineTuning) -> list[tuple
     for example in selection.examples("train"):
         question = dataset.questions[example.position]
         for pair in example.pairs():
-            triples.append((question, *passages.texts(pair)))
+            positive, negative = passages.texts(pair)
+            triples.append((question, positive, negative))
     if not triples:
         raise InputError(
-            "The train split has no question with both a passage of label 2 and a negative: there is nothing to fine-tune on. "
-            "It holds the questions that a reader answers without hints; build with more of them."
+            "The train split has no question with both a passage of label 2 and a negative: there is nothing to "
+            "fine-tune on. It holds the questions that a reader answers without hints; build with more of them."
         )
     return triples
 
@@ -136,7 +137,7 @@ def train(
     transformers.set_seed(settings.seed)
     name, module, loss = _CLASSES[kind]
     crossed = kind == "cross-encoder"
-    head = {"num_labels": 1, "max_length": settings.max_length} if crossed else {}
+    head: dict[str, Any] = {"num_labels": 1, "max_length": settings.max_length} if crossed else {}
     model = load_sentence_model(name, base, device=device, **head)
     if not crossed:
         model.max_seq_length = settings.max_length

@@ -29,8 +29,8 @@ def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, lev
         f"<title>Inferential QA benchmark</title><style>{_STYLE}</style><h1>Inferential QA benchmark</h1><dl>",
         *(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items()),
         "</dl>",
-        f"<p class=note>Percent; below each value its {level:.0%} bootstrap interval over questions. The best system of a "
-        "column is bold; rows in italics are bounds that know the labels (oracle) and are no systems.</p>",
+        f"<p class=note>Percent; below each value its {level:.0%} bootstrap interval over questions. The best system "
+        "of a column is bold; rows in italics are bounds that know the labels (oracle) and are no systems.</p>",
     ]
     for corpus in dict.fromkeys(row["corpus"] for row in rows):
         mine = [row for row in rows if row["corpus"] == corpus]
@@ -65,13 +65,13 @@ def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
     for key, row_of in systems.items():
         cells = "".join(f"<td class=name>{escape(shown(part))}" for part in key)
         for metric in metrics:
-            row = row_of.get(metric)
-            if row is None:
+            cell = row_of.get(metric)
+            if cell is None:
                 cells += "<td>"
                 continue
-            mark = " class=best" if not _bound(key) and row["value"] == best[metric] and row["value"] > 0 else ""
+            mark = " class=best" if not _bound(key) and cell["value"] == best[metric] and cell["value"] > 0 else ""
             cells += (
-                f"<td{mark}>{_percent(row['value'])}<small>{_percent(row['low'])} to {_percent(row['high'])}</small>"
+                f"<td{mark}>{_percent(cell['value'])}<small>{_percent(cell['low'])} to {_percent(cell['high'])}</small>"
             )
         body.append(f"<tr{' class=bound' if _bound(key) else ''}>{cells}")
     return f"<div class=wide><table><tr>{head}{''.join(body)}</table></div>"
@@ -80,15 +80,16 @@ def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
 def _compared(rows: Iterable[Mapping[str, Any]]) -> str:
     listed = [
         f"<tr><td class=name>{escape(row['corpus'])}<td class=name>{escape(row['metric'])}"
-        f"<td class=name>{escape(row['reader'])}<td class=name>{escape(shown(row['a']))}<td class=name>{escape(shown(row['b']))}"
+        f"<td class=name>{escape(row['reader'])}<td class=name>{escape(shown(row['a']))}"
+        f"<td class=name>{escape(shown(row['b']))}"
         f"<td>{100 * row['difference']:+.2f}<small>{100 * row['low']:+.2f} to {100 * row['high']:+.2f}</small>"
         f"<td>{row['p_randomisation']:.4f}<td>{row['p_t']:.4f}<td>{row['p_holm']:.4f}"
         for row in rows
     ]
     if not listed:
         return ""
-    head = "<th class=name>corpus<th class=name>metric<th class=name>reader<th class=name>a<th class=name>b<th>a - b, points"
-    head += "<th>p, randomisation<th>p, t test<th>p, Holm"
+    head = "<th class=name>corpus<th class=name>metric<th class=name>reader<th class=name>a<th class=name>b"
+    head += "<th>a - b, points<th>p, randomisation<th>p, t test<th>p, Holm"
     return f"<h2>Paired comparisons</h2><div class=wide><table><tr>{head}{''.join(listed)}</table></div>"
 
 

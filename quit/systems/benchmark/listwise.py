@@ -36,7 +36,8 @@ class ListwiseReranker:
         self._window, self._stride = settings.benchmark.window, settings.benchmark.stride
         if self._stride > self._window:
             raise SettingsError(
-                f"benchmark.stride is {self._stride}, more than benchmark.window ({self._window}): passages would be left out."
+                f"benchmark.stride is {self._stride}, more than benchmark.window ({self._window}): "
+                "passages would be left out."
             )
         known = settings.language_models
         if context.argument not in known:
@@ -49,7 +50,10 @@ class ListwiseReranker:
         self._tokens = settings.benchmark.rank_tokens
         self._models, self._spec = context.models, spec
         self.unread = 0
-        self.identity = f"listwise/{VERSION}/{generator_identity(spec)}|{self._prompt.identity}|{self._window}/{self._stride}|{self._tokens}"
+        self.identity = (
+            f"listwise/{VERSION}/{generator_identity(spec)}|{self._prompt.identity}"
+            f"|{self._window}/{self._stride}|{self._tokens}"
+        )
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return n for the best of n texts down to 1 for the worst, float64; ``texts`` come in the first stage's

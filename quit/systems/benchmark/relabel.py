@@ -87,7 +87,7 @@ def _verdicts(
         if (query.question_id, key) in known:
             verdicts[query_number, key] = known[query.question_id, key]
         else:
-            form = min(counts, key=lambda text, counts=counts: (-counts[text], text))
+            form, _ = min(counts.items(), key=lambda item: (-item[1], item[0]))
             asked.append((query_number, key))
             items.append(JudgeItem(query.question_id, query.question, query.gold, form))
     for pair, ruling in zip(asked, rule(items, judge), strict=True):

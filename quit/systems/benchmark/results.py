@@ -78,7 +78,7 @@ class Scores:
         columns: dict[bytes, list[tuple[Key, str]]] = {}
         for name, values in self.values.items():
             columns.setdefault(np.isnan(values).tobytes(), []).append(name)
-        bounds = {}
+        bounds: dict[tuple[Key, str], list[float]] = {}
         for names in columns.values():
             kept = np.stack([under(self.values[name], settings.without_relevant) for name in names], axis=1)
             interval = intervals(kept, settings.resamples, settings.level, settings.seed)
@@ -140,7 +140,8 @@ class Scores:
     ) -> list[dict[str, Any]]:
         pairs = list(combinations(systems, 2))
         # Which questions have no relevant passage is the same for all systems of a corpus, so pairs stay aligned.
-        values = [tuple(under(of_question, settings.without_relevant) for _, of_question in pair) for pair in pairs]
+        policy = settings.without_relevant
+        values = [(under(of_a, policy), under(of_b, policy)) for (_, of_a), (_, of_b) in pairs]
         tests = compare(values, settings.resamples, settings.level, settings.seed)
         shared = {"corpus": self.task.name, "metric": metric, "reader": reader, "strategy": strategy, "k": k}
         rows = []

@@ -97,6 +97,7 @@ class Runner:
         """Return what a retriever finds for every question."""
         depth = self.settings.depth
         asked = [query.question for query in task.queries]
+        key: dict[str, Any]
         if name == ORACLE:
             relevance = task.relevance
             assert isinstance(relevance, ReleaseRelevance)

@@ -67,7 +67,7 @@ class Bm25:
 
 
 def term_counts(passages: Passages) -> tuple[dict[str, int], sparse.csr_array]:
-    """Return the vocabulary and how often each term stands in each subset, float64, shape (terms, groups * subsets).
+    """Return the vocabulary and how often each term occurs in each subset, float64, shape (terms, groups * subsets).
 
     Each part is split into terms once, and its counts are added up over the subsets that hold it.
     """

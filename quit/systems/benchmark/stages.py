@@ -1,5 +1,5 @@
 """Work that is on disk is not done again: each step's table is written in parts of some questions, under a fingerprint
-of all that it depends on. A run that was killed goes on at its first missing part."""
+of all that it depends on. A run that was killed resumes at its first missing part."""
 
 from __future__ import annotations
 

@@ -120,7 +120,8 @@ class DocumentPassages:
         self._documents = documents
         self.identity = documents.identity
         self.groups, self.size = len(documents), len(table)
-        self.subsets, self.members = ((0,),), (np.zeros(1, dtype=np.int64),)
+        self.subsets: tuple[tuple[int, ...], ...] = ((0,),)
+        self.members: tuple[np.ndarray, ...] = (np.zeros(1, dtype=np.int64),)
 
     def __len__(self) -> int:
         return self.groups

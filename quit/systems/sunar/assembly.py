@@ -115,7 +115,8 @@ class Assembly:
             return GoldPlan()
         if not how.language_model:
             raise SettingsError(
-                f"The planner {name!r} needs a language model: set sunar.language_model to a reader or judge of the profile."
+                f"The planner {name!r} needs a language model: "
+                "set sunar.language_model to a reader or judge of the profile."
             )
         planner, prompt = _PLANNERS[name]
         return planner(self._asker(how, prompt, self_ask.FIELDS))

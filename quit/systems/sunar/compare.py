@@ -54,7 +54,8 @@ def compare_runs(before: Path, after: Path, top: int = 10) -> dict[str, Any]:
     common = [name for name in trace_ids(after) if name in known]
     if not common:
         raise InputError(f"{before} and {after} have answered no question in common.")
-    return compare(*([read_trace(path, name) for name in common] for path in (before, after)), top)
+    earlier, later = ([read_trace(path, name) for name in common] for path in (before, after))
+    return compare(earlier, later, top)
 
 
 def _parents(trace: Mapping[str, Any]) -> dict[str, tuple[str, int]]:

@@ -28,7 +28,7 @@ FEATURES = (
     "first",  # 1 / rank of the document
     "fits",  # the kind of span that the question's type asks for
     "unfit",  # a kind that it rules out
-    "titled",  # stands in the document's title
+    "titled",  # is in the document's title
     "phrase",  # is no name, number or quotation
     "long",  # words of the span
     "often",  # log of how many sentences have it
@@ -41,11 +41,12 @@ WEIGHTS = np.array([6.56, 4.52, 1.56, 0.99, 0.74, 2.22, -3.06, 1.85, -0.26, 0.04
 
 _OFTEN = FEATURES.index("often")
 _PLACES = frozenset(
-    "place country city state county located location territorial continent headquarters birthplace capital border".split()
+    "place country city state county located location territorial continent headquarters birthplace "
+    "capital border".split()
 )
 _PEOPLE = frozenset(
-    "director performer composer father mother spouse child sibling author writer founded founder producer screenwriter creator "
-    "husband wife son daughter developer cast member".split()
+    "director performer composer father mother spouse child sibling author writer founded founder producer "
+    "screenwriter creator husband wife son daughter developer cast member".split()
 )
 _COUNTRIES = frozenset("country citizenship nationality origin".split())
 _BEFORE_PLACE = frozenset("in at near from of to".split())

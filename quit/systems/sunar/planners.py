@@ -64,7 +64,7 @@ class GoldPlan:
     """The corpus's own decomposition, in order: an **oracle**.
 
     MuSiQue writes the true answers of earlier sub-questions into later ones, so figures that were made with it are
-    upper bounds and cannot stand beside a planner's. A question without a decomposition is read as it is.
+    upper bounds and cannot be compared with a planner's. A question without a decomposition is read as it is.
     """
 
     name = identity = "gold"

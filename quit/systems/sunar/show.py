@@ -26,7 +26,8 @@ def lines(trace: Mapping[str, Any]) -> list[str]:
     shown += ["", f"ended: {ended['reason']}" + (f" ({ended['answer']})" if ended["answer"] else "")]
     relevant_scored = sum(document in relevant for document in trace["pool"])
     shown.append(
-        f"relevant documents in the pool: {relevant_scored} of {len(relevant)}; evidence: {_named(trace['evidence'][:10], relevant)}"
+        f"relevant documents in the pool: {relevant_scored} of {len(relevant)}; "
+        f"evidence: {_named(trace['evidence'][:10], relevant)}"
     )
     if trace["mer"]:
         shown.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")

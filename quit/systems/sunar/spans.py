@@ -14,8 +14,8 @@ _DATE = re.compile(
 )
 _YEAR = re.compile(r"\b(?:1[0-9]|20)\d{2}\b")
 _NUMBER = re.compile(
-    r"[$£€]?\b\d[\d,]*(?:\.\d+)?(?:%| (?:million|billion|trillion|percent|km|mi|m|ft|feet|miles|kilometers|metres|meters|years|"
-    r"acres|people|square (?:miles|kilometers|metres)))*(?!\w)"
+    r"[$£€]?\b\d[\d,]*(?:\.\d+)?(?:%| (?:million|billion|trillion|percent|km|mi|m|ft|feet|miles|kilometers|metres|"
+    r"meters|years|acres|people|square (?:miles|kilometers|metres)))*(?!\w)"
 )
 _QUOTED = re.compile(r"[\"“]([^\"“”]{2,60})[\"”]")
 _LINKS = frozenset("of the de la le du von van der den di da del and for al el bin ibn".split())

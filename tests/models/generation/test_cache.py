@@ -60,7 +60,8 @@ def test_a_reply_that_counts_survives_kill_9(tmp_path: Path) -> None:
         from quit.models.generation.cache import Entry
         cache = GenerationCache(Path({str(tmp_path / "g.sqlite")!r}))
         for number in range(1_000_000):
-            cache.add(Entry(number.to_bytes(32, "big"), "m", "p", "", 0, Completion(f"reply {{number}}", "stop"))).result()
+            completion = Completion(f"reply {{number}}", "stop")
+            cache.add(Entry(number.to_bytes(32, "big"), "m", "p", "", 0, completion)).result()
             print(number, flush=True)
         """
     )

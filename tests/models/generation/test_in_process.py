@@ -26,13 +26,18 @@ from quit.models.prompting import load_prompt
 if __name__ == "__main__":
     model, questions = json.loads(sys.stdin.read())
     extra = {"max_model_len": 512, "enforce_eager": True, "dtype": "float32", "max_num_seqs": 8}
-    generator = VllmGenerator("v", ModelOptions(model, template_options={"enable_thinking": False}, extra=extra), at_once=3)
+    options = ModelOptions(model, template_options={"enable_thinking": False}, extra=extra)
+    generator = VllmGenerator("v", options, at_once=3)
     template = load_prompt(sys.argv[1])
     requests = [ChatRequest(template, {"question": question}, 8) for question in questions]
     requests.append(ChatRequest(template, {"question": questions[0]}, 8, choices=("Yes", "No")))
-    found = {}
-    generator.generate(requests, lambda place, made: found.setdefault(place, [made.text, made.finish_reason, made.prompt_tokens]))
-    print("REPLIES" + json.dumps([found[place] for place in range(len(requests))]))
+    replies = {}
+
+    def done(position, completion):
+        replies[position] = [completion.text, completion.finish_reason, completion.prompt_tokens]
+
+    generator.generate(requests, done)
+    print("REPLIES" + json.dumps([replies[position] for position in range(len(requests))]))
 """
 
 

@@ -82,5 +82,6 @@ def test_all_gold_answers_stand_in_the_prompt() -> None:
     judge = GptEvalJudge("g", CachedGenerator(Recorder({"Lyon": ["No"]}), None), load_prompt("judge"))
     judge.verdicts(_items("Lyon"))
     assert seen == [
-        'Question: Which city?\nAnswer: Paris; City of Light\nCandidate: Lyon\nIs candidate correct? Choose between "Yes" or "No"'
+        "Question: Which city?\nAnswer: Paris; City of Light\nCandidate: Lyon\n"
+        'Is candidate correct? Choose between "Yes" or "No"'
     ]

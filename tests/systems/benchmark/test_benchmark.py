@@ -251,11 +251,11 @@ _METRICS = ("Hit@1", "Recall@5", "nDCG@10", "Hit(rel=2)@1", "Hit(rel=2)@10", "MR
 
 def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
     evil = "<script>alert('x')</script>&\""
-    row = {"corpus": evil, "retriever": evil, "reranker": "", "reader": evil, "strategy": "norm", "k": 1, "metric": evil,
-           "value": 0.5, "low": 0.4, "high": 0.6, "questions": 3}  # fmt: skip
+    row = {"corpus": evil, "retriever": evil, "reranker": "", "reader": evil, "strategy": "norm", "k": 1,
+           "metric": evil, "value": 0.5, "low": 0.4, "high": 0.6, "questions": 3}  # fmt: skip
     bound = {**row, "retriever": "oracle", "value": 1.0}
-    pair = {"corpus": evil, "metric": evil, "reader": evil, "strategy": "", "k": 0, "a": evil, "b": evil, "difference": 0.1,
-            "low": 0.0, "high": 0.2, "p_randomisation": 0.5, "p_t": 0.5, "p_holm": 1.0}  # fmt: skip
+    pair = {"corpus": evil, "metric": evil, "reader": evil, "strategy": "", "k": 0, "a": evil, "b": evil,
+            "difference": 0.1, "low": 0.0, "high": 0.2, "p_randomisation": 0.5, "p_t": 0.5, "p_holm": 1.0}  # fmt: skip
     made = page({evil: evil}, RESULTS.from_rows([row, bound]), COMPARISONS.from_rows([pair]), 0.95)
     assert "<script" not in made and "&lt;script&gt;" in made and "http" not in made and "src=" not in made
     assert "class=best>50.00" in made and "class=best>100.00" not in made  # a bound is no system

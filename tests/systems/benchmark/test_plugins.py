@@ -127,9 +127,11 @@ def test_a_run_of_plugins_alone_has_the_values_computed_by_hand(release, install
     assert plain == {"Hit@5": 0.0, "Hit@10": 1.0, "MRR@100": pytest.approx(1 / 9), "Recall@10": 0.5}
     # By length the passages of two hints come first: rows 5 and 7 (q2), 9 (q3), 1 and 3 (q1) or so; q3's is the only
     # relevant one.
-    texts = ["It flows north.", "It flows north. It is very long.", "It is very long.", "It is very long. It flows north.",
+    texts = ["It flows north.", "It flows north. It is very long.", "It is very long.",
+             "It is very long. It flows north.",
              "He came from Malaga.", "He came from Malaga. He died in Mougins.", "He died in Mougins.",
-             "He died in Mougins. He came from Malaga.", "It lies on the Pacific.", "It lies on the Pacific. Pizarro founded it."]  # fmt: skip
+             "He died in Mougins. He came from Malaga.", "It lies on the Pacific.",
+             "It lies on the Pacific. Pizarro founded it."]  # fmt: skip
     order = sorted(range(10), key=lambda row: (-len(texts[row]), row))
     assert found["first-rows:10", "longest", "", "", 0, "MRR@100"] == pytest.approx(
         1 / (min(order.index(8), order.index(9)) + 1)

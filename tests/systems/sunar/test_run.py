@@ -100,7 +100,8 @@ def test_kill_9_loses_the_question_in_flight_and_no_other(tmp_path: Path) -> Non
                 time.sleep(0.02)
                 return {{"query_id": query.query_id}}
         queries = [Query(f"q{{n}}", "x") for n in range(10_000)]
-        Run(Path({str(tmp_path / "r")!r}), {{}}).work(Slow(), queries, 1, lambda query: print(query.query_id, flush=True))
+        run = Run(Path({str(tmp_path / "r")!r}), {{}})
+        run.work(Slow(), queries, 1, lambda query: print(query.query_id, flush=True))
         """
     )
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT)
