@@ -118,9 +118,9 @@ def push(
     """Bring the project up to date with ``items`` (the most informative first) and return what was done.
 
     ``project``: use this one where several have the workspace's key. ``new_project``: leave the known one and make
-    another.
-    ``repair``: put back a labelling configuration that someone edited. Raises :class:`InputError` when the project is
-    not usable as it is, and whatever the server's requests raise; what was done by then stays and is not done again.
+    another. ``repair``: put back a labelling configuration that someone edited. Raises :class:`InputError` when the
+    project is not usable as it is, and whatever the server's requests raise; what was done by then stays and is not
+    done again.
     """
     review = settings.review
     with alone(store, settings.run.lock_seconds):

@@ -35,9 +35,8 @@ _FULL = (
 @dataclass
 class PullReport:
     """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``withdrawn``: deleted
-    annotations,
-    ``tasks``: tasks on the server, ``done``: those with all the annotations they need, ``problems``: in words, each
-    with what to do."""
+    annotations, ``tasks``: tasks on the server, ``done``: those with all the annotations they need, ``problems``: in
+    words, each with what to do."""
 
     url: str = ""
     project: int = 0

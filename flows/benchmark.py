@@ -54,7 +54,8 @@ def benchmark(
     """Benchmark QA systems on a release, or on the newest release of a workspace; returns ``results``, ``seconds`` and
     the ``page``.
 
-    Nothing is run where `out` holds the results of the same release, systems and settings already.
+    Nothing is run where `out` holds the results of the same release, systems and settings already and no `corpora` are
+    named.
 
     Args:
         release: Folder of a release, or of a workspace, whose newest release is taken.
@@ -97,15 +98,16 @@ def _release_of(folder: str) -> Release:
 def _benchmark(release: Release, request: Request, out: Path, settings: Settings, anew: bool) -> Ended:
     values = settings.model_dump(mode="json")
     used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
-    systems = (request.retrievers, request.rerankers, request.readers, *map(str, request.corpora))
+    systems = (request.retrievers, request.rerankers, request.readers)
     key = content_hash(__version__, release.content_id, request.split, systems, request.bounds, used, size=16)
     page = out / "leaderboard.html"
     nothing = None
-    if not anew and (out / "run.json").is_file() and page.is_file() and _mark(out) == key:
+    if not (anew or request.corpora) and (out / "run.json").is_file() and page.is_file() and _mark(out) == key:
         results = json.loads((out / "results.json").read_text(encoding="utf-8"))
         outcome = {"results": results, "seconds": {}}
         nothing = f"Nothing new: {out} holds the results of the release {release.name} already."
     else:
+        (out / _MARK).unlink(missing_ok=True)
         outcome = run(request, settings, out)
         write_json(out / _MARK, {"key": key, "release": release.name})
     create_table_artifact(

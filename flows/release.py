@@ -24,7 +24,7 @@ from quit.models.factory import Models
 from quit.models.protocols import Encoder
 from quit.release.create import Created, create
 from quit.release.gates import parse_waivers, with_release_settings
-from quit.release.release import FOLDER, Release, newest_release
+from quit.release.release import FOLDER, Release, is_release, newest_release, open_release
 from quit.release.show import lines
 from quit.settings import Limits, Settings
 from quit.status.summary import markdown_links
@@ -77,22 +77,23 @@ def release(
         formats: Formats to export the release in; none if not given.
         out: Folder of the exports.
         overwrite: Whether an earlier export may be replaced.
-        folder: Folder of the release; WORKSPACE/releases/NAME if not given.
+        folder: Folder of the release, which may name the date too; WORKSPACE/releases/NAME if not given.
         settings: release.KEY=VALUE, for the gates of this release.
         limits: Timeout, retries, late runs, and who hears of a failure.
     """
-    dated = datetime.now().strftime(name)
+    now = datetime.now()
+    dated, target = now.strftime(name), Path(now.strftime(folder)) if folder else None
 
     def work() -> Ended:
         waivers = parse_waivers(waive or [])
         with held_last_build(workspace) as pipeline:
             encoder = Models(pipeline.settings).encoder
-            frozen = newest_release(pipeline.workspace) if dated != name else None
+            frozen = _newest(pipeline, target) if dated != name else None
             if frozen is not None and _holds_these_tables(frozen, pipeline):
                 created = Created(frozen, False)
             else:
                 gates = with_release_settings(pipeline.settings, settings or [])
-                created = freeze(pipeline, dated, Path(folder) if folder else None, waivers, gates, encoder)
+                created = freeze(pipeline, dated, target, waivers, gates, encoder)
         missing = [
             format_name
             for format_name in formats or []
@@ -100,9 +101,16 @@ def release(
         ]
         if missing:
             export(encoder, created.release, list(missing), Path(out), overwrite)
-        return _ended(pipeline, created, bool(missing), folder)
+        return _ended(pipeline, created, bool(missing), target)
 
     return under_limits("release", workspace, limits, work)
+
+
+def _newest(pipeline: Pipeline, target: Path | None) -> Release | None:
+    """Return the release to compare with: the one in the folder that was named, else the workspace's newest."""
+    if target is None:
+        return newest_release(pipeline.workspace)
+    return open_release(target) if is_release(target) else None
 
 
 def _holds_these_tables(frozen: Release, pipeline: Pipeline) -> bool:
@@ -110,7 +118,7 @@ def _holds_these_tables(frozen: Release, pipeline: Pipeline) -> bool:
     return pipeline.up_to_date and frozen.content.get("fingerprints") == pipeline.workspace.state
 
 
-def _ended(pipeline: Pipeline, created: Created, wrote: bool, folder: str | None) -> Ended:
+def _ended(pipeline: Pipeline, created: Created, wrote: bool, target: Path | None) -> Ended:
     frozen = created.release
     nothing = None
     if not created.new and not wrote:
@@ -122,5 +130,5 @@ def _ended(pipeline: Pipeline, created: Created, wrote: bool, folder: str | None
         key="quit-release",
         description="Counts, statistics, sources, readers, gates",
     )
-    path = str(frozen.path) if folder else f"{pipeline.workspace}/{FOLDER}/{frozen.name}"
+    path = str(frozen.path) if target else f"{pipeline.workspace}/{FOLDER}/{frozen.name}"
     return Ended({"name": frozen.name, "path": path, "content_id": frozen.content_id, "new": created.new}, nothing)

@@ -9,7 +9,9 @@ workspace.
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
 from collections import Counter, deque
+from contextlib import suppress
 from itertools import zip_longest
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -27,7 +29,7 @@ from quit.common.progress import note, shards_done
 from quit.common.ranges import Range
 from quit.engine import workers
 from quit.engine.pipeline import Pipeline, StageRun
-from quit.errors import ServerError, without_secrets_in_errors
+from quit.errors import ServerError, WorkspaceError, without_secrets_in_errors
 from quit.settings import Settings
 from quit.stages.stage import Stage
 
@@ -121,6 +123,11 @@ class Stages:
         """Run what is missing of a stage, then mark it as complete. A stage that is no part of this build is
         skipped."""
         for runs in self.pipeline.runs_of(stage):
+            if missing := self.pipeline.missing_inputs(runs[0]):
+                raise WorkspaceError(
+                    f"{runs[0].key} cannot run: the tables of {', '.join(missing)} are not those of this build. "
+                    f"Run: quit build -w {self.pipeline.workspace}"
+                )
             before = self.pipeline.models.meter.snapshot()
             try:
                 self._carry_out(self._waiting(runs))
@@ -165,11 +172,19 @@ class Stages:
                 shards_done(run.stage.number, run.key, shard.count - left[run.key], shard.count)
         except LostCluster:
             raise
-        except Exception:  # a fault, or the run's timeout
-            # What others have in flight was paid for, and nobody may have the workspace while they still write to it.
-            while working:
-                working.pop(self._wait_for(finished))
+        except (Exception, CancelledError):  # a fault, or the run's timeout, which Prefect raises as a cancellation
+            self._drain(working)
             raise
+
+    def _drain(self, working: dict[PrefectFuture[Any], tuple[StageRun, Range]]) -> None:
+        """Wait for the shards in flight: they were paid for, and nobody may have the workspace while they write."""
+        for future, (run, shard) in working.items():
+            while not future.state.is_final():
+                self._runner.check()
+                with suppress(TimeoutError):
+                    future.wait(timeout=_HEARTBEAT)
+            with suppress(Exception):  # the first fault is the one to report
+                self._accept(run, shard, self._runner.result(future))
 
     def _next(
         self, waiting: deque[tuple[StageRun, Range]], working: dict[PrefectFuture[Any], tuple[StageRun, Range]]

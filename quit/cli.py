@@ -109,9 +109,8 @@ def build(
     """Run the pipeline: from source files to labelled passages.
 
     What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources, profile
-    and
-    overrides: without --source, --profile, --set those of its last build are used. One --source or --set replaces all
-    of that kind.
+    and overrides: without --source, --profile, --set those of its last build are used. One --source or --set replaces
+    all of that kind (but review settings).
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """

@@ -1,11 +1,12 @@
 """QUIT builder from Python: the tables of a workspace or a release, and each instrument of the pipeline on its own.
 
-Every function here takes ``profile``, a profile's name or the path of a TOML file, which names the models. They are
-loaded once a process. All of it is exported by the package: ``import quit; quit.open("workspace")``.
+Functions that ask a model take ``profile``, a profile's name or the path of a TOML file. The models of the last four
+profiles stay loaded. All of it is exported by the package: ``import quit; quit.open("workspace")``.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from quit.models.factory import Models
 from quit.models.judges import rule
 from quit.models.judges.base import Ruling
 from quit.models.protocols import HintSet, JudgeItem
-from quit.settings import load
+from quit.settings import load, parse
 from quit.stages.judge import judge_answers
 from quit.stages.label import label_passages
 from quit.stages.leaks.find import Finding
@@ -106,9 +107,13 @@ def open_tables(place: str | Path) -> Tables:
     return Tables(Workspace.open(place), str(place))
 
 
-@lru_cache(maxsize=4)
 def _models(profile: str) -> Models:
-    return Models(load(profile).settings)
+    return _models_of(load(profile).settings.model_dump_json())
+
+
+@lru_cache(maxsize=4)
+def _models_of(settings: str) -> Models:
+    return Models(parse(json.loads(settings)))
 
 
 def find_leaks(
@@ -168,6 +173,8 @@ def labels(
     ``answers``: labeler -> its answers, one a passage in the order of :func:`passages`. Raises ``InputError`` for
     another number.
     """
+    if not answers:
+        raise InputError("Labels need the answers of at least one labeler.")
     rows = enumerate_passages(["question"], hints)
     for name, given in answers.items():
         if len(given) != len(rows):

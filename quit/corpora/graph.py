@@ -2,11 +2,14 @@
 
 ::
 
-    G/edges.u32.np, weights.f16.np   raw little-endian, documents x k, nearest first; a short row ends with its own
-    number, weight 0 G/docnos.npids                   document ids, by the package npids G/edges.parquet
-    the same edges as rows, without padding G/graph.json                     corpus, encoder, method, recall, degrees,
-    similarities G/pt_meta.json                   written last: what lacks it is no graph G/vectors/
-    kept, so that a larger corpus costs only its new documents G/partial/                       an unfinished search
+    G/edges.u32.np, weights.f16.np   raw little-endian, documents x k, nearest first;
+                                     a short row ends with its own number, weight 0
+    G/docnos.npids                   document ids, by the package npids
+    G/edges.parquet                  the same edges as rows, without padding
+    G/graph.json                     corpus, encoder, method, recall, degrees, similarities
+    G/pt_meta.json                   written last: what lacks it is no graph
+    G/vectors/                       kept, so that a larger corpus costs only its new documents
+    G/partial/                       an unfinished search
 """
 
 from __future__ import annotations

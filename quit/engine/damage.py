@@ -41,10 +41,14 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
 
 
 def came_out_the_same(workspace: Workspace, folder: Path) -> bool:
-    """Whether the parts of a run that was just finished are those of before the damage; True where there was none.
+    """Whether the parts of a finished run are those of before the damage; True where there was none.
 
     Not so where a language model was asked again, or shards are cut otherwise.
     """
     before, now = read_json(folder / _BEFORE), workspace.manifest(folder)
-    (folder / _BEFORE).unlink(missing_ok=True)
     return before is None or now is None or before["tables"] == now["tables"]
+
+
+def forget_damage(folder: Path) -> None:
+    """Forget what a run was before it was damaged."""
+    (folder / _BEFORE).unlink(missing_ok=True)

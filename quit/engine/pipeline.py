@@ -21,7 +21,7 @@ import pyarrow as pa
 import schemas
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range, ranges
-from quit.engine.damage import came_out_the_same, discard_damaged
+from quit.engine.damage import came_out_the_same, discard_damaged, forget_damage
 from quit.engine.workspace import Workspace
 from quit.errors import SettingsError
 from quit.models.factory import Models, identities, reader_identity
@@ -185,9 +185,9 @@ class Pipeline:
         """Return the shards of a stage run: contiguous ranges of the collection's sorted question ids."""
         if run.stage.scope == "collection":
             return [WHOLE]
-        identities = self._read_whole("questions").column("question_id").to_pylist()
-        wanted = self.settings.run.shards or -(-len(identities) // self.settings.run.shard_questions)
-        return ranges(identities, wanted)
+        question_ids = self._read_whole("questions").column("question_id").to_pylist()
+        wanted = self.settings.run.shards or -(-len(question_ids) // self.settings.run.shard_questions)
+        return ranges(question_ids, wanted)
 
     def pending(self, run: StageRun, *, publish: bool = False) -> list[Range]:
         """Return the shards that are still to do (none if the run is complete, under whatever number of shards)."""
@@ -253,8 +253,9 @@ class Pipeline:
             if "sources" in run.stage.inputs:
                 facts["sources"] = self._source_facts
             self.workspace.finish(self.folder(run), run.stage.outputs, len(self.shards(run)), facts)
-            if not came_out_the_same(self.workspace, self.folder(run)):
-                self._discard_what_rests_on(run)
+        if not came_out_the_same(self.workspace, self.folder(run)):
+            self._discard_what_rests_on(run)
+        forget_damage(self.folder(run))  # last: a run that is killed before compares again
         # What is finished further down stays current: a resumed build never shows less than is there.
         known = self.workspace.state.items()
         done = {each.key for each in self.runs if (each.key, self.fingerprints[each.key]) in known} | {run.key}
@@ -299,10 +300,18 @@ class Pipeline:
                 tables |= {*run.stage.outputs}
                 self.workspace.discard(self.folder(run))
 
-    def planned_again(self) -> Pipeline:
-        """Return this build as it would be planned now, with the same models: reviews that were applied meanwhile
-        count."""
-        return Pipeline(self.workspace, self.settings, self.sources, asked_as=self.asked_as, models=self.models)
+    def with_reviews_of_now(self) -> Pipeline:
+        """Return this build with the reviews that are applied now; models, sources and overrides stay as planned."""
+        pipeline = Pipeline(
+            self.workspace,
+            self.settings,
+            self.sources,
+            asked_as=self.asked_as,
+            decided=self.decided,
+            models=self.models,
+        )
+        pipeline.source_checksums = self.source_checksums
+        return pipeline
 
     def _read_whole(self, name: str) -> pa.Table:
         """Return a whole table, remembered as long as its makers' fingerprints are current."""

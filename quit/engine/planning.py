@@ -3,10 +3,11 @@ nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 from quit.common.progress import note
 from quit.engine.pipeline import Pipeline, check_labelers
@@ -26,8 +27,9 @@ def held_build(
     """Hold a workspace and plan its build; parts that are damaged are removed first. The workspace is created where
     there is none.
 
-    Within the block the same workspace is neither locked nor planned again: a caller that has a plan calls the flow,
-    which finds it.
+    Review settings that were set for the workspace (``quit review push --set``) stay in force unless ``overrides`` name
+    them. Within the block the same workspace is neither locked nor planned again: a caller that has a plan calls the
+    flow, which finds it.
 
     Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
     holds it.
@@ -39,6 +41,9 @@ def held_build(
     settings, refs = _checked(sources, profile, overrides)
     opened = Workspace.create(workspace)
     with _holding(opened, settings):
+        if remembered := _remembered_review(opened, overrides):
+            overrides = [*overrides, *remembered]
+            settings = load(profile, overrides).settings
         asked_as = {"profile": profile, "overrides": list(overrides)}
         pipeline = Pipeline(opened, settings, refs, asked_as=asked_as)
         for line in pipeline.discard_damaged():
@@ -60,11 +65,13 @@ def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterat
     opened = Workspace.open(workspace)
     settings = load(opened.build["profile"], opened.build["overrides"]).settings if opened.build else Settings()
     with _holding(opened, settings):
-        if review and opened.build:
-            changed = _with_review(opened.build["overrides"], review)
-            load(opened.build["profile"], changed)  # refuses a value that cannot be, before it is remembered
-            opened.set_build({**opened.build, "overrides": changed})
-        yield last_build(opened)
+        known = opened.build
+        if known is not None and review:
+            known = {**known, "overrides": _with_review(known["overrides"], review)}
+        pipeline = _planned(opened, known)
+        if known is not None:
+            opened.set_build(known)
+        yield pipeline
 
 
 @contextmanager
@@ -105,13 +112,16 @@ def last_build(workspace: Workspace) -> Pipeline:
 
     Raises ``InputError`` when nothing was built or a source cannot be read any more.
     """
-    known = workspace.build
+    return _planned(workspace, workspace.build)
+
+
+def _planned(workspace: Workspace, known: Mapping[str, Any] | None) -> Pipeline:
     if known is None:
         raise InputError(f"{workspace} has not been built yet. Run: quit build -w {workspace} --source KIND:PATH")
     settings = load(known["profile"], known["overrides"]).settings
     asked_as = {"profile": known["profile"], "overrides": known["overrides"]}
     pipeline = Pipeline(workspace, settings, [parse_source(text) for text in known["sources"]], asked_as=asked_as)
-    _ = pipeline.fingerprints
+    _ = pipeline.fingerprints  # reads the sources, so that a missing one shows now
     return pipeline
 
 
@@ -122,6 +132,14 @@ def readable_build(workspace: Workspace) -> Pipeline | None:
         return last_build(workspace)
     except InputError:
         return None
+
+
+def _remembered_review(workspace: Workspace, overrides: Sequence[str]) -> list[str]:
+    """Return the overrides of review settings that people have set for this workspace, where the build names none."""
+    named = {text.partition("=")[0].strip() for text in overrides}
+    known = (workspace.build or {}).get("overrides", [])
+    keyed = ((text.partition("=")[0].strip(), text) for text in known)
+    return [text for key, text in keyed if key.startswith("review.") and key not in named]
 
 
 def _with_review(overrides: Sequence[str], review: Sequence[str]) -> list[str]:

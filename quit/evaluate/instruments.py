@@ -30,10 +30,9 @@ def equivalence(path: Path, models: Models) -> Figures:
     """Agreement of the equivalence model with human verdicts.
 
     ``path``: JSONL of {question, answers, candidate, label}. Returns n, accuracy, precision, recall, f1 (of
-    "equivalent"),
-    calibration_error (expected calibration error over ten bins of equal width), and what two rules without a model
-    reach on the same pairs: exact_match_accuracy and containment_accuracy (an answer occurs in the candidate as whole
-    words), normalised.
+    "equivalent"), calibration_error (expected calibration error over ten bins of equal width), and what two rules
+    without a model reach on the same pairs: exact_match_accuracy and containment_accuracy (an answer occurs in the
+    candidate as whole words), normalised.
     """
     labels, sizes, pairs = [], [], []
     exact, contained = [], []
@@ -213,9 +212,8 @@ def reader(source: SourceRef, name: str, models: Models, hints: int = 5) -> Figu
     """How often an embedded reader picks the gold answer, with and without hints.
 
     ``candidates_*``: among the question's own candidates; ``pool_*``: out of all answers of the source of a fitting
-    type;
-    ``no_answer_*``: how often the reader would have said NO ANSWER instead of its best guess from the pool. Hints are
-    the ``hints`` of highest convergence, as in a build.
+    type; ``no_answer_*``: how often the reader would have said NO ANSWER instead of its best guess from the pool. Hints
+    are the ``hints`` of highest convergence, as in a build.
     """
     from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 

@@ -48,7 +48,7 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
             )
     store = ReviewStore(workspace)
     store.set_applied([] if withdraw else store.parts)
-    return pipeline.planned_again()
+    return pipeline.with_reviews_of_now()
 
 
 def report(pipeline: Pipeline, ran: bool) -> ApplyReport:

@@ -114,7 +114,7 @@ def stage(
             name,
             function,
             tuple(parameter.name for parameter in parameters),
-            frozenset(parameter.name for parameter in parameters if parameter.annotation == RowsOf.__name__),
+            frozenset(parameter.name for parameter in parameters if parameter.annotation in (RowsOf, RowsOf.__name__)),
             outputs,
             whole,
             sections,

@@ -23,8 +23,7 @@ _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
 @dataclass(frozen=True)
 class StageStatus:
     """One stage run. ``state``: ``complete``, ``partial`` or ``to do``; ``rows``: of its tables, where it is complete;
-    ``rejects``:
-    ``kind: reason`` -> count; ``shards_done`` of ``shards`` (0 where nobody knows yet)."""
+    ``rejects``: ``kind: reason`` -> count; ``shards_done`` of ``shards`` (0 where nobody knows yet)."""
 
     number: int
     run: str

@@ -15,10 +15,13 @@ from types import SimpleNamespace
 import pytest
 
 from flows.review import label_update
-from quit.engine.planning import held_last_build, last_build
+from quit.engine.pipeline import Pipeline
+from quit.engine.planning import held_build, held_last_build, last_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
+from quit.review.apply import plan_update
 from quit.review.items import ReviewItem, review_items
+from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
@@ -178,3 +181,32 @@ def test_apply_needs_labels_and_takes_review_settings_only(workspace: Workspace)
     workspace.set_current({key: value for key, value in workspace.state.items() if key != "label"})
     with pytest.raises(InputError, match="'label' .* not up to date"):
         apply_reviews(workspace)
+
+
+def test_an_override_added_while_a_label_update_is_under_way_is_for_the_next_build(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, items = ReviewStore(workspace), _items(workspace)
+    store.append(_say(1, items[0], _wrong(items[0])))
+    expected = apply_reviews(Workspace.open(shutil.copytree(workspace.path, workspace.path.parent / "quiet")))
+    hint = workspace.read("hints").column("hint_id")[0].as_py()
+
+    def interrupted(pipeline: Pipeline, withdraw: bool) -> Pipeline:
+        add(workspace, [Decision(hint, "leak", "ben", "Said while the update runs.")])
+        return plan_update(pipeline, withdraw)
+
+    monkeypatch.setattr("flows.review.plan_update", interrupted)
+    assert apply_reviews(workspace) == expected
+    assert len(workspace.read("labels")) and len(workspace.state) > 2
+
+
+def test_a_build_keeps_the_review_settings_that_were_set_for_the_workspace(workspace: Workspace) -> None:
+    label_update(str(workspace.path), settings=["review.minimum=2"])
+    known = workspace.build
+    assert known is not None
+    with held_build(workspace.path, known["sources"], "embedded", ["run.shards=1"]) as pipeline:
+        assert pipeline.settings.review.minimum == 2
+        pipeline.begin()
+    assert Workspace.open(workspace.path).build["overrides"] == ["run.shards=1", "review.minimum=2"]
+    with held_build(workspace.path, known["sources"], "embedded", ["review.minimum=1"]) as pipeline:
+        assert pipeline.settings.review.minimum == 1

@@ -165,9 +165,8 @@ class VllmServer:
         """Return the server's counters since its start, summed over labels, by name without ``vllm:`` and ``_total``.
 
         Among them ``prompt_tokens``, ``generation_tokens``, ``prefix_cache_queries``, ``prefix_cache_hits`` (tokens)
-        and
-        ``request_success`` (requests); ``prompt_tokens_computed`` is ours: queries less hits, all prompt tokens without
-        a prefix cache.
+        and ``request_success`` (requests); ``prompt_tokens_computed`` is ours: queries less hits, all prompt tokens
+        without a prefix cache.
         """
         return read_metrics(f"http://127.0.0.1:{self.port}/metrics")
 

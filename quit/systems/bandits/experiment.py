@@ -32,9 +32,8 @@ class Grid:
 
     ``spread``: standard deviation over runs of the macro average, the same without requests. ``ndcg``: alpha-nDCG at
     the cutoffs, (requests, policies, structures, cutoffs). ``names``: the metrics. ``left_out``: requests below
-    ``least_relevant``;
-    ``without_relevant``: requests measured whose lists hold no relevant document (0 in every metric). ``arms``,
-    ``sizes``: a request.
+    ``least_relevant``; ``without_relevant``: requests measured whose lists hold no relevant document (0 in every
+    metric). ``arms``, ``sizes``: a request.
     """
 
     settings: Bandits

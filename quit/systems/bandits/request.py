@@ -13,13 +13,12 @@ class Request:
     """A user request Q with its sub-queries q_1..q_K (the arms) and their ranked lists of at most N documents.
 
     ``arms``: the sub-queries' texts. ``documents``: shape (K, N), int64, the corpus row at each rank, -1 past a list's
-    end.
-    ``scores``: (K, N), float64, retrieval scores. ``observed``: (K, N), float64 in 0..1, the relevance that policies
-    get to see (qrels, a judge, scores). ``relevant``: (K, N), bool, what metrics count. ``parents``: (K,), the arm that
-    an arm refines, -1 for a first-level one; a parent stands before its children. ``vectors``: (distinct documents,
-    dimension), unit vectors in the order of ``pool``, None where no policy needs them. ``gold``: rows of all relevant
-    documents, retrieved or not; ``nuggets``: bool, (len(gold), nuggets), which of the request's nuggets each of them
-    holds.
+    end. ``scores``: (K, N), float64, retrieval scores. ``observed``: (K, N), float64 in 0..1, the relevance that
+    policies get to see (qrels, a judge, scores). ``relevant``: (K, N), bool, what metrics count. ``parents``: (K,), the
+    arm that an arm refines, -1 for a first-level one; a parent stands before its children. ``vectors``: (distinct
+    documents, dimension), unit vectors in the order of ``pool``, None where no policy needs them. ``gold``: rows of all
+    relevant documents, retrieved or not; ``nuggets``: bool, (len(gold), nuggets), which of the request's nuggets each
+    of them holds.
     """
 
     request_id: str

@@ -4,8 +4,8 @@
 
     OUT/results.parquet, results.json     means with intervals        OUT/runs/*.run, qrels.txt    for trec_eval
     OUT/values.parquet                    each question's values      OUT/leaderboard.html         the page
-    OUT/comparisons.parquet               paired tests                OUT/run.json                 what was run; written
-    last OUT/stages/                           rankings and answers, kept so that nothing is done twice
+    OUT/comparisons.parquet               paired tests                OUT/run.json      what was run; last
+    OUT/stages/                           rankings and answers, kept so that nothing is done twice
 """
 
 from __future__ import annotations
