@@ -168,9 +168,9 @@ def _exchange(
 def _update(pipeline: Pipeline, withdraw: bool = False) -> dict[str, Any]:
     before = pipeline.workspace.state
     updated = plan_update(pipeline, withdraw)
-    updated.begin()
     with Stages(updated, runner="threads") as carry_out:
         carry_out(update_stage)
+    updated.begin()  # only now: until the update is done, the tables are those of before
     return asdict(update_report(updated, ran=updated.fingerprints != before))
 
 
