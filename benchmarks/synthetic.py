@@ -22,6 +22,7 @@ from quit.engine.pipeline import Pipeline, StageRun
 from quit.engine.planning import plan_build
 from quit.evaluate.normalize import normalize_answer
 from quit.review.store import ReviewStore
+from quit.stages.answers import number_answers
 
 STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"
 PLACES, CANDIDATES = 4_000, 25
@@ -146,12 +147,10 @@ def _fill_answers(pipeline: Pipeline, given: dict[str, np.ndarray], random: np.r
             ids = passages.column("question_id").to_pylist()
             picked = np.minimum(np.searchsorted(bounds, random.random(len(ids))), CANDIDATES - 1)
             answers = pa.array([given[one][choice] for one, choice in zip(ids, picked.tolist(), strict=True)])
-            rows = pa.table(
-                {"question_id": passages["question_id"], "permutation": passages["permutation"],
-                 "reader": pa.repeat(reader.name, len(ids)), "answer": answers, "raw": answers,
-                 "producer": pa.repeat("synthetic", len(ids))}, schema=schemas.table("answers").schema,
-            )  # fmt: skip
-            pipeline.workspace.write_part(pipeline.folder(run), shard, {"answers": rows})
+            replies = passages.append_column("answer", answers)
+            replies = replies.append_column("reader", pa.repeat(reader.name, len(ids)))
+            replies = replies.append_column("producer", pa.repeat("synthetic", len(ids)))
+            pipeline.workspace.write_part(pipeline.folder(run), shard, number_answers(replies))
         pipeline.finish(run)
 
 

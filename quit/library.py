@@ -24,6 +24,7 @@ from quit.models.judges import rule
 from quit.models.judges.base import Ruling
 from quit.models.protocols import HintSet, JudgeItem
 from quit.settings import load, parse
+from quit.stages.answers import Answers
 from quit.stages.judge import judge_answers
 from quit.stages.label import label_passages
 from quit.stages.leaks.find import Finding
@@ -179,8 +180,7 @@ def labels(
     for name, given in answers.items():
         if len(given) != len(rows):
             raise InputError(f"{name} has {len(given)} answers; {hints} hints make {len(rows)} passages.")
-    keys = {"question_id": rows.column("question_id"), "permutation": rows.column("permutation")}
-    by_labeler = {name: pa.table({**keys, "answer": pa.array(given, pa.string())}) for name, given in answers.items()}
+    by_labeler = {name: Answers.of(rows.append_column("answer", [given])) for name, given in answers.items()}
     asked = schemas.table("questions").from_rows(
         [
             {
@@ -192,8 +192,7 @@ def labels(
             }
         ]
     )
-    every = pa.concat_tables(table.select(["question_id", "answer"]) for table in by_labeler.values())
-    verdicts = judge_answers(asked, every, _models(profile).judge)
+    verdicts = judge_answers(asked, list(by_labeler.values()), _models(profile).judge)
     return label_passages(asked, rows, by_labeler, verdicts)["labels"].drop_columns(["question_id"])
 
 

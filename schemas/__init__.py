@@ -2,7 +2,8 @@
 
 from schemas.tables import TABLES, Column, Table, table
 
-WORKSPACE_FORMAT = 1
-"""Version of a workspace's layout. A program refuses a workspace whose number is higher than its own."""
+WORKSPACE_FORMAT = 2
+"""Version of a workspace's layout. A program refuses a workspace whose number is higher than its own. 2: answers are
+kept by number, with their texts in ``distinct_answers``."""
 
 __all__ = ["TABLES", "WORKSPACE_FORMAT", "Column", "Table", "table"]

@@ -35,6 +35,10 @@ class Table:
 
     ``log``: people append to it, no stage makes it; rows are never changed and their order is that of writing. A later
     version of a log (and of ``reviews``) may only add columns that can be null: :meth:`conform` reads older parts.
+
+    ``former``: the columns under which earlier formats kept the same rows. Fingerprints still name these, because what
+    was made from the rows is the same. ``beside``: the table whose rows this one completes: a stage that reads or makes
+    the one reads or makes both, and fingerprints name the other alone.
     """
 
     name: str
@@ -43,11 +47,21 @@ class Table:
     doc: str
     columns: tuple[Column, ...]
     log: bool = False
+    former: tuple[Column, ...] = ()
+    beside: str | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The Arrow schema, with the table's name and doc as metadata."""
-        fields = [pa.field(column.name, column.type, nullable=column.nullable) for column in self.columns]
+        return self._schema(self.columns)
+
+    @cached_property
+    def former_schema(self) -> pa.Schema:
+        """The Arrow schema of earlier formats; today's where it has not changed."""
+        return self._schema(self.former or self.columns)
+
+    def _schema(self, columns: tuple[Column, ...]) -> pa.Schema:
+        fields = [pa.field(column.name, column.type, nullable=column.nullable) for column in columns]
         return pa.schema(fields, metadata={"table": self.name, "stage": self.stage})
 
     @property
@@ -59,7 +73,7 @@ class Table:
     def shape(self) -> list[list[object]]:
         """Name, type and nullability of every column, as plain values: part of the fingerprint of the stage that makes
         it."""
-        return [[column.name, str(column.type), column.nullable] for column in self.columns]
+        return [[column.name, str(column.type), column.nullable] for column in self.former or self.columns]
 
     def conform(self, rows: pa.Table) -> pa.Table:
         """Return rows that an earlier version of this table wrote under today's schema: columns that came later are
@@ -112,6 +126,9 @@ _VERDICT = (
 _HINT = Column("hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, `...-h03`.")
 _PERMUTATION = Column("permutation", TEXT, "Indices of the chosen hints in reading order, such as `402`.")
 _READER = Column("reader", TEXT, "Name of the reader.")
+_ANSWER = Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`.")
+_RAW = Column("raw", TEXT, "The reply as the model wrote it.")
+_PRODUCER = Column("producer", TEXT, "Identity of the reader: model, prompt and sampling.")
 
 TABLES: dict[str, Table] = {
     made.name: made
@@ -316,15 +333,37 @@ TABLES: dict[str, Table] = {
             "answers",
             "read",
             ("question_id", "permutation", "reader"),
-            "What each reader answered from each passage.",
+            "Which reply each reader gave to each passage, by its number in `distinct_answers`.",
             (
                 _QUESTION,
                 _PERMUTATION,
                 _READER,
-                Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
-                Column("raw", TEXT, "The reply as the model wrote it."),
-                Column("producer", TEXT, "Identity of the reader: model, prompt and sampling."),
+                Column("number", SMALL, "Number of the reply among the reader's distinct ones to the question."),
+                Column(
+                    "ended",
+                    TEXT,
+                    "Why the reply ended: `stop`, or `length` (it was cut); null where an earlier program read it.",
+                    nullable=True,
+                ),
+                Column("asked", FLAG, "Whether the reader was asked about this passage."),
+                _PRODUCER,
             ),
+            former=(_QUESTION, _PERMUTATION, _READER, _ANSWER, _RAW, _PRODUCER),
+        ),
+        Table(
+            "distinct_answers",
+            "read",
+            ("question_id", "reader", "number"),
+            "The distinct replies of each reader to each question.",
+            (
+                _QUESTION,
+                _READER,
+                Column("number", SMALL, "Number of the reply, from 0, in the order of the first passage that got it."),
+                _ANSWER,
+                Column("answer_key", TEXT, "The normalised answer."),
+                _RAW,
+            ),
+            beside="answers",
         ),
         Table(
             "verdicts",

@@ -124,7 +124,7 @@ def migrate(
 
     Example: `quit workspace migrate -w W --dry-run`
     """
-    from quit.operations.migrate import migrate as upgrade
+    from quit.engine.migrate import migrate as upgrade
 
     plan = upgrade(workspace, dry_run=dry_run, wait=wait)
     if as_json:

@@ -76,10 +76,20 @@ def damage(path: Path, described: Mapping[str, Any] | None) -> str | None:
         return f"cannot be read ({' '.join(str(error).split())})"
 
 
-def read_part(path: Path) -> pa.Table:
-    """Return the rows of a part. Raises :class:`WorkspaceError` for one that cannot be read."""
+KEYS = ("question_id", "permutation")
+"""Text columns with few distinct values in many rows."""
+
+
+def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a part; ``columns``: only these, with :data:`KEYS` dictionary-encoded.
+
+    Raises :class:`WorkspaceError` for one that cannot be read.
+    """
     try:
-        return pq.read_table(path, partitioning=None)
+        if columns is None:
+            return pq.read_table(path, partitioning=None)
+        with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in columns]) as file:
+            return file.read(columns)
     except UNREADABLE as error:
         raise WorkspaceError(f"{path} cannot be read: {error}. Build again to write it again.") from error
 
@@ -121,7 +131,11 @@ def log_number(path: Path) -> int:
     return int(number)
 
 
-def joined(name: str, pieces: Sequence[pa.Table]) -> pa.Table:
-    """Return parts of a table as one table (empty where there are none)."""
+def joined(name: str, pieces: Sequence[pa.Table], columns: Sequence[str] | None = None) -> pa.Table:
+    """Return parts of a table, or some columns of theirs, as one table (empty where there are none)."""
     schema = schemas.table(name).schema
+    if columns is not None:
+        if not pieces:
+            return pa.schema([schema.field(column) for column in columns]).empty_table()
+        return pa.concat_tables([piece.select(columns) for piece in pieces]).unify_dictionaries()
     return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()

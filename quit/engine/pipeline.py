@@ -118,6 +118,11 @@ class Pipeline:
         """What the applied reviews come to (schema ``quit.review.verdicts.DECISIONS``)."""
         return decide(ReviewStore(self.workspace).read(self._applied), self.settings.review)
 
+    @cached_property
+    def decisions_hash(self) -> str:
+        """Hash of the settled decisions and the reviews they rest on."""
+        return decisions_hash(self.decisions)
+
     def stage_run(self, key: str) -> StageRun:
         """Return the stage run of that key (``rank``, ``read:minilm-late``)."""
         return next(run for run in self.runs if run.key == key)
@@ -140,12 +145,12 @@ class Pipeline:
                 if name == "sources":
                     inputs += [[source["kind"], source["file"], source["sha256"]] for source in self._source_facts]
                 elif name == "decisions":
-                    inputs.append([name, decisions_hash(self.decisions)])
-                else:
+                    inputs.append([name, self.decisions_hash])
+                elif schemas.table(name).beside is None:
                     inputs.append([name, [fingerprints[key] for key in makers[name]]])
             if stage.overrides:
                 inputs.append(["overrides", decisions(self.overrides_of(stage))])
-            columns = [schemas.table(name).shape for name in stage.outputs]
+            columns = [table.shape for table in map(schemas.table, stage.outputs) if table.beside is None]
             fingerprints[run.key] = content_hash(
                 inputs, stage.name, stage.version, columns, self._settings_of(stage), self._models_of(run), size=8
             )
@@ -232,8 +237,12 @@ class Pipeline:
             return self.decisions
         makers = [earlier.key for earlier in self.runs[: self.runs.index(run)] if name in earlier.stage.outputs]
 
-        def rows_of(question_ids: Sequence[str], columns: Sequence[str], reader: str | None = None) -> pa.Table:
+        def rows_of(
+            columns: Sequence[str], reader: str | None = None, question_ids: Sequence[str] | None = None
+        ) -> pa.Table:
             keys = [key for key in makers if reader is None or key.endswith(f":{reader}")]
+            if question_ids is None:
+                return self.workspace.read(name, shard, keys, columns)
             return self.workspace.read_questions(name, question_ids, columns, keys)
 
         return rows_of if name in run.stage.in_pieces else self.workspace.read(name, shard, makers)

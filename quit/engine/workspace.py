@@ -28,10 +28,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as dataset
 from filelock import FileLock
 
 import schemas
+from quit.common.columns import is_in, plain
 from quit.common.files import json_bytes, remove_leftovers, writing
 from quit.common.ranges import WHOLE, Range
 from quit.common.shapes import read_json
@@ -61,6 +61,7 @@ class Workspace:
         self.path = self.store.path
         self._held = False
         self._replies: Any = None
+        self._manifests: dict[Path, tuple[tuple[int, int, int], dict[str, Any]]] = {}
 
     def __str__(self) -> str:
         return str(self.store)
@@ -97,12 +98,12 @@ class Workspace:
         return workspace
 
     def check_format(self) -> None:
-        """Raise :class:`WorkspaceError` where there is no workspace, or one of another version of the layout."""
+        """Upgrade a folder of an older layout. Raises :class:`WorkspaceError` where there is no workspace, or one of a
+        newer layout, and ``InputError`` for an older one behind a URL."""
         if self.format < schemas.WORKSPACE_FORMAT:
-            raise WorkspaceError(
-                f"The workspace {self} has format {self.format}, this program's is {schemas.WORKSPACE_FORMAT}. "
-                f"Bring it up to date with: quit workspace migrate -w {self}"
-            )
+            from quit.engine.migrate import migrate
+
+            migrate(self.address)
 
     @property
     def format(self) -> int:
@@ -239,7 +240,11 @@ class Workspace:
         if not self.store.has(path):
             return None
         self.store.fetch({path: None})
-        return read_json(path)
+        status = path.stat()
+        stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if self._manifests.get(path, (None,))[0] != stamp:
+            self._manifests[path] = (stamp, read_json(path))
+        return self._manifests[path][1]
 
     def part_done(self, folder: Path, outputs: Sequence[str], shard: Range, *, publish: bool = False) -> bool:
         """Whether every table of a stage run has this shard's part.
@@ -325,14 +330,19 @@ class Workspace:
 
     # Reading
 
-    def current(self) -> dict[str, tuple[Path, dict[str, Any]]]:
-        """Return stage run -> (folder, manifest) of the current tables; an incomplete run is left out."""
+    def current(self, runs: Sequence[str] | None = None) -> dict[str, tuple[Path, dict[str, Any]]]:
+        """Return stage run -> (folder, manifest) of the current tables, or of these runs' alone; an incomplete run is
+        left out."""
+        folders: dict[str, list[Path]] = {}
+        for folder in sorted((self.path / "tables").glob("*_*")):
+            folders.setdefault(folder.name.partition("_")[2], []).append(folder)
         tables: dict[str, tuple[Path, dict[str, Any]]] = {}
         for run, fingerprint in self.state.items():
-            for folder in sorted((self.path / "tables").glob(f"*_{run.replace(':', '_')}/{fingerprint}")):
-                manifest = self.manifest(folder)
-                if manifest is not None:
-                    tables[run] = (folder, manifest)
+            if runs is None or run in runs:
+                for folder in folders.get(run.replace(":", "_"), ()):
+                    manifest = self.manifest(folder / fingerprint)
+                    if manifest is not None:
+                        tables[run] = (folder / fingerprint, manifest)
         return tables
 
     def current_parts(self) -> list[tuple[Path, dict[str, Any]]]:
@@ -348,7 +358,7 @@ class Workspace:
         """
         if schemas.table(name).grows:  # people's work, not made by a stage; reviews are read whole
             return [(path, shard == WHOLE or name == "reviews") for path in self.log_files(name)]
-        current = self.current()
+        current = self.current(runs)
         if runs is None:
             # A stage that supersedes a table (the label update) has it for itself.
             superseding = [run for run, (_, manifest) in current.items() if name in manifest.get("supersedes", ())]
@@ -367,31 +377,33 @@ class Workspace:
         self, name: str, question_ids: Sequence[str], columns: Sequence[str], runs: Sequence[str] | None = None
     ) -> pa.Table:
         """Return some columns of a few questions' current rows, in table order; parts without them are not opened."""
-        whole = schemas.table(name).schema
-        schema = pa.schema([whole.field(column) for column in columns])
-        if not question_ids:
-            return schema.empty_table()
-        wanted = sorted(question_ids)
-        bounds = Range(0, 1, wanted[0], wanted[-1] + "\0")
-        files = [str(path) for path, _ in self.part_files(name, bounds, runs)]
-        if not files:
-            return schema.empty_table()
-        rows = dataset.dataset(files, format="parquet", partitioning=None).to_table(
-            columns=list(columns), filter=pc.field("question_id").isin(pa.array(wanted, pa.string()))
-        )
-        return rows.cast(schema)
+        wanted = sorted(question_ids) or [""]
+        rows = self.read(name, Range(0, 1, wanted[0], wanted[-1] + "\0"), runs, [*{*columns, "question_id"}])
+        return rows.filter(is_in(rows.column("question_id"), pa.array(wanted, pa.string()))).select(columns)
 
-    def read(self, name: str, shard: Range = WHOLE, runs: Sequence[str] | None = None) -> pa.Table:
-        """Return the current rows of a table, all of them or one shard's (empty if no stage has made any)."""
+    def read(
+        self,
+        name: str,
+        shard: Range = WHOLE,
+        runs: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Return the current rows of a table, all of them or one shard's (empty if no stage has made any).
+
+        ``columns``: only these, with question ids and permutations dictionary-encoded.
+        """
         pieces = []
         for path, whole in self.part_files(name, shard, runs):
-            rows = read_log_part(name, path) if schemas.table(name).grows else read_part(path)
+            if schemas.table(name).grows:
+                rows = read_log_part(name, path)
+            else:
+                rows = read_part(path, columns and [*{*columns, "question_id"}])
             if not whole:
-                ids = rows.column("question_id")
+                ids = plain(rows.column("question_id"))
                 keep = pc.greater_equal(ids, shard.first or "")
                 rows = rows.filter(keep if shard.end is None else pc.and_(keep, pc.less(ids, shard.end)))
             pieces.append(rows)
-        return joined(name, pieces)
+        return joined(name, pieces, columns)
 
     def damaged(self) -> list[Path]:
         """Return the current parts that are missing or not as their manifest says; a damaged local copy is repaired."""

@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.common.columns import is_in, one_array, plain, runs
 from quit.common.ids import content_hash
 from quit.common.progress import advance
 from quit.errors import InputError
-from quit.evaluate.normalize import normalize_answer
 from quit.models.protocols import NO_ANSWER
+from quit.stages.answers import Answers
 from quit.stages.passages import PermutationTable, permutation_table
 
 SPLITS = ("train", "dev", "test")
@@ -45,10 +46,10 @@ def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo])
 class ExportTables:
     """The tables of a release (see ``schemas.tables``) and where they come from.
 
-    All but ``answers`` are tables of that name. ``splits`` decides which questions are exported and in which order;
-    the other tables may hold more. ``passages``, ``labels`` and every table of ``answers`` (one a reader, by name)
-    keep the rows of a question together, permutations depth first. Of these only question_id, permutation and label
-    or answer are read; string columns may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
+    All but ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are exported
+    and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers`` keep a
+    question together, permutations depth first. Of these only question_id, permutation and label or number are read;
+    question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
     ``verdicts`` holds one row a question and answer_key: the verdict in force. ``readers`` is in profile order.
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``title``,
@@ -64,7 +65,7 @@ class ExportTables:
     descriptions: pa.Table
     splits: pa.Table
     passages: pa.Table
-    answers: Mapping[str, pa.Table]
+    answers: Mapping[str, Answers]
     verdicts: pa.Table
     labels: pa.Table
     valid_answers: pa.Table
@@ -137,7 +138,7 @@ class Dataset:
         for info in self.tables.readers:
             if info.name not in self.tables.answers:
                 raise InputError(f"There are no answers of the reader {info.name!r}.")
-            tables[f"answers of {info.name}"] = self.tables.answers[info.name]
+            tables[f"answers of {info.name}"] = self.tables.answers[info.name].rows
         return tables
 
     def positions(self, split: str) -> np.ndarray:
@@ -153,7 +154,7 @@ class Dataset:
     def aligned(self, name: str) -> pa.Table:
         """Return ``questions``, ``descriptions`` or ``splits`` with one row a question, in the order of ``ids``."""
         table = getattr(self.tables, name)
-        rows = pc.index_in(pa.array(self.ids), _plain(table["question_id"]))
+        rows = pc.index_in(pa.array(self.ids), plain(table["question_id"]))
         if rows.null_count:
             missing = self.ids[rows.is_null().index(True).as_py()]
             raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
@@ -199,17 +200,6 @@ class Dataset:
                 )
         return counts[0]
 
-    @cached_property
-    def _verdicts(self) -> dict[tuple[int, str], bool | None]:
-        verdicts: dict[tuple[int, str], bool | None] = {}
-        for position, key, correct in self._of_ours(self.tables.verdicts, "answer_key", "correct"):
-            if verdicts.setdefault((position, key), correct) is not correct:
-                raise InputError(
-                    f"The table 'verdicts' has two verdicts on {key!r} for the question {self.ids[position]!r}: "
-                    "pass the one in force."
-                )
-        return verdicts
-
     def _of_ours(self, table: pa.Table, *columns: str) -> Iterator[tuple]:
         names = (table[name].to_pylist() for name in ("question_id", *columns))
         for name, *rest in zip(*names, strict=True):
@@ -236,20 +226,16 @@ class Dataset:
         Raises ``InputError`` when rows are out of order, or when a label does not follow from the labelers' answers and
         the valid answers: a release must allow everyone to recompute its labels.
         """
-        shape = (len(positions), len(self.permutations))
-        labels = self.labels(positions)
-        seen: dict[str, int] = {}
-        columns = []
-        for info in self.tables.ordered_readers:
-            given = self._rows[f"answers of {info.name}"].column(positions, "answer", self.permutations.permutation)
-            columns.append(_codes(given, seen).reshape(shape))
-        # Sorted, because the order in which values are found depends on how the columns happen to be encoded.
-        values = sorted(seen)
+        labels, given = self._given(positions, self.tables.ordered_readers)
+        values = sorted({text for replies in given for text in replies.texts})
         code_of = {value: code for code, value in enumerate(values)}
-        codes = np.array([code_of[value] for value in seen], dtype=np.int32)[np.stack(columns, axis=2)]
-        block = Block(positions, labels, codes, values, self._correct(positions, codes, values))
-        self._check_labels(block, code_of)
-        return block
+        codes = np.empty((*labels.shape, len(given)), dtype=np.int32)
+        correct = np.full((len(positions), len(values)), -1, dtype=np.int8)
+        for reader, replies in enumerate(given):
+            of_text = np.array([code_of[text] for text in replies.texts], dtype=np.int32)
+            codes[:, :, reader] = of_text[replies.index]
+            correct[replies.owner, of_text] = replies.correct
+        return Block(positions, labels, codes, values, correct)
 
     def blocks(self, positions: np.ndarray, size: int = 128) -> Iterator[Block]:
         """Yield ``block`` for ``size`` questions at a time."""
@@ -257,33 +243,101 @@ class Dataset:
             yield self.block(positions[start : start + size])
             advance(f"{self.writing}: answers", len(positions[start : start + size]), len(self.ids))
 
-    def _correct(self, positions: np.ndarray, codes: np.ndarray, values: list[str]) -> np.ndarray:
-        keys = [normalize_answer(value) for value in values]
-        given = np.zeros((len(positions), len(values)), dtype=bool)
-        given[np.arange(len(positions))[:, None, None], codes] = True
-        verdicts = np.full(given.shape, -1, dtype=np.int8)
-        for row, code in zip(*(axis.tolist() for axis in np.nonzero(given)), strict=True):
-            verdict = self._verdicts.get((int(positions[row]), keys[code]))
-            if verdict is not None:
-                verdicts[row, code] = verdict
-            elif values[code] == NO_ANSWER:  # needs no judge
-                verdicts[row, code] = 0
-        return verdicts
+    @cached_property
+    def _replies(self) -> dict[str, _Replies]:
+        verdicts = self.tables.verdicts.select(["question_id", "answer_key", "correct"])
+        verdicts = verdicts.filter(is_in(verdicts["question_id"], pa.array(self.ids)))
+        together = verdicts.group_by(["question_id", "answer_key"]).aggregate(
+            [("correct", "count_distinct", pc.CountOptions(mode="all"))]
+        )
+        several = together.filter(pc.greater(together["correct_count_distinct"], 1)).sort_by("question_id").to_pylist()
+        if several:
+            raise InputError(
+                f"The table 'verdicts' has two verdicts on {several[0]['answer_key']!r} for the question "
+                f"{several[0]['question_id']!r}: pass the one in force."
+            )
+        _ = self.valid_answers  # every question has one
+        return {
+            name: _Replies(name, answers, self.ids, verdicts, self.tables.valid_answers)
+            for name, answers in self.tables.answers.items()
+        }
 
-    def _check_labels(self, block: Block, code_of: Mapping[str, int]) -> None:
-        valid = np.zeros(block.correct.shape, dtype=bool)
-        for row, position in enumerate(block.positions):
-            valid[row, [code_of[answer] for answer in self.valid_answers[position] if answer in code_of]] = True
-        labelers = block.codes[:, :, : len(self.tables.labelers)]
-        hit = valid[np.arange(len(valid))[:, None, None], labelers].any(axis=2)
-        wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != block.labels)
+    def check_labels(self, positions: np.ndarray) -> None:
+        """Raise ``InputError`` as :meth:`block` does, without looking at readers that are no labelers."""
+        self._given(positions, self.tables.labelers)
+
+    def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, list[_BlockReplies]]:
+        """Return the labels of some questions and what these readers, first the labelers, answered; checked."""
+        labels = self.labels(positions)
+        given = []
+        for info in readers:
+            numbers = self._rows[f"answers of {info.name}"].column(positions, "number", self.permutations.permutation)
+            assert numbers is not None  # a column was named
+            shaped = numbers.to_numpy(zero_copy_only=False).reshape(labels.shape)
+            given.append(self._replies[info.name].block(positions, shaped))
+        hit = np.any([replies.valid for replies in given[: len(self.tables.labelers)]], axis=0)
+        wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)
         if len(wrong):
             row, passage = wrong[0]
             raise InputError(
                 f"{len(wrong)} labels do not follow from the labelers' answers and the valid answers, first that of "
-                f"question {self.ids[block.positions[row]]!r}, permutation "
+                f"question {self.ids[positions[row]]!r}, permutation "
                 f"{self.permutations.permutation[int(passage)].as_py()!r}: run the label stage again."
             )
+        return labels, given
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockReplies:
+    """One reader's distinct replies to the questions of a block, and which passage got which.
+
+    ``texts``, ``owner`` (the question's row in the block) and ``correct`` (as in ``Block``): one a distinct reply.
+    ``index`` (into these) and ``valid`` (whether the reply is a valid answer): shape (questions, passages).
+    """
+
+    texts: list[str]
+    owner: np.ndarray
+    correct: np.ndarray
+    index: np.ndarray
+    valid: np.ndarray
+
+
+class _Replies:
+    """One reader's distinct replies to all questions, each judged once."""
+
+    def __init__(
+        self, reader: str, answers: Answers, ids: Sequence[str], verdicts: pa.Table, valid_answers: pa.Table
+    ) -> None:
+        self._reader, self._ids = reader, ids
+        self._texts = plain(answers.distinct["answer"])
+        verdict = pc.fill_null(verdicts["correct"].cast(pa.int8()), -1).to_numpy()
+        self._correct = np.append(verdict, np.int8(-1))[answers.matched(verdicts, "answer_key")]
+        no_answer = pc.equal(self._texts, NO_ANSWER).to_numpy(zero_copy_only=False)
+        self._correct[no_answer & (self._correct < 0)] = 0  # needs no judge
+        self._valid = answers.matched(valid_answers, "answer") >= 0
+        names, starts = runs(answers.distinct["question_id"])
+        bounds = dict(zip(names, zip(starts, [*starts[1:], len(self._texts)]), strict=True))
+        if missing := [question_id for question_id in ids if question_id not in bounds]:
+            raise InputError(f"The distinct answers of {reader} lack the question {missing[0]!r}.")
+        self._starts, ends = np.array([bounds[question_id] for question_id in ids], dtype=np.int64).T
+        self._counts = ends - self._starts
+
+    def block(self, positions: np.ndarray, numbers: np.ndarray) -> _BlockReplies:
+        """Return what some questions' passages got; ``numbers``: those of the replies, shape (questions, passages)."""
+        counts = self._counts[positions]
+        if (beyond := (numbers.max(axis=1) >= counts) | (numbers.min(axis=1) < 0)).any():
+            question_id = self._ids[positions[beyond][0]]
+            raise InputError(f"An answer of {self._reader} to {question_id!r} is not among its distinct answers.")
+        offsets = np.cumsum(counts) - counts
+        rows = np.repeat(self._starts[positions] - offsets, counts) + np.arange(counts.sum())
+        index = offsets[:, None] + numbers
+        return _BlockReplies(
+            self._texts.take(pa.array(rows)).to_pylist(),
+            np.repeat(np.arange(len(positions)), counts),
+            self._correct[rows],
+            index,
+            self._valid[rows][index],
+        )
 
 
 class _Rows:
@@ -291,7 +345,7 @@ class _Rows:
 
     def __init__(self, name: str, table: pa.Table, ids: Sequence[str], size: int) -> None:
         self.name, self.table, self.ids, self.size = name, table, ids, size
-        names, starts = _runs(table["question_id"])
+        names, starts = runs(table["question_id"])
         start_of = dict(zip(names, starts, strict=True))
         if len(start_of) < len(names):
             raise InputError(f"The rows of a question are not together in the table {name!r}.")
@@ -312,11 +366,11 @@ class _Rows:
         whole = len(wanted) == high - low and bool((np.diff(starts) > 0).all())
 
         def take(column: str) -> pa.Array:
-            piece = _one(self.table[column].slice(low, high - low))
+            piece = one_array(self.table[column].slice(low, high - low))
             return piece if whole else piece.take(pa.array(wanted))
 
         expected = permutation.take(np.tile(np.arange(self.size, dtype=np.int32), len(positions)))
-        same = pc.fill_null(pc.equal(_plain(take("permutation")), expected), False)
+        same = pc.fill_null(pc.equal(plain(take("permutation")), expected), False)
         if not pc.all(same).as_py():
             first = self.ids[positions[same.index(False).as_py() // self.size]]
             raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
@@ -325,45 +379,3 @@ class _Rows:
         if (taken := take(name)).null_count:
             raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
         return taken
-
-
-def _runs(column: pa.ChunkedArray) -> tuple[list[str], list[int]]:
-    """Return the value and the first row of each run of equal values."""
-    names: list[str] = []
-    starts: list[int] = []
-    base = 0
-    for chunk in column.chunks:
-        if not len(chunk):
-            continue
-        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        first = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
-        run_names = encoded.dictionary.take(pa.array(codes[first])).to_pylist()
-        skip = 1 if names and run_names[0] == names[-1] else 0  # a run may continue in the next chunk
-        names += run_names[skip:]
-        starts += (first[skip:] + base).tolist()
-        base += len(chunk)
-    return names, starts
-
-
-def _codes(column: pa.Array, code_of: dict[str, int]) -> np.ndarray:
-    """Return each row's code in ``place``, to which new values are added: int32."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    codes = encoded.indices.to_numpy(zero_copy_only=False)
-    used = np.unique(codes)  # a dictionary shared by the whole table is far larger than what a block uses
-    shared = np.zeros(len(encoded.dictionary), dtype=np.int32)
-    texts = encoded.dictionary.take(pa.array(used)).to_pylist()
-    shared[used] = [code_of.setdefault(text, len(code_of)) for text in texts]
-    return shared[codes]
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    combined = column.combine_chunks()
-    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def _plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    array = _one(column) if isinstance(column, pa.ChunkedArray) else column
-    return array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array

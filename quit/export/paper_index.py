@@ -4,22 +4,21 @@
 ``{split}/retriever.jsonl`` one a question, ``{question, answers, contexts: [{id, text, rag_answers: {reader: answer},
 label}]}``; ``corpus.jsonl`` all lines of train, test and dev in an order shuffled with seed 42. Retrievers, rerankers
 and readers of the paper's experiments start from these. Bytes are those of the scripts (JSON in ASCII, Python's
-shuffle), at a fraction of their time and memory: a text is escaped once, a question is one ``join`` over ready pieces,
-and the shuffled corpus is gathered from the written files.
+shuffle), at a fraction of their time and memory: a text is escaped once, Arrow joins the pieces of many passages at a
+time, and the buffer that it joins them into is what is written.
 """
 
 from __future__ import annotations
 
 import json
-import mmap
 import random
-from collections.abc import Iterator
-from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from quit.common.progress import advance
 from quit.export.dataset import SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.release_json import nested_order, reader_keys
@@ -27,9 +26,7 @@ from quit.export.release_json import nested_order, reader_keys
 SHUFFLED = ("train", "test", "dev")
 """The order in which the scripts put the splits together before they shuffle."""
 SEED = 42
-SCATTERED = 50_000
-"""Lines put to their places in the corpus before its pages are let go: each brings one into memory, some 200 MB in
-all."""
+LINES_AT_ONCE = 40_000
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
@@ -40,13 +37,10 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     """
     keys = reader_keys(dataset, options.paper_keys)
     shown = {key: info for key, info in keys.items() if info.role != "labeler"}
-    pieces = _Pieces(dataset, list(shown), len(keys) - len(shown))
-    sizes = {split: pieces.sizes(dataset, dataset.positions(split)) for split in SPLITS}
-    offsets, total = _places(sizes)
-    with _Scattered(folder.path("corpus.jsonl"), total) as corpus:
-        for split in SPLITS:
-            _write_split(dataset, split, pieces, folder, corpus, offsets[split])
-    folder.done("corpus.jsonl", sum(map(len, sizes.values())))
+    passages = _Passages(dataset)
+    for split in SPLITS:
+        _write_split(dataset, split, passages, list(shown), folder)
+    _write_corpus(dataset, passages, folder)
     return {
         "paper_keys": options.paper_keys,
         "shuffle": {"order": list(SHUFFLED), "seed": SEED},
@@ -56,125 +50,119 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     }
 
 
-class _Pieces:
-    """What a question's lines are put together from. Its own pieces come first, those of every question after them."""
+class _Passages:
+    """Every passage as JSON text. ``order``: the rows of the permutation table in the order of the nested JSON; a
+    passage's number is its place there."""
 
-    def __init__(self, dataset: Dataset, readers: list[str], labelers: int) -> None:
+    def __init__(self, dataset: Dataset) -> None:
         permutations = dataset.permutations
-        self.n, self.labelers, self.readers = permutations.n, labelers, len(readers)
         self.order = nested_order(permutations)
-        tails = [f"_{permutations.subset[row]}_{permutations.permutation[row]}".encode() for row in self.order.tolist()]
-        # Own: id, question id as title, hints as first and as later ones, then label and answers of each passage.
-        hints, own = 2, 2 + 2 * permutations.n
-        width = 1 + len(readers)
-        shared = own + len(self.order) * width
-        names = [(b", " if position else b"") + _dump(name) + b": " for position, name in enumerate(readers)]
-        fixed = [b'{"id": "', b', {"id": "', b'", "text": "', b'", "rag_answers": {', b'}, "label": ', b"}", *names]
-        fixed += [b'", "contents": "', b'", "title": "', b'"}\n', *tails]
-        first, later, text, answers, label, end, name = range(shared, shared + 7)
-        contents, title, stop, tail = range(name + len(names), name + len(names) + 4)
-        record, line = [], []
-        for position, row in enumerate(self.order.tolist()):
-            chosen = permutations.indices[permutations.offsets[row] : permutations.offsets[row + 1]].tolist()
-            written = [hints + chosen[0], *(hints + permutations.n + index for index in chosen[1:])]
-            values = own + position * width
-            given = [each for at in range(len(names)) for each in (name + at, values + 1 + at)]
-            opening = later if position else first
-            record += [opening, 0, tail + position, text, *written, answers, *given, label, values, end]
-            line.append(itemgetter(first, 0, tail + position, contents, *written, title, 1, stop))
-        self._fixed, self._record, self._lines = fixed, itemgetter(*record), line
-        self._members = np.zeros((len(self.order), permutations.n), dtype=np.int64)
-        for position, row in enumerate(self.order.tolist()):
-            self._members[position, permutations.indices[permutations.offsets[row] : permutations.offsets[row + 1]]] = 1
-        always = sum(len(fixed[index - shared]) for index in (first, contents, title, stop))
-        self._around = always + np.array([len(name) for name in tails], dtype=np.int64)
+        self._n = permutations.n
+        self._sizes = permutations.hints[self.order].astype(np.int64)
+        starts = permutations.offsets[self.order].astype(np.int64)
+        self._members = permutations.indices[_ranges(starts, self._sizes)].astype(np.int64)
+        self._starts = np.cumsum(self._sizes) - self._sizes
+        rows = pa.array(self.order)
+        self._tails = pc.binary_join_element_wise(
+            "", permutations.subset.take(rows), permutations.permutation.take(rows), "_"
+        )
+        self._names = pa.array([_inside(question_id) for question_id in dataset.ids])
+        self._hints = pa.array([_inside(row["hint"]) for hints in dataset.selected_hints for row in hints])
 
-    def lines(self, dataset: Dataset, block: Block) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Yield a question's line of ``retriever.jsonl`` and its lines of ``index.jsonl``."""
-        escaped = np.array([_dump(value) for value in block.values], dtype=object)
-        labels = np.array([b"0", b"1", b"2"], dtype=object)[block.labels[:, self.order]]
-        answers = escaped[block.codes[:, self.order][:, :, self.labelers :]]
-        own = np.concatenate([labels[:, :, None], answers], axis=2)
-        for position, values in zip(block.positions.tolist(), own, strict=True):
-            name, texts = self._texts(dataset, position)
-            pieces = [name, name, *texts, *(b" " + text for text in texts), *values.ravel().tolist(), *self._fixed]
-            head = {"question": dataset.questions[position], "answers": dataset.valid_answers[position]}
-            contexts = b"".join(self._record(pieces))
-            lines = [b"".join(line(pieces)) for line in self._lines]
-            yield _dump(head)[:-1] + b', "contexts": [' + contexts + b"]}\n", lines
+    def __len__(self) -> int:
+        return len(self.order)
 
-    def sizes(self, dataset: Dataset, positions: np.ndarray) -> np.ndarray:
-        """Return the length in bytes of every line of ``index.jsonl``, int64, without making them."""
-        lengths = np.empty((len(positions), len(self.order)), dtype=np.int64)
-        for row, position in enumerate(positions.tolist()):
-            name, texts = self._texts(dataset, position)
-            hints = np.array([len(text) + 1 for text in texts])  # with the space before it, which the first has not
-            lengths[row] = self._around + 2 * len(name) + self._members @ hints - 1
-        return lengths.ravel()
+    def names(self, positions: np.ndarray, numbers: np.ndarray) -> tuple[pa.Array, pa.Array]:
+        """Return the question ids of some passages, and what their own ids have after these."""
+        return self._names.take(pa.array(positions)), self._tails.take(pa.array(numbers))
 
-    @staticmethod
-    def _texts(dataset: Dataset, position: int) -> tuple[bytes, list[bytes]]:
-        texts = [_dump(row["hint"])[1:-1] for row in dataset.selected_hints[position]]
-        return _dump(dataset.ids[position])[1:-1], texts
+    def texts(self, positions: np.ndarray, numbers: np.ndarray) -> pa.Array:
+        """Return the texts of some passages; ``positions``: of their questions."""
+        sizes = self._sizes[numbers]
+        hints = self._members[_ranges(self._starts[numbers], sizes)] + np.repeat(positions * self._n, sizes)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        return pc.binary_join(pa.ListArray.from_arrays(offsets, self._hints.take(pa.array(hints))), " ")
+
+    def lines(self, positions: np.ndarray, numbers: np.ndarray, texts: pa.Array) -> pa.Array:
+        """Return the lines of ``index.jsonl`` of some passages."""
+        name, tail = self.names(positions, numbers)
+        pieces = ('{"id": "', name, tail, '", "contents": "', texts, '", "title": "', name, '"}\n')
+        return pc.binary_join_element_wise(*pieces, "")
 
 
-def _places(sizes: dict[str, np.ndarray]) -> tuple[dict[str, np.ndarray], int]:
-    """Return where each line of each split begins in the shuffled corpus, and the corpus's length in bytes."""
-    whole = np.concatenate([sizes[split] for split in SHUFFLED])
-    shuffled = list(range(len(whole)))
-    random.Random(SEED).shuffle(shuffled)
-    order = np.array(shuffled, dtype=np.int64)
-    ends = np.cumsum(whole[order])
-    begins = np.empty_like(ends)
-    begins[order] = ends - whole[order]
-    borders = np.cumsum([len(sizes[split]) for split in SHUFFLED])[:-1]
-    return dict(zip(SHUFFLED, np.split(begins, borders), strict=True)), int(ends[-1])
+def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return the numbers from each start, so many of each, one after the other."""
+    return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
 
-def _write_split(
-    dataset: Dataset, split: str, pieces: _Pieces, folder: ExportFolder, corpus: _Scattered, offsets: np.ndarray
-) -> None:
-    """Write a split's two files, and its lines to their places in the corpus."""
+def _write_split(dataset: Dataset, split: str, passages: _Passages, readers: list[str], folder: ExportFolder) -> None:
     positions = dataset.positions(split)
     index, retriever = f"{split}/index.jsonl", f"{split}/retriever.jsonl"
-    done = 0
     with folder.path(index).open("wb") as lines, folder.path(retriever).open("wb") as records:
         for block in dataset.blocks(positions):
-            for record, index_lines in pieces.lines(dataset, block):
-                records.write(record)
-                lines.writelines(index_lines)
-                corpus.put(index_lines, offsets[done : done + len(index_lines)].tolist())
-                done += len(index_lines)
+            owner = np.repeat(block.positions, len(passages))
+            numbers = np.tile(np.arange(len(passages)), len(block.positions))
+            texts = passages.texts(owner, numbers)
+            lines.write(_bytes(passages.lines(owner, numbers, texts)))
+            pieces = (*passages.names(owner, numbers), '", "text": "', texts, '", "rag_answers": {')
+            records.write(_bytes(_records(dataset, block, passages.order, readers, pieces)))
     folder.done(retriever, len(positions))
-    folder.done(index, done)
+    folder.done(index, len(positions) * len(passages))
 
 
-class _Scattered:
-    """A file of known length, written line by line at places far apart; a context manager."""
+def _records(
+    dataset: Dataset, block: Block, order: np.ndarray, readers: list[str], passages: tuple[pa.Array | str, ...]
+) -> pa.Array:
+    """Return a block's lines of ``retriever.jsonl``, a piece for each passage."""
+    heads = [
+        _dump({"question": dataset.questions[position], "answers": dataset.valid_answers[position]})[:-1]
+        + ', "contexts": [{"id": "'
+        for position in block.positions.tolist()
+    ]
+    first, last = np.zeros((2, len(heads), len(order)), dtype=np.int64)
+    first[:, 0], last[:, -1] = np.arange(1, len(heads) + 1), 1
+    codes = block.codes[:, order]
+    values = pa.array([_dump(value) for value in block.values])
+    answers: list[pa.Array | str] = []
+    for number, name in enumerate(readers):
+        given = codes[:, :, codes.shape[2] - len(readers) + number]
+        answers += [f"{', ' if number else ''}{_dump(name)}: ", values.take(pa.array(given.ravel()))]
+    return pc.binary_join_element_wise(
+        pa.array([', {"id": "', *heads]).take(pa.array(first.ravel())),
+        *passages,
+        *answers,
+        '}, "label": ',
+        pa.array(["0", "1", "2"]).take(pa.array(block.labels[:, order].ravel())),
+        pa.array(["}", "}]}\n"]).take(pa.array(last.ravel())),
+        "",
+    )
 
-    def __init__(self, path: Path, size: int) -> None:
-        self._file = path.open("w+b")
-        self._file.truncate(size)
-        self._map = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_WRITE)
-        self._touched = 0
 
-    def put(self, lines: list[bytes], offsets: list[int]) -> None:
-        """Write each line at its offset."""
-        view = self._map
-        for line, offset in zip(lines, offsets, strict=True):
-            view[offset : offset + len(line)] = line
-        self._touched += len(lines)
-        if self._touched >= SCATTERED and hasattr(mmap, "MADV_DONTNEED"):
-            view.madvise(mmap.MADV_DONTNEED)  # they stay in the file, and leave this process
-            self._touched = 0
-
-    def __enter__(self) -> _Scattered:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._map.close()
-        self._file.close()
+def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder) -> None:
+    positions = np.concatenate([dataset.positions(split) for split in SHUFFLED])
+    shuffled = list(range(len(positions) * len(passages)))
+    random.Random(SEED).shuffle(shuffled)
+    order = np.array(shuffled, dtype=np.int64)
+    with folder.path("corpus.jsonl").open("wb") as file:
+        for start in range(0, len(order), LINES_AT_ONCE):
+            owner, numbers = np.divmod(order[start : start + LINES_AT_ONCE], len(passages))
+            owner = positions[owner]
+            file.write(_bytes(passages.lines(owner, numbers, passages.texts(owner, numbers))))
+            advance(f"{dataset.writing}: corpus", len(owner), len(order))
+    folder.done("corpus.jsonl", len(order))
 
 
-def _dump(value: Any) -> bytes:
-    return json.dumps(value).encode("ascii")
+def _bytes(texts: pa.Array) -> memoryview:
+    """Return the texts of an array one after the other, without a copy."""
+    _, offsets, data = texts.buffers()
+    bounds = np.frombuffer(offsets, dtype=np.int32)
+    return memoryview(data)[bounds[texts.offset] : bounds[texts.offset + len(texts)]]
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value)
+
+
+def _inside(text: str) -> str:
+    """Return a text as it is written between quotes."""
+    return _dump(text)[1:-1]

@@ -43,10 +43,7 @@ def frozen_tables(
         **{name: files.read(name) for name in _SMALL},
         passages=files.read("passages", keys, keys).unify_dictionaries(),
         labels=files.read("labels", [*keys, "label"], keys).unify_dictionaries(),
-        answers={
-            info.name: files.read(f"answers/{info.name}", [*keys, "answer"], [*keys, "answer"]).unify_dictionaries()
-            for info in readers
-        },
+        answers={info.name: files.answers(info.name) for info in readers},
         readers=tuple(readers),
         provenance=dict(provenance or {}),
         embedded=any(info.kind == "embedded" for info in readers),

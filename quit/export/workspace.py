@@ -12,6 +12,7 @@ from quit.errors import WorkspaceError
 from quit.export.dataset import ExportTables, ReaderInfo
 from quit.models.factory import reader_identity
 from quit.sources import SOURCES
+from quit.stages.answers import Answers
 
 _NEEDED = (
     "questions",
@@ -32,11 +33,15 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
     Raises :class:`WorkspaceError` when a stage is not complete or belongs to other sources or settings.
     """
     check_finished(workspace, pipeline)
+    columns = ["question_id", "permutation", "number"]
+    answers = {}
+    for reader in pipeline.settings.readers:
+        runs = [f"read:{reader.name}"]
+        rows = workspace.read("answers", runs=runs, columns=columns)
+        answers[reader.name] = Answers(rows, workspace.read("distinct_answers", runs=runs))
     return ExportTables(
         **{name: workspace.read(name) for name in _NEEDED},
-        answers={
-            reader.name: workspace.read("answers", runs=[f"read:{reader.name}"]) for reader in pipeline.settings.readers
-        },
+        answers=answers,
         readers=readers_of(pipeline),
         provenance=provenance_of(workspace, pipeline),
         embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),

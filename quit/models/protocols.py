@@ -77,10 +77,14 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reader's answer: ``raw`` as the model wrote it, ``answer`` cleaned (or ``NO_ANSWER``)."""
+    """A reader's answer: ``raw`` as the model wrote it, ``answer`` cleaned (or ``NO_ANSWER``).
+
+    ``ended``: ``stop``, or ``length`` where the reply was cut.
+    """
 
     raw: str
     answer: str
+    ended: str = "stop"
 
 
 @runtime_checkable

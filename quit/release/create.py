@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import schemas
 from quit.common.files import file_checksum, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import advance
@@ -36,9 +37,9 @@ from quit.release.release import (
     open_release,
     verify,
 )
-from quit.release.tables import TABLES, TableFiles, workspace_tables, write_table
+from quit.release.tables import TableFiles, names_of, workspace_tables, write_table
 from quit.review.store import ReviewStore
-from quit.review.verdicts import decisions_hash, live_reviews
+from quit.review.verdicts import live_reviews
 from quit.settings import Settings, parse
 from quit.store.folder import FolderStore
 
@@ -175,7 +176,7 @@ def _write(
 ) -> dict[str, Any]:
     """Write the tables; return ``release.json``."""
     tables: dict[str, dict[str, Any]] = {}
-    names = (*TABLES, *(f"answers/{info.name}" for info in subject.readers))
+    names = names_of(info.name for info in subject.readers)
     for table in names:
         advance("tables", 1, len(names))
         file = f"tables/{table}.parquet"
@@ -202,7 +203,7 @@ def _write(
         "made_by": MADE_BY,
         "layout": LAYOUT,
         "name": name,
-        "content_id": content_id_of(content),
+        "content_id": content_id_of(content, LAYOUT),
         "content": content,
         "counts": _counts(frozen),
         "statistics": _statistics(frozen, encoder),
@@ -244,16 +245,17 @@ def _reviews(workspace: Workspace, pipeline: Pipeline, files: TableFiles) -> dic
     """Return which reviews the labels rest on. People appear under a hash that is keyed by their project's private
     key."""
     store = ReviewStore(workspace)
-    rows = live_reviews(store.read(store.applied)) if store.applied else None
-    used = rows.select(["review_id", "annotator", "project"]).to_pylist() if rows is not None else []
-    settled = [row for row in pipeline.decisions.to_pylist() if row["decision"] is not None] if used else []
+    live = live_reviews(store.read(store.applied)) if store.applied else schemas.table("reviews").from_rows([])
+    review_ids = sorted(live["review_id"].unique().to_pylist())
+    people = live.group_by(["project", "annotator"]).aggregate([]).to_pylist()
+    settled = len(pipeline.decisions) - pipeline.decisions["decision"].null_count if review_ids else 0
     return {
-        "reviews": len({row["review_id"] for row in used}),
-        "reviews_hash": content_hash(sorted({row["review_id"] for row in used})),
-        "decisions_hash": decisions_hash(pipeline.decisions) if used else None,
-        "annotators": sorted({content_hash("annotator", row["project"], row["annotator"], size=6) for row in used}),
-        "settled": len(settled),
-        "open": len(pipeline.decisions) - len(settled) if used else 0,
+        "reviews": len(review_ids),
+        "reviews_hash": content_hash(review_ids),
+        "decisions_hash": pipeline.decisions_hash if review_ids else None,
+        "annotators": sorted({content_hash("annotator", row["project"], row["annotator"], size=6) for row in people}),
+        "settled": settled,
+        "open": len(pipeline.decisions) - settled if review_ids else 0,
         "coverage": coverage(files, pipeline.settings.review.splits),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from quit.common.columns import places
 from quit.common.progress import advance
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import Dataset, ReaderInfo
 from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
 from quit.release.tables import TableFiles, contract
 from quit.settings import Settings, load
+from quit.stages.answers import matched
 from quit.stages.leaks.containment import stands_in_a_passage
 from quit.stages.passages import permutation_table
 from quit.stages.split import SPLITS, near_identical
@@ -127,12 +128,12 @@ def with_release_settings(settings: Settings, texts: Sequence[str]) -> Settings:
 def _schema(subject: Subject) -> list[str]:
     violations = []
     for name, paths in subject.files.parts.items():
-        table = contract(name)
+        schema = subject.files.schema(name)
         for path in paths:
             have = pq.read_schema(path)
-            if not have.equals(table.schema):
-                wrong = [f.name for f in table.schema if f.name not in have.names or not have.field(f.name).equals(f)]
-                extra = [column for column in have.names if column not in table.schema.names]
+            if not have.equals(schema):
+                wrong = [f.name for f in schema if f.name not in have.names or not have.field(f.name).equals(f)]
+                extra = [column for column in have.names if column not in schema.names]
                 violations.append(
                     f"{name}: columns differ from the table's schema ({', '.join(wrong + extra) or 'their order'})"
                 )
@@ -170,39 +171,32 @@ def _missing_passage(subject: Subject) -> list[str]:
     permutations = permutation_table(hints)
     ranked = subject.files.read("ranked_hints", ["question_id", "selected"])
     violations = _short("ranked_hints", ids, [ranked.filter(ranked["selected"])], hints, "selected hints")
-    # The sum over a question's permutations tells them apart from any other choice of as many: each has its own power
-    # of a base.
-    weight = _weights(len(permutations))
+    count = len(permutations)
     for name in ("passages", "labels", *(f"answers/{info.name}" for info in subject.readers)):
-        pieces = subject.files.batches(name, ["question_id", "permutation"])
-        counts = np.zeros(len(ids), dtype=np.int64)
-        sums = np.zeros(len(ids), dtype=np.uint64)
-        for rows in pieces:
-            position = (
-                pc.index_in(rows["question_id"].combine_chunks(), ids).to_numpy(zero_copy_only=False).astype(np.int64)
-            )
-            which = pc.fill_null(pc.index_in(rows["permutation"].combine_chunks(), permutations.permutation), -1)
-            which = which.to_numpy(zero_copy_only=False)
-            counts += np.bincount(position, minlength=len(ids))
-            np.add.at(sums, position, np.where(which < 0, np.uint64(0), weight[which]))
-        for row in np.flatnonzero((counts != len(permutations)) | (sums != weight.sum(dtype=np.uint64))):
+        seen = np.zeros(len(ids) * count, dtype=np.int64)
+        strange = np.zeros(len(ids), dtype=np.int64)  # rows of no permutation
+        for rows in subject.files.batches(name, ["question_id", "permutation"]):
+            question = places(rows["question_id"], ids)
+            passage = places(rows["permutation"], permutations.permutation)
+            known = passage >= 0
+            found = question[known] * count + passage[known]
+            if len(found):
+                counts = np.bincount(found - found.min())
+                seen[found.min() : found.min() + len(counts)] += counts
+            strange += np.bincount(question[~known], minlength=len(ids))
+        each = seen.reshape(len(ids), count)
+        for row in np.flatnonzero((each != 1).any(axis=1) | (strange > 0)):
             violations.append(
-                f"{name}: {ids[int(row)]} has {counts[row]} rows, expected its {len(permutations)} passages, each once"
+                f"{name}: {ids[int(row)]} has {each[row].sum() + strange[row]} rows, expected its {count} passages, "
+                "each once"
             )
     return violations
-
-
-def _weights(count: int) -> np.ndarray:
-    return np.random.default_rng(0).integers(1, 2**63, size=count, dtype=np.uint64)
 
 
 def _short(name: str, ids: pa.Array, pieces: Iterable[pa.Table], expected: int, what: str) -> list[str]:
     counts = np.zeros(len(ids), dtype=np.int64)
     for rows in pieces:
-        position = (
-            pc.index_in(rows["question_id"].combine_chunks(), ids).to_numpy(zero_copy_only=False).astype(np.int64)
-        )
-        counts += np.bincount(position, minlength=len(ids))
+        counts += np.bincount(places(rows["question_id"], ids), minlength=len(ids))
     return [
         f"{name}: {ids[int(position)]} has {counts[position]} {what}, expected {expected}"
         for position in np.flatnonzero(counts != expected)
@@ -250,42 +244,25 @@ def _question_on_two_sides(subject: Subject) -> list[str]:
 
 
 def _unjudged_answer(subject: Subject) -> list[str]:
-    judged = subject.files.read("verdicts", ["question_id", "answer_key", "correct"])
-    known = {
-        (question, key)
-        for question, key, correct in zip(*judged.to_pydict().values(), strict=True)
-        if correct is not None
-    }
+    verdicts = subject.files.read("verdicts", ["question_id", "answer_key", "correct"])
+    judged = verdicts.filter(verdicts["correct"].is_valid())
     missing: dict[tuple[str, str], str] = {}
     for info in subject.readers:
-        for question, answer in _distinct(subject.files, f"answers/{info.name}"):
-            if answer != NO_ANSWER and (key := (question, normalize_answer(answer))) not in known:
-                missing[key] = min(missing.get(key, answer), answer)
+        distinct = subject.files.distinct_answers(info.name)
+        unjudged = distinct.take(pa.array(np.flatnonzero(matched(distinct, judged, "answer_key") < 0)))
+        for row in unjudged.filter(pc.not_equal(unjudged["answer"], NO_ANSWER)).to_pylist():
+            key = (row["question_id"], row["answer_key"])
+            missing[key] = min(missing.get(key, row["answer"]), row["answer"])
     return [f"{question}: {answer!r} has no verdict" for (question, _), answer in sorted(missing.items())]
 
 
-def _distinct(files: TableFiles, name: str) -> Iterator[tuple[str, str]]:
-    """Yield each question's distinct answers (one on the border of two pieces twice); Python sees distinct ones
-    only."""
-    columns = ["question_id", "answer"]
-    for rows in files.batches(name, columns, columns):
-        question, answer = (pa.concat_arrays(rows[column].unify_dictionaries().chunks) for column in columns)
-        size = len(answer.dictionary)
-        pairs = question.indices.to_numpy().astype(np.int64) * size + answer.indices.to_numpy()
-        distinct = np.unique(pairs)
-        yield from zip(
-            question.dictionary.take(pa.array(distinct // size)).to_pylist(),
-            answer.dictionary.take(pa.array(distinct % size)).to_pylist(),
-            strict=True,
-        )
-
-
 def _label_mismatch(subject: Subject) -> list[str]:
-    dataset = Dataset(frozen_tables(subject.files, subject.readers))
+    labelers = [info for info in subject.readers if info.role == "labeler"]
+    dataset = Dataset(frozen_tables(subject.files, labelers))
     violations = []
     for position in range(0, len(dataset.ids), 128):
         try:
-            dataset.block(np.arange(position, min(position + 128, len(dataset.ids))))
+            dataset.check_labels(np.arange(position, min(position + 128, len(dataset.ids))))
         except InputError as error:
             violations.append(str(error))
     return violations

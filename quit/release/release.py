@@ -5,6 +5,7 @@
     releases/v1/release.json                    written last: what lacks it is no release
     releases/v1/tables/labels.parquet
     releases/v1/tables/answers/minilm-late.parquet
+    releases/v1/tables/distinct_answers/minilm-late.parquet
 
 ``content_id`` is a hash of the tables' checksums and of everything the release says of its origin: the same content has
 the same id whatever its name. ``checksum`` covers the rest of ``release.json`` too (name, gates, statistics).
@@ -27,11 +28,12 @@ from quit.common.ids import content_hash
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.export.dataset import ReaderInfo
-from quit.release.tables import TABLES, TableFiles, contract
+from quit.release.tables import TABLES, TableFiles
 
 DESCRIPTION = "release.json"
-LAYOUT = 1
-"""Version of a release's layout. A program refuses a release whose number is higher than its own."""
+LAYOUT = 2
+"""Version of a release's layout. A program refuses a release whose number is higher than its own. In layout 1 every row
+of ``answers`` had its texts, and there were no ``distinct_answers``."""
 FOLDER = "releases"
 
 
@@ -72,9 +74,9 @@ class Release:
         return tuple(ReaderInfo(**row) for row in self.content["readers"])
 
 
-def content_id_of(content: Mapping[str, Any]) -> str:
+def content_id_of(content: Mapping[str, Any], layout: int) -> str:
     """Return the id of a release's content: 32 hexadecimal digits."""
-    return content_hash("release", LAYOUT, dict(content))
+    return content_hash("release", layout, dict(content))
 
 
 def checksum_of(facts: Mapping[str, Any]) -> str:
@@ -128,18 +130,19 @@ def verify(path: str | Path) -> Release:
     faults = []
     if checksum_of(release.facts) != release.facts["checksum"]:
         faults.append(f"{DESCRIPTION}: was changed (its checksum differs)")
-    if content_id_of(release.content) != release.content_id:
+    if content_id_of(release.content, release.facts["layout"]) != release.content_id:
         faults.append(f"{DESCRIPTION}: its content id is not that of its content")
     entries = release.content["tables"]
+    files = TableFiles({name: [release.path / entry["file"]] for name, entry in entries.items()})
     for name, entry in entries.items():
-        if fault := _fault(release.path / entry["file"], name, entry):
+        if fault := _fault(files, name, entry):
             faults.append(f"{entry['file']}: {fault}")
     faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries]
     known = {DESCRIPTION, *(entry["file"] for entry in entries.values())}
-    files = (file for file in sorted(release.path.rglob("*")) if not file.is_dir())
+    present = (file for file in sorted(release.path.rglob("*")) if not file.is_dir())
     faults += [
         f"{name}: is no part of the release"
-        for file in files
+        for file in present
         if (name := file.relative_to(release.path).as_posix()) not in known
     ]
     if faults:
@@ -147,12 +150,13 @@ def verify(path: str | Path) -> Release:
     return release
 
 
-def _fault(path: Path, name: str, entry: Mapping[str, Any]) -> str | None:
+def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None:
+    (path,) = files.parts[name]
     try:
         if file_checksum(path) != entry["sha256"]:
             return "was changed (its checksum differs)"
         metadata = pq.read_metadata(path)
-        if not metadata.schema.to_arrow_schema().equals(contract(name).schema):
+        if not metadata.schema.to_arrow_schema().equals(files.schema(name)):
             return "does not have the columns of its table"
         return None if metadata.num_rows == entry["rows"] else "has another number of rows than listed"
     except FileNotFoundError:

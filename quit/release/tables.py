@@ -3,7 +3,7 @@ bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import schemas
+from quit.common.columns import is_in
+from quit.engine.parts import KEYS
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.export.workspace import check_finished
+from quit.stages.answers import Answers
 
 TABLES = (
     "splits",
@@ -32,7 +35,7 @@ TABLES = (
     "changes",
     "rejects",
 )
-"""Tables of a release beside ``answers/<reader>``. All but the last two hold only questions that are in ``splits``."""
+"""Tables of a release beside those of its readers. All but the last two hold only questions that are in ``splits``."""
 HISTORY = ("changes", "rejects")
 ROWS_A_GROUP = 1 << 17
 
@@ -40,6 +43,11 @@ ROWS_A_GROUP = 1 << 17
 def contract(name: str) -> schemas.Table:
     """Return the contract of a release's table: ``answers/<reader>`` has that of ``answers``."""
     return schemas.table(name.partition("/")[0])
+
+
+def names_of(readers: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of all tables of a release with these readers."""
+    return (*TABLES, *(f"{table}/{reader}" for reader in readers for table in ("answers", "distinct_answers")))
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class TableFiles:
 
         Raises ``InputError`` for a file that cannot be read.
         """
-        schema = contract(name).schema
+        schema = self.schema(name)
         wanted = list(columns or schema.names)
         pieces = []
         for path in self.parts.get(name, ()):
@@ -73,19 +81,34 @@ class TableFiles:
             pieces.append(self._ours(name, rows).select(wanted))
         return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in wanted]).empty_table()
 
-    def batches(
-        self, name: str, columns: Sequence[str] | None = None, dictionary: Sequence[str] = ()
-    ) -> Iterator[pa.Table]:
-        """Yield a table, or some of its columns, in pieces of bounded size; those in ``dictionary`` stay
+    def schema(self, name: str) -> pa.Schema:
+        """Return the Arrow schema of a table: of answers, that of releases of layout 1 where these are."""
+        former = name.startswith("answers/") and f"distinct_{name}" not in self.parts
+        return contract(name).former_schema if former else contract(name).schema
+
+    def answers(self, reader: str) -> Answers:
+        """Return a reader's answers (question_id, permutation, number). Raises ``InputError`` as :meth:`read` does."""
+        name, keys = f"answers/{reader}", ["question_id", "permutation"]
+        if f"distinct_{name}" not in self.parts:
+            return Answers.of(self.read(name, [*keys, "answer"], [*keys, "answer"]))
+        return Answers(self.read(name, [*keys, "number"], keys).unify_dictionaries(), self.distinct_answers(reader))
+
+    def distinct_answers(self, reader: str) -> pa.Table:
+        """Return a reader's distinct answers. Raises ``InputError`` as :meth:`read` does."""
+        name = f"distinct_answers/{reader}"
+        return self.read(name) if name in self.parts else self.answers(reader).distinct
+
+    def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield a table, or some of its columns, in pieces of bounded size; question ids and permutations are
         dictionary-encoded.
 
         A table without rows yields nothing. Raises ``InputError`` for a file that cannot be read.
         """
-        wanted = list(columns or contract(name).schema.names)
+        wanted = list(columns or self.schema(name).names)
         read = wanted if not self._filters(name) or "question_id" in wanted else [*wanted, "question_id"]
         for path in self.parts.get(name, ()):
             try:
-                with pq.ParquetFile(path, read_dictionary=list(dictionary)) as file:
+                with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in read]) as file:
                     for batch in file.iter_batches(ROWS_A_GROUP, columns=read):
                         rows = self._ours(name, pa.Table.from_batches([batch])).select(wanted)
                         if len(rows):
@@ -108,11 +131,8 @@ class TableFiles:
     def _ours(self, name: str, rows: pa.Table) -> pa.Table:
         if not self._filters(name):
             return rows
-        keep = []
-        for chunk in rows["question_id"].chunks:
-            encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-            keep.append(pc.is_in(encoded.dictionary, self.ids).take(encoded.indices))
-        return rows.filter(pa.chunked_array(keep, pa.bool_()))
+        ours = is_in(rows["question_id"], self.ids)
+        return rows if pc.all(ours).as_py() else rows.filter(ours)
 
 
 def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
@@ -121,10 +141,10 @@ def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
     Raises :class:`WorkspaceError` when a stage is not finished.
     """
     check_finished(workspace, pipeline)
-    parts: dict[str, list[Path]] = {name: [path for path, _ in workspace.part_files(name)] for name in TABLES}
-    for reader in pipeline.settings.readers:
-        files = workspace.part_files("answers", runs=[f"read:{reader.name}"])
-        parts[f"answers/{reader.name}"] = [path for path, _ in files]
+    parts: dict[str, list[Path]] = {}
+    for name in names_of(reader.name for reader in pipeline.settings.readers):
+        table, _, reader = name.partition("/")
+        parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]
     return TableFiles(parts, workspace.read("splits")["question_id"].combine_chunks())
 
 

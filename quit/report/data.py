@@ -106,7 +106,7 @@ def _readers(settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[
     """The profile's readers, then those that have answers but are in no profile (any more)."""
     readers = [{"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in settings.readers]
     known = {reader["name"] for reader in readers}
-    answering = _rows(connection, "SELECT DISTINCT reader FROM answers ORDER BY 1")
+    answering = _rows(connection, "SELECT DISTINCT reader FROM distinct_answers ORDER BY 1")
     return [
         *readers,
         *({"name": row["reader"], "role": "", "kind": ""} for row in answering if row["reader"] not in known),

@@ -66,17 +66,13 @@ def review_items(
             f"""CREATE TEMP TABLE asked AS SELECT question_id, split FROM the_splits
                 WHERE split IN ({listed}) OR question_id IN (SELECT question_id FROM controls)"""
         )
-        given = connection.sql(
-            "SELECT DISTINCT question_id, answer FROM answers SEMI JOIN asked USING (question_id)"
-        ).to_arrow_table()
-        keys = [normalize_answer(text) for text in given.column("answer").to_pylist()]
-        connection.register("forms", given.append_column("answer_key", pa.array(keys, pa.string())))
         answers = connection.sql(
             """
             WITH counted AS (
-                SELECT a.question_id, f.answer_key, a.answer, a.reader, count(*) AS given, a.permutation
-                FROM answers a JOIN forms f USING (question_id, answer)
-                WHERE f.answer_key <> '' AND a.answer <> 'NO ANSWER'
+                SELECT a.question_id, d.answer_key, d.answer, a.reader, count(*) AS given, a.permutation
+                FROM answers a SEMI JOIN asked USING (question_id)
+                JOIN distinct_answers d USING (question_id, reader, number)
+                WHERE d.answer_key <> '' AND d.answer <> 'NO ANSWER'
                 GROUP BY ALL
             ), forms AS (
                 SELECT question_id, answer_key, list(answer ORDER BY given DESC, answer) AS forms

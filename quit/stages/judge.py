@@ -2,43 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pyarrow as pa
 
 import schemas
-from quit.evaluate.normalize import normalize_answer
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem
-from quit.stages.stage import Context, Tables, stage
+from quit.stages.answers import Answers, answers_of
+from quit.stages.stage import Context, RowsOf, Tables, stage
 
 
 @stage("judge", outputs=("verdicts", "second_verdicts"), sections=("judge.name",), models=("judge",))
-def judge_stage(context: Context, questions: pa.Table, answers: pa.Table) -> Tables:
+def judge_stage(context: Context, questions: pa.Table, answers: RowsOf, distinct_answers: RowsOf) -> Tables:
     """One verdict on each distinct answer."""
     second = context.models.second_judge
+    by_reader = [answers_of(reader.name, answers, distinct_answers) for reader in context.settings.readers]
     return {
-        "verdicts": judge_answers(questions, answers, context.models.judge),
-        "second_verdicts": judge_answers(questions, answers, second)
+        "verdicts": judge_answers(questions, by_reader, context.models.judge),
+        "second_verdicts": judge_answers(questions, by_reader, second)
         if second
         else schemas.table("second_verdicts").from_rows([]),
     }
 
 
-def judge_answers(questions: pa.Table, answers: pa.Table, judge: Judge) -> pa.Table:
+def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge) -> pa.Table:
     """Return the table ``verdicts``: each distinct (question, normalised answer) is judged once.
 
     ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties:
     alphabetical).
     """
-    counts = answers.group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist()
-    forms: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for row in counts:
-        form = (row["question_id"], normalize_answer(row["answer"]))
-        forms.setdefault(form, []).append((-row["count_all"], row["answer"]))
+    forms: dict[tuple[str, str], dict[str, int]] = {}
+    for given in answers:
+        columns = (given.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
+        for identity, key, answer, count in zip(*columns, given.counts.tolist(), strict=True):
+            if count:
+                counts = forms.setdefault((identity, key), {})
+                counts[answer] = counts.get(answer, 0) + count
     asked = {row["question_id"]: row for row in questions.to_pylist()}
     keys = sorted(forms)
     items = [
         JudgeItem(
-            identity, asked[identity]["question"], tuple(asked[identity]["answers"]), min(forms[identity, key])[1]
+            identity,
+            asked[identity]["question"],
+            tuple(asked[identity]["answers"]),
+            _most_frequent(forms[identity, key]),
         )
         for identity, key in keys
     ]
@@ -52,10 +60,14 @@ def judge_answers(questions: pa.Table, answers: pa.Table, judge: Judge) -> pa.Ta
                 "correct": ruling.verdict.correct,
                 "probability": ruling.verdict.probability,
                 "basis": ruling.basis,
-                "passages": -sum(count for count, _ in forms[identity, answer_key]),
+                "passages": sum(forms[identity, answer_key].values()),
                 "judge": judge.name,
                 "producer": judge.identity,
                 "raw": ruling.verdict.raw,
             }
         )
     return schemas.table("verdicts").from_rows(rows)
+
+
+def _most_frequent(counts: Mapping[str, int]) -> str:
+    return min(counts, key=lambda form: (-counts[form], form))

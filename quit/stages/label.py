@@ -8,114 +8,96 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import schemas
+from quit.common.columns import plain, runs, same
 from quit.evaluate.normalize import normalize_answer
-from quit.stages.stage import Context, Tables, stage
+from quit.stages.answers import Answers, answers_of
+from quit.stages.stage import Context, RowsOf, Tables, stage
 
 
 @stage("label", outputs=("labels", "valid_answers"), models=("labelers",))
 def label_stage(
-    context: Context, questions: pa.Table, passages: pa.Table, answers: pa.Table, verdicts: pa.Table
+    context: Context,
+    questions: RowsOf,
+    passages: RowsOf,
+    answers: RowsOf,
+    distinct_answers: RowsOf,
+    verdicts: RowsOf,
 ) -> Tables:
     """Label each passage 2 or 1."""
     by_labeler = {
-        labeler.name: answers.filter(pc.equal(answers.column("reader"), labeler.name))
-        for labeler in context.settings.labelers
+        labeler.name: answers_of(labeler.name, answers, distinct_answers) for labeler in context.settings.labelers
     }
-    return label_passages(questions, passages, by_labeler, verdicts)
+    return label_passages(
+        questions(["question_id", "answers"]),
+        passages(["question_id", "permutation"]),
+        by_labeler,
+        verdicts(["question_id", "answer_key", "correct"]),
+    )
 
 
 def label_passages(
-    questions: pa.Table,
-    passages: pa.Table,
-    answers: Mapping[str, pa.Table],
-    verdicts: pa.Table,
+    questions: pa.Table, passages: pa.Table, answers: Mapping[str, Answers], verdicts: pa.Table
 ) -> dict[str, pa.Table]:
     """Return the tables ``labels`` and ``valid_answers``.
 
-    ``answers``: labeler name -> its answers in the order of ``passages``. Raises ``ValueError`` if one of them is not
-    in that order.
+    ``questions``: question_id and answers; ``passages``: question_id and permutation; ``answers``: labeler name -> its
+    answers in the same order; ``verdicts``: question_id, answer_key and correct. Raises ``ValueError`` if answers are
+    not in the order of the passages.
     """
-    accepted = accepted_answers(verdicts)
-    right: list[pa.Array] = []
-    for name, rows in answers.items():
-        if not (
-            rows.column("question_id").equals(passages.column("question_id"))
-            and rows.column("permutation").equals(passages.column("permutation"))
-        ):
+    for name, given in answers.items():
+        if not all(same(given.rows.column(key), passages.column(key)) for key in ("question_id", "permutation")):
             raise ValueError(f"The answers of {name} are not those to the passages given.")
-        right.append(_is_accepted(rows, accepted))
-    labelers, label = combine_labels(list(answers), right, len(passages))
-    labels = pa.table(
-        {
-            "question_id": passages.column("question_id"),
-            "permutation": passages.column("permutation"),
-            "label": label,
-            "labelers": labelers,
-        },
-        schema=schemas.table("labels").schema,
-    )
-    return {"labels": labels, "valid_answers": valid_answers_of(questions, passages, answers, right)}
+    accepted = [accepted_answers(given, verdicts) for given in answers.values()]
+    return {
+        "labels": labels_of(passages, answers, accepted),
+        "valid_answers": valid_answers_of(questions, passages, answers, accepted),
+    }
 
 
-def accepted_answers(verdicts: pa.Table) -> set[tuple[str, str]]:
-    """Return the (question id, normalised answer) pairs judged correct."""
-    right = verdicts.filter(pc.fill_null(verdicts.column("correct"), False))
-    return set(zip(right.column("question_id").to_pylist(), right.column("answer_key").to_pylist(), strict=True))
+def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
+    """Return for each distinct answer whether it was judged correct: bool, shape (distinct answers,)."""
+    correct = pc.fill_null(verdicts.column("correct"), False).to_numpy()
+    return np.append(correct, False)[answers.matched(verdicts, "answer_key")]  # the last one: without a verdict
 
 
-def distinct_answers(rows: pa.Table) -> tuple[pa.Array, list[tuple[str, str]]]:
-    """Return for each row the place of its (question id, answer) among the distinct ones, and these (not
-    normalised)."""
-    both = (
-        pc.binary_join_element_wise(rows.column("question_id"), rows.column("answer"), "\x1f")
-        .combine_chunks()
-        .dictionary_encode()
-    )
-    if isinstance(both, pa.ChunkedArray):
-        both = both.combine_chunks()
-    return both.indices, [tuple(text.split("\x1f", 1)) for text in both.dictionary.to_pylist()]
-
-
-def _is_accepted(rows: pa.Table, accepted: set[tuple[str, str]]) -> pa.Array:
-    """Return for each row whether its answer is accepted; Python looks at distinct (question, answer) pairs only."""
-    places, distinct = distinct_answers(rows)
-    known = pa.array([(identity, normalize_answer(answer)) in accepted for identity, answer in distinct], pa.bool_())
-    return known.take(places)
-
-
-def combine_labels(names: Sequence[str], right: Sequence[pa.Array], rows: int) -> tuple[pa.Array, pa.Array]:
-    """Return the names of the labelers that are right, and the label, of each row; ``right``: one array of booleans a
-    labeler."""
-    if not names:
-        return pa.array([[]] * rows, schemas.table("labels").schema.field("labelers").type), pa.array(
-            [1] * rows, pa.int16()
-        )
-    mask = right[0].cast(pa.int32())
-    for position, is_right in enumerate(right[1:], start=1):
-        mask = pc.add(mask, pc.multiply(is_right.cast(pa.int32()), 1 << position))
+def labels_of(passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequence[np.ndarray]) -> pa.Table:
+    """Return the table ``labels`` of some passages (question_id, permutation); ``accepted``: of each labeler, which of
+    its distinct answers are right."""
+    names = list(answers)
+    right = np.zeros(len(passages), dtype=np.int64)  # bit n: the labeler n is right
+    for position, (given, is_right) in enumerate(zip(answers.values(), accepted, strict=True)):
+        right += is_right[given.index].astype(np.int64) << position
     sets = [[name for position, name in enumerate(names) if bits >> position & 1] for bits in range(1 << len(names))]
-    labelers = pa.array(sets, schemas.table("labels").schema.field("labelers").type).take(mask)
-    label = pc.if_else(pc.greater(mask, 0), pa.scalar(2, pa.int16()), pa.scalar(1, pa.int16()))
-    return labelers, label
+    contract = schemas.table("labels").schema
+    return pa.table(
+        {
+            "question_id": plain(passages.column("question_id")),
+            "permutation": plain(passages.column("permutation")),
+            "label": pa.array(np.where(right > 0, 2, 1), pa.int16()),
+            "labelers": pa.array(sets, contract.field("labelers").type).take(pa.array(right)),
+        },
+        schema=contract,
+    )
 
 
 def valid_answers_of(
-    questions: pa.Table, passages: pa.Table, answers: Mapping[str, pa.Table], right: Sequence[pa.Array]
+    questions: pa.Table, passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequence[np.ndarray]
 ) -> pa.Table:
     """Return the table ``valid_answers`` of the questions in ``passages``: gold answers, then every form that a labeler
-    gave and that is right (``right``: one array of booleans a labeler, beside its rows of ``answers``)."""
+    gave and that is right (``accepted``: of each labeler, which of its distinct answers are)."""
     counts: dict[tuple[str, str], int] = {}
-    for rows, is_right in zip(answers.values(), right, strict=True):
-        for group in (
-            rows.filter(is_right).group_by(["question_id", "answer"]).aggregate([([], "count_all")]).to_pylist()
-        ):
-            key = (group["question_id"], group["answer"])
-            counts[key] = counts.get(key, 0) + group["count_all"]
-    present = set(passages.column("question_id").unique().to_pylist())
+    for given, is_right in zip(answers.values(), accepted, strict=True):
+        rows = np.flatnonzero(is_right & (given.counts > 0))
+        forms = given.distinct.select(["question_id", "answer"]).take(pa.array(rows))
+        columns = (column.to_pylist() for column in forms.columns)
+        for question_id, answer, count in zip(*columns, given.counts[rows].tolist(), strict=True):
+            counts[question_id, answer] = counts.get((question_id, answer), 0) + count
+    present = set(runs(passages.column("question_id"))[0])
     by_question: dict[str, list[str]] = {}
     for identity, answer in sorted(counts):
         by_question.setdefault(identity, []).append(answer)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-import schemas
 from quit.models.protocols import Prompt, Reader
+from quit.stages.answers import number_answers
 from quit.stages.stage import COLLECTION, Context, Tables, stage
 
 
 @stage(
     "read",
     whole=COLLECTION,
-    outputs=("answers",),
+    outputs=("answers", "distinct_answers"),
     sections=("labels",),
     models=("reader",),
     per_reader=True,
@@ -23,13 +23,14 @@ def read_stage(
     """Each reader answers from every passage."""
     assert context.reader is not None
     reader = context.models.reader(context.reader, context.whole)
-    return {"answers": read_passages(questions, ranked_hints, descriptions, passages, reader)}
+    return read_passages(questions, ranked_hints, descriptions, passages, reader)
 
 
 def read_passages(
     questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Table, passages: pa.Table, reader: Reader
-) -> pa.Table:
-    """Return the table ``answers`` of one reader: one row a passage, in the order of ``passages``."""
+) -> dict[str, pa.Table]:
+    """Return the tables ``answers`` (one row a passage, in the order of ``passages``) and ``distinct_answers`` of one
+    reader."""
     texts = dict(
         zip(questions.column("question_id").to_pylist(), questions.column("question").to_pylist(), strict=True)
     )
@@ -44,16 +45,18 @@ def read_passages(
         prompts.append(Prompt(identity, texts[identity], chosen, typed["coarse"], typed["fine"]))
     replies = reader.answer(prompts)
     rows = len(prompts)
-    return pa.table(
-        {
-            "question_id": passages.column("question_id"),
-            "permutation": passages.column("permutation"),
-            "reader": pa.repeat(pa.scalar(reader.name), rows),
-            "answer": pa.array([reply.answer for reply in replies], pa.string()),
-            "raw": pa.array([reply.raw for reply in replies], pa.string()),
-            "producer": pa.repeat(pa.scalar(reader.identity), rows),
-        },
-        schema=schemas.table("answers").schema,
+    return number_answers(
+        pa.table(
+            {
+                "question_id": passages.column("question_id"),
+                "permutation": passages.column("permutation"),
+                "reader": pa.repeat(pa.scalar(reader.name), rows),
+                "answer": pa.array([reply.answer for reply in replies], pa.string()),
+                "raw": pa.array([reply.raw for reply in replies], pa.string()),
+                "ended": pa.array([reply.ended for reply in replies], pa.string()),
+                "producer": pa.repeat(pa.scalar(reader.identity), rows),
+            }
+        )
     )
 
 

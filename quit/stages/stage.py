@@ -24,10 +24,13 @@ COLLECTION = ("questions", "candidates", "ranked_hints", "descriptions")
 
 
 class RowsOf(Protocol):
-    """An input that a stage reads a few questions at a time, by calling it."""
+    """An input of which a stage reads what it needs, by calling it."""
 
-    def __call__(self, question_ids: Sequence[str], columns: Sequence[str], reader: str | None = None) -> pa.Table:
-        """Return some columns of these questions' rows (of one reader's run of the stage that makes the table)."""
+    def __call__(
+        self, columns: Sequence[str], reader: str | None = None, question_ids: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return some columns of the shard's rows: of one reader's run of the stage that makes the table, of some
+        questions, or of all. Question ids and permutations are dictionary-encoded."""
         ...
 
 
@@ -90,9 +93,9 @@ def stage(
 ) -> Callable[[Callable[..., Tables]], Stage]:
     """Declare a function as a stage. The names of its parameters after the context are its inputs.
 
-    An input is a table that earlier stages make, which it gets shard by shard (annotated ``RowsOf``: a few questions at
-    a time), or one of the inputs that come from outside: ``sources`` (records) and ``decisions`` (what people's reviews
-    come to).
+    An input is a table that earlier stages make, which it gets shard by shard (annotated ``RowsOf``: only the columns,
+    readers and questions that it asks for), or one of the inputs that come from outside: ``sources`` (records) and
+    ``decisions`` (what people's reviews come to).
 
     Args:
         name: Name of the stage, and of its folder in a workspace.

@@ -18,9 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import schemas
+from quit.common.columns import is_in, plain, same
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Review
-from quit.stages.label import combine_labels, distinct_answers, valid_answers_of
+from quit.stages.answers import Answers, answers_of
+from quit.stages.label import accepted_answers, labels_of, valid_answers_of
 from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of, overrides_by_hint
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
@@ -104,18 +106,21 @@ def update_stage(
     ranked_hints: pa.Table,
     splits: pa.Table,
     answers: RowsOf,
+    distinct_answers: RowsOf,
     verdicts: pa.Table,
-    labels: pa.Table,
+    labels: RowsOf,
     valid_answers: pa.Table,
     decisions: pa.Table,
 ) -> Tables:
     """Apply people's verdicts to labels and valid answers."""
     settings, models = context.settings, context.models
-    before = LabelTables(questions, ranked_hints, splits, verdicts, labels, valid_answers)
+    columns = schemas.table("labels").schema.names
+    before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
     settled = decided(decisions, before, settings.review)
     overrides = overrides_by_hint(context.overrides)
     by_labeler = {
-        labeler.name: answers(settled.touched, ["question_id", "answer"], labeler.name) for labeler in settings.labelers
+        labeler.name: answers_of(labeler.name, answers, distinct_answers, settled.touched)
+        for labeler in settings.labelers
     }
 
     def leaks(items: Sequence[LeakItem]) -> list[list[list[Finding]]]:
@@ -127,48 +132,40 @@ def update_stage(
 
 def update_labels(
     tables: LabelTables,
-    answers: Mapping[str, pa.Table],
+    answers: Mapping[str, Answers],
     found: Decided,
     leaks: LeakCheck,
 ) -> dict[str, pa.Table]:
     """Return ``labels``, ``valid_answers``, ``verdicts``, ``splits``, ``changes``, ``leak_findings`` and ``rejects`` of
     the update.
 
-    ``answers``: labeler name -> question_id, answer of its rows on the passages of ``found.touched``, in table order.
+    ``answers``: labeler name -> its answers to the passages of ``found.touched``, in table order.
     ``leaks`` is asked only about questions whose valid answers changed. Raises ``ValueError`` when the answers of a
     labeler are not those to the passages.
     """
     touched = pa.array(found.touched, pa.string())
-    mask = pc.is_in(tables.labels.column("question_id"), touched)
+    mask = is_in(tables.labels.column("question_id"), touched)
     passages = tables.labels.filter(mask)
-    for name, rows in answers.items():
-        if not rows.column("question_id").equals(passages.column("question_id")):
+    for name, given in answers.items():
+        if not same(given.rows.column("question_id"), passages.column("question_id")):
             raise ValueError(f"The answers of {name} are not those to the passages of the touched questions.")
-    work = _Work(list(answers.values()), found, _accepted(tables.verdicts, touched))
-    labelers, label = combine_labels(list(answers), work.after, len(passages))
-    questions = tables.questions.filter(pc.is_in(tables.questions.column("question_id"), touched))
-    old_valid = tables.valid_answers.filter(pc.is_in(tables.valid_answers.column("question_id"), touched))
-    new_valid = _with_review(valid_answers_of(questions, passages, answers, work.after), found)
+    rulings = [_Rulings(given, found, tables.verdicts) for given in answers.values()]
+    accepted = [ruling.after for ruling in rulings]
+    new = labels_of(passages, answers, accepted)
+    questions = tables.questions.filter(is_in(tables.questions.column("question_id"), touched))
+    old_valid = tables.valid_answers.filter(is_in(tables.valid_answers.column("question_id"), touched))
+    new_valid = _with_review(valid_answers_of(questions, passages, answers, accepted), found)
     changes = _answer_changes(old_valid, new_valid, found)
     removed, findings = _removals(questions, tables.ranked_hints, new_valid, changes, found, leaks)
     gone = pa.array(sorted(removed), pa.string())
     keep = _not_in(passages, gone)
-    label_changes = _label_changes(passages, label, work, keep)
+    label_changes = _label_changes(passages, new.column("label"), list(answers.values()), rulings, keep)
     removal_changes = [
         {"question_id": question_id, "change": "question_removed", "reviews": why.reviews, "reason": why.detail}
         for question_id, why in removed.items()
     ]
     answer_changes = [row for row in changes if row["question_id"] not in removed]
     small = schemas.table("changes").from_rows(answer_changes + removal_changes)
-    new = pa.table(
-        {
-            "question_id": passages.column("question_id"),
-            "permutation": passages.column("permutation"),
-            "label": label,
-            "labelers": labelers,
-        },
-        schema=schemas.table("labels").schema,
-    )
     return {
         "labels": _replaced(tables.labels, mask, new, gone),
         "valid_answers": _merged(tables.valid_answers, new_valid, touched, gone),
@@ -198,40 +195,21 @@ def update_labels(
     }
 
 
-class _Work:
-    """The labelers' answers to the touched questions: which were right before, which are now. Python sees distinct
-    answers only."""
+class _Rulings:
+    """People's decisions on one labeler's distinct answers: which were right before, which are now (bool, shape
+    (distinct answers,)), and why."""
 
-    def __init__(self, answers: Sequence[pa.Table], found: Decided, accepted: set[Key]) -> None:
-        self.places: list[np.ndarray] = []
-        self.flipped: list[np.ndarray] = []
-        self.causes: list[list[tuple[str, str, dict[str, Any]] | None]] = []
-        self.after: list[pa.Array] = []
-        for rows in answers:
-            places, distinct = distinct_answers(rows)
-            keys = [(question, normalize_answer(answer)) for question, answer in distinct]
-            before = np.array([key in accepted for key in keys], dtype=bool)
-            rulings = [found.answers.get(key) for key in keys]
-            after = np.array(
-                [was if ruling is None else ruling["decision"] for was, ruling in zip(before, rulings, strict=True)],
-                dtype=bool,
-            )
-            self.places.append(places.to_numpy(zero_copy_only=False))
-            self.flipped.append(before != after)
-            self.causes.append(
-                [
-                    (answer, key, ruling) if ruling is not None else None
-                    for (_, answer), (_, key), ruling in zip(distinct, keys, rulings, strict=True)
-                ]
-            )
-            self.after.append(pa.array(after).take(places))
-
-
-def _accepted(verdicts: pa.Table, touched: pa.Array) -> set[Key]:
-    mine = verdicts.filter(
-        pc.and_(pc.is_in(verdicts.column("question_id"), touched), pc.fill_null(verdicts.column("correct"), False))
-    )
-    return set(zip(mine.column("question_id").to_pylist(), mine.column("answer_key").to_pylist(), strict=True))
+    def __init__(self, answers: Answers, found: Decided, verdicts: pa.Table) -> None:
+        columns = (answers.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
+        self.causes = [
+            (answer, key, ruling) if (ruling := found.answers.get((question, key))) is not None else None
+            for question, key, answer in zip(*columns, strict=True)
+        ]
+        self.before = accepted_answers(answers, verdicts)
+        self.after = self.before.copy()
+        for row, cause in enumerate(self.causes):
+            if cause is not None:
+                self.after[row] = cause[2]["decision"]
 
 
 def _with_review(valid: pa.Table, found: Decided) -> pa.Table:
@@ -385,37 +363,38 @@ def _leaks(
                 yield question, row["hint_id"], leak
 
 
-def _label_changes(passages: pa.Table, label: pa.Array, work: _Work, keep: pa.ChunkedArray) -> pa.Table:
+def _label_changes(
+    passages: pa.Table,
+    label: pa.ChunkedArray,
+    answers: Sequence[Answers],
+    rulings: Sequence[_Rulings],
+    keep: pa.ChunkedArray,
+) -> pa.Table:
     """Return the rows of ``changes`` for labels, each with the first labeler's answer whose verdict changed."""
     schema = schemas.table("changes").schema
     changed = pc.and_(pc.not_equal(passages.column("label"), label), keep)
-    rows = np.flatnonzero(changed.to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(changed.to_numpy())
     pieces = []
-    open_rows = np.ones(len(rows), dtype=bool)
-    for places, flipped, causes in zip(work.places, work.flipped, work.causes, strict=True):
-        mine = places[rows]
-        here = open_rows & flipped[mine]
-        open_rows &= ~here
-        if not here.any():
+    for given, ruling in zip(answers, rulings, strict=True):
+        here = (ruling.before != ruling.after)[given.index[rows]]
+        explained, rows = rows[here], rows[~here]
+        if not len(explained):
             continue
-        used, codes = np.unique(mine[here], return_inverse=True)
-        chosen_causes = [causes[row] for row in used]
-        taken = pa.array(codes.reshape(-1))
-        chosen = pa.array(rows[here])
+        used, codes = np.unique(given.index[explained], return_inverse=True)
+        causes = [ruling.causes[row] for row in used]
+        of_cause, chosen = pa.array(codes.reshape(-1)), pa.array(explained)
         pieces.append(
             pa.table(
                 {
-                    "question_id": passages.column("question_id").take(chosen),
+                    "question_id": plain(passages.column("question_id").take(chosen)),
                     "change": pa.repeat("label", len(chosen)),
-                    "permutation": passages.column("permutation").take(chosen),
+                    "permutation": plain(passages.column("permutation").take(chosen)),
                     "before": passages.column("label").take(chosen),
                     "after": label.take(chosen),
-                    "answer": pa.array([cause[0] for cause in chosen_causes], pa.string()).take(taken),
-                    "answer_key": pa.array([cause[1] for cause in chosen_causes], pa.string()).take(taken),
-                    "reviews": pa.array([cause[2]["reviews"] for cause in chosen_causes], schemas.tables.TEXTS).take(
-                        taken
-                    ),
-                    "reason": pa.array([_says(cause[0], cause[2]) for cause in chosen_causes], pa.string()).take(taken),
+                    "answer": pa.array([cause[0] for cause in causes], pa.string()).take(of_cause),
+                    "answer_key": pa.array([cause[1] for cause in causes], pa.string()).take(of_cause),
+                    "reviews": pa.array([cause[2]["reviews"] for cause in causes], schemas.tables.TEXTS).take(of_cause),
+                    "reason": pa.array([_says(cause[0], cause[2]) for cause in causes], pa.string()).take(of_cause),
                 },
                 schema=schema,
             )
@@ -424,19 +403,20 @@ def _label_changes(passages: pa.Table, label: pa.Array, work: _Work, keep: pa.Ch
 
 
 def _not_in(table: pa.Table, gone: pa.Array) -> pa.ChunkedArray:
-    return pc.invert(pc.is_in(table.column("question_id"), gone))
+    return pc.invert(is_in(table.column("question_id"), gone))
 
 
 def _replaced(old: pa.Table, mask: pa.ChunkedArray, new: pa.Table, gone: pa.Array) -> pa.Table:
     """Return ``old`` with the rows under ``mask`` replaced by those of ``new``, in order, without the questions that
     left."""
-    if not len(new):
-        return old
+    both = pa.concat_tables([old, new.cast(old.schema)])
     order = np.arange(len(old))
-    order[np.flatnonzero(mask.to_numpy(zero_copy_only=False))] = len(old) + np.arange(len(new))
-    if len(gone):
-        order = order[_not_in(old, gone).to_numpy(zero_copy_only=False)]
-    return pa.concat_tables([old, new]).take(pa.array(order))
+    order[np.flatnonzero(mask.to_numpy())] = len(old) + np.arange(len(new))
+    order = order[_not_in(old, gone).to_numpy()]
+    ends = np.flatnonzero(np.diff(order, append=-1) != 1) + 1  # of runs of consecutive rows, which need no copy
+    starts = np.concatenate([[0], ends[:-1]])
+    runs = zip(order[starts].tolist(), (ends - starts).tolist(), strict=True)
+    return pa.concat_tables([both.slice(first, length) for first, length in runs] or [both.slice(0, 0)])
 
 
 def _merged(old: pa.Table, new: pa.Table, touched: pa.Array, gone: pa.Array) -> pa.Table:

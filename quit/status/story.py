@@ -35,7 +35,11 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
             """,
             identity,
         )
-        answers = rows(f"SELECT permutation, reader, answer {mine.format('answers')}", identity)
+        answers = rows(
+            """SELECT permutation, reader, answer FROM answers JOIN distinct_answers USING (question_id, reader, number)
+            WHERE question_id = ?""",
+            identity,
+        )
         by_passage: dict[str, dict[str, str]] = {}
         for row in answers:
             by_passage.setdefault(row["permutation"], {})[row["reader"]] = row["answer"]

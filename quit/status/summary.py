@@ -6,12 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.engine.workspace import Workspace
-from quit.evaluate.normalize import normalize_answer
 from quit.status.stages import status
 from quit.status.usage import totals
 
@@ -73,21 +70,17 @@ def type_agreement(workspace: Workspace) -> tuple[int, int, int]:
 def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int]]:
     """Return (reader, number of hints, passages, NO ANSWER, correct) of the current answers, by reader and hints."""
     with workspace.connect() as connection:
-        connection.execute(
-            """
-            CREATE TABLE given AS SELECT question_id, reader, length(permutation) AS hints, answer, count(*) AS passages
-            FROM answers GROUP BY ALL
-            """
-        )
-        distinct = connection.sql("SELECT DISTINCT question_id, answer FROM given").to_arrow_table()
-        keys = [normalize_answer(text) for text in distinct.column("answer").to_pylist()]
-        connection.register("forms", distinct.append_column("answer_key", [pa.array(keys, pa.string())]))
         return connection.execute(
             """
+            WITH given AS (
+                SELECT question_id, reader, length(permutation) AS hints, number, count(*) AS passages
+                FROM answers GROUP BY ALL
+            )
             SELECT g.reader, g.hints, sum(g.passages)::BIGINT,
-                coalesce(sum(g.passages) FILTER (g.answer = 'NO ANSWER'), 0)::BIGINT,
+                coalesce(sum(g.passages) FILTER (d.answer = 'NO ANSWER'), 0)::BIGINT,
                 coalesce(sum(g.passages) FILTER (v.correct), 0)::BIGINT
-            FROM given g JOIN forms f USING (question_id, answer) LEFT JOIN verdicts v USING (question_id, answer_key)
+            FROM given g JOIN distinct_answers d USING (question_id, reader, number)
+            LEFT JOIN verdicts v USING (question_id, answer_key)
             GROUP BY ALL ORDER BY 1, 2
             """
         ).fetchall()

@@ -10,6 +10,7 @@ import pytest
 from annotation.tasks import alias
 from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
+from tests.answers import answers_in
 from tests.label_studio import LABELERS, wrong_answers
 
 pytestmark = pytest.mark.slow
@@ -26,7 +27,7 @@ def _expected_labels(workspace: Workspace, ruled: dict[str, dict[str, bool]]) ->
         accepted.update({(question, key): correct for key, correct in verdicts.items()})
     labels: dict[tuple[str, str], int] = {}
     for reader in LABELERS:
-        for row in workspace.read("answers", runs=[f"read:{reader}"]).to_pylist():
+        for row in answers_in(workspace, [f"read:{reader}"]):
             place = (row["question_id"], row["permutation"])
             right = accepted.get((row["question_id"], normalize_answer(row["answer"])), False)
             labels[place] = max(labels.get(place, 1), 2 if right else 1)
@@ -84,7 +85,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     }
     # Every distinct answer that any reader gave stands in the task, and nothing else but gold answers.
     given: dict[str, set[str]] = {question: set(gold[question]) for question in reviewed}
-    for row in opened.read("answers").to_pylist():
+    for row in answers_in(opened):
         if row["question_id"] in reviewed and row["answer"] != "NO ANSWER":
             given[row["question_id"]].add(normalize_answer(row["answer"]))
     assert {question: set(found) for question, found in keys.items()} == given

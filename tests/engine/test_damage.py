@@ -18,11 +18,11 @@ from quit.cli import main
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
 from quit.engine.damage import discard_damaged
+from quit.engine.migrate import migrate
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_last_build
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
-from quit.operations.migrate import migrate
 from quit.report.data import gather
 from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore

@@ -12,6 +12,7 @@ from quit.common.ids import hint_id
 from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import ExportTables, ReaderInfo
 from quit.models.protocols import NO_ANSWER
+from quit.stages.answers import Answers
 from quit.stages.passages import enumerate_passages, permutations
 from schemas.tables import table
 
@@ -92,7 +93,10 @@ def make_tables(split: dict[str, str] = SPLIT) -> ExportTables:
     return ExportTables(
         **made,
         passages=enumerate_passages(ids, 5),
-        answers={name: table("answers").from_rows(some) for name, some in answers.items()},
+        answers={
+            name: Answers.of(pa.Table.from_pylist(rows, table("answers").former_schema))
+            for name, rows in answers.items()
+        },
         valid_answers=table("valid_answers").from_rows(valid),
         readers=READERS,
         provenance={
@@ -119,7 +123,7 @@ def as_dictionaries(tables: ExportTables, rows: int = 1_000) -> ExportTables:
             parts.append(pa.table(columns, names=part.column_names))
         return pa.concat_tables(parts)
 
-    answers = {name: encode(one) for name, one in tables.answers.items()}
+    answers = {name: Answers(encode(given.rows), encode(given.distinct)) for name, given in tables.answers.items()}
     return replace(tables, answers=answers, labels=encode(tables.labels), passages=encode(tables.passages))
 
 

@@ -10,6 +10,7 @@ from quit.common.ids import passage_id
 from quit.evaluate.normalize import normalize_answer
 from quit.export import export, huggingface
 from quit.export.card import hub_licence
+from tests.answers import with_texts
 
 datasets = pytest.importorskip("datasets")
 
@@ -91,7 +92,7 @@ def test_answers_in_passage_order_with_verdicts(loaded, tables):
     given = {
         (passage_id(row["question_id"], row["permutation"]), row["reader"]): row["answer"]
         for one in tables.answers.values()
-        for row in one.to_pylist()
+        for row in with_texts(one)
     }
     rows = rows_of(loaded, "answers")
     assert len(rows) == len(given)

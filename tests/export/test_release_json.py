@@ -8,6 +8,7 @@ import pytest
 from quit.common.ids import passage_id
 from quit.errors import InputError, SettingsError
 from quit.export import export
+from tests.answers import with_texts
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def test_every_label_recomputed_from_the_json_equals_ours(folder, tables):
 def test_every_answer_is_the_readers(folder, tables):
     found = {one["id"]: one["subsets"] for split in ("train", "dev", "test") for one in load(folder, split)}
     for name, answers in tables.answers.items():
-        for row in answers.to_pylist():
+        for row in with_texts(answers):
             subset = "".join(sorted(row["permutation"]))
             assert found[row["question_id"]][subset][row["permutation"]][name] == row["answer"]
 

@@ -11,6 +11,7 @@ import pytest
 from quit.engine.workspace import Workspace
 from quit.models.generation import GenerationCache
 from quit.status.summary import disagreements, judge_agreement
+from tests.answers import answers_in
 from tests.conftest import call_quit
 from tests.servers.builds import kill_when, start_build, table_bytes, three_questions, write_profile
 from tests.servers.vllm import VllmServer
@@ -154,7 +155,7 @@ def test_labels_follow_from_the_answers_and_verdicts(interrupted: tuple[Path, Pa
         (row["question_id"], row["permutation"]): 2
         if (row["question_id"], normalize_answer(row["answer"])) in right
         else 1
-        for row in opened.read("answers").to_pylist()
+        for row in answers_in(opened)
     }
     labels = {(row["question_id"], row["permutation"]): row["label"] for row in opened.read("labels").to_pylist()}
     assert labels == expected

@@ -15,9 +15,10 @@ import schemas
 from quit.common.files import file_checksum
 from quit.export.dataset import ReaderInfo
 from quit.release.gates import Subject
-from quit.release.release import Release, checksum_of, content_id_of, open_release
+from quit.release.release import LAYOUT, Release, checksum_of, content_id_of, open_release
 from quit.release.tables import TABLES, TableFiles
 from quit.settings import parse
+from quit.stages.answers import number_answers
 
 READERS = (ReaderInfo("one", "labeler", "one@1", "embedded"), ReaderInfo("two", "reader", "two@1", "embedded"))
 SPLIT = {"q1": "train", "q2": "dev", "q3": "test"}
@@ -85,12 +86,25 @@ def rows() -> Rows:
 def write(folder: Path, made: Rows) -> TableFiles:
     """Write the tables as Parquet, by Arrow alone."""
     parts = {}
-    for name, some in made.items():
+    for name, table in tables(made).items():
         path = folder / "tables" / f"{name}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        pq.write_table(schemas.table(name.partition("/")[0]).from_rows(some), path)
+        pq.write_table(table, path)
         parts[name] = [path]
     return TableFiles(parts)
+
+
+def tables(made: Rows) -> dict[str, pa.Table]:
+    """Return the rows as Arrow tables; those of answers, which hold their texts, by number."""
+    by_name = {}
+    for name, rows in made.items():
+        table, _, reader = name.partition("/")
+        if reader:
+            replies = pa.Table.from_pylist(rows, schemas.table(table).former_schema)
+            by_name |= {f"{part}/{reader}": numbered for part, numbered in number_answers(replies).items()}
+        else:
+            by_name[name] = schemas.table(table).from_rows(rows)
+    return by_name
 
 
 def settings(**release: Any):
@@ -132,9 +146,9 @@ def freeze(folder: Path, made: Rows, name: str = "v1", **content: Any) -> Releas
     }  # fmt: skip
     facts = {
         "made_by": "QUIT builder",
-        "layout": 1,
+        "layout": LAYOUT,
         "name": name,
-        "content_id": content_id_of(whole),
+        "content_id": content_id_of(whole, LAYOUT),
         "content": whole,
         "counts": {"questions": {**{one: splits.count(one) for one in ("train", "dev", "test")}, "all": len(splits)},
          "passages": 12},

@@ -6,6 +6,8 @@ import copy
 import json
 from pathlib import Path
 
+import pyarrow as pa
+
 import schemas
 from quit.common.ranges import ranges
 from quit.engine.workspace import Workspace
@@ -120,30 +122,26 @@ def workspace(folder: Path, made: small.Rows | None = None, shards: int = 1, peo
     """Write the tables as a finished build without ``build.json``, in so many parts a table."""
     made = rows() if made is None else made
     opened = Workspace.create(folder)
-    runs: dict[str, dict[str, list[dict]]] = {}
-    for name, some in made.items():
+    runs: dict[str, dict[str, pa.Table]] = {}
+    for name, rows_of_table in small.tables(made).items():
         table, _, reader = name.partition("/")
         stage = schemas.table(table).stage
         run = "filter" if table == "rejects" else f"{stage}:{reader}" if reader else stage
-        runs.setdefault(run, {})[table] = some
+        runs.setdefault(run, {})[table] = rows_of_table
     state = {}
     ids = sorted(row["question_id"] for row in made["questions"])
     for run in sorted(runs, key=lambda one: NUMBERS[one.partition(":")[0]]):
         target = opened.folder(run, NUMBERS[run.partition(":")[0]], "f0")
         parts = ranges(ids, shards)
         for shard in parts:
-            mine = {
-                table: [
-                    row
-                    for row in some
-                    if (shard.first is None or row["question_id"] >= shard.first)
-                    and (shard.end is None or row["question_id"] < shard.end)
+            mine = {}
+            for table, whole in runs[run].items():
+                inside = [
+                    question_id is None or shard.holds(question_id, question_id)
+                    for question_id in whole.column("question_id").to_pylist()
                 ]
-                for table, some in runs[run].items()
-            }
-            opened.write_part(
-                target, shard, {table: schemas.table(table).from_rows(some) for table, some in mine.items()}
-            )
+                mine[table] = whole.filter(pa.array(inside, pa.bool_()))
+            opened.write_part(target, shard, mine)
         opened.finish(target, list(runs[run]), len(parts), {"stage": run})
         state[run] = "f0"
     opened.set_current(state)

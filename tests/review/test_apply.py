@@ -25,6 +25,7 @@ from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
+from tests.answers import answers_in
 from tests.conftest import ROOT, run_quit
 from tests.review.test_verdicts import said
 
@@ -77,7 +78,7 @@ def test_what_is_reviewed_is_dev_and_test_with_every_distinct_answer(workspace: 
     assert {item.question_id for item in items} == wanted
     stakes = [item.stake for item in items]
     assert stakes == sorted(stakes, reverse=True) and stakes[0] > stakes[-1]
-    rows = [row for row in workspace.read("answers").to_pylist() if row["question_id"] == items[0].question_id]
+    rows = [row for row in answers_in(workspace) if row["question_id"] == items[0].question_id]
     for answer in items[0].answers:
         passages = {row["permutation"] for row in rows if row["answer"] in answer.forms}
         assert len(passages) == answer.passages

@@ -1,8 +1,8 @@
-import pyarrow as pa
 import pytest
 
 import schemas
 from quit.models.protocols import Verdict
+from quit.stages.answers import Answers
 from quit.stages.judge import judge_answers
 from quit.stages.label import label_passages
 
@@ -30,21 +30,6 @@ class LookupJudge:
         return [Verdict(self.known[item.candidate], None, "") for item in items]
 
 
-def _answers(reader: str, answers: list[str]) -> pa.Table:
-    rows = [
-        {
-            "question_id": "q",
-            "permutation": permutation,
-            "reader": reader,
-            "answer": answer,
-            "raw": answer,
-            "producer": reader,
-        }
-        for permutation, answer in zip(["0", "01", "1", "10"], answers)
-    ]
-    return schemas.table("answers").from_rows(rows)
-
-
 PASSAGES = schemas.table("passages").from_rows(
     [
         {
@@ -57,15 +42,19 @@ PASSAGES = schemas.table("passages").from_rows(
     ]
 )
 QUESTIONS = schemas.table("questions").from_rows([QUESTION])
-ONE = _answers("one", ["NO ANSWER", "USA", "the usa", "Canada"])
-TWO = _answers("two", ["United States", "Canada", "canada!", "Mexico"])
+
+
+def _answers(answers: list[str]) -> Answers:
+    return Answers.of(PASSAGES.append_column("answer", [answers]))
+
+
+ONE = _answers(["NO ANSWER", "USA", "the usa", "Canada"])
+TWO = _answers(["United States", "Canada", "canada!", "Mexico"])
 
 
 def test_each_distinct_answer_is_judged_once_and_free_ones_never() -> None:
     judge = LookupJudge({"USA": True, "Canada": False, "Mexico": None, "the usa": True})
-    verdicts = {
-        row["answer_key"]: row for row in judge_answers(QUESTIONS, pa.concat_tables([ONE, TWO]), judge).to_pylist()
-    }
+    verdicts = {row["answer_key"]: row for row in judge_answers(QUESTIONS, [ONE, TWO], judge).to_pylist()}
     assert sorted(judge.asked) == [
         "Canada",
         "Mexico",
@@ -79,7 +68,7 @@ def test_each_distinct_answer_is_judged_once_and_free_ones_never() -> None:
 
 def test_labels_and_valid_answers() -> None:
     judge = LookupJudge({"USA": True, "Canada": False, "Mexico": None})
-    verdicts = judge_answers(QUESTIONS, pa.concat_tables([ONE, TWO]), judge)
+    verdicts = judge_answers(QUESTIONS, [ONE, TWO], judge)
     made = label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": TWO}, verdicts)
     assert made["labels"].to_pylist() == [
         {"question_id": "q", "permutation": "0", "label": 2, "labelers": ["two"]},
@@ -93,7 +82,7 @@ def test_labels_and_valid_answers() -> None:
 
 
 def test_answers_in_another_order_are_refused_not_joined_by_position() -> None:
-    shuffled = TWO.take([1, 0, 2, 3])
+    shuffled = Answers(TWO.rows.take([1, 0, 2, 3]), TWO.distinct)
     with pytest.raises(ValueError, match="two"):
         label_passages(
             QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, schemas.table("verdicts").schema.empty_table()

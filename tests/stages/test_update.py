@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import schemas
+from quit.common.columns import is_in
 from quit.evaluate.normalize import normalize_answer
 from quit.review.verdicts import DECISIONS
 from quit.settings import Review
+from quit.stages.answers import Answers
 from quit.stages.label import label_passages
 from quit.stages.leaks.find import Finding
 from quit.stages.update import LabelTables, decided, update_labels
@@ -56,19 +58,10 @@ def _world(
         ]
     )
     answers = {
-        labeler: schemas.table("answers").from_rows(
-            [
-                {
-                    "question_id": one,
-                    "permutation": order,
-                    "reader": labeler,
-                    "answer": answer,
-                    "raw": answer,
-                    "producer": "p",
-                }
-                for one in questions
-                for order, answer in zip(PERMUTATIONS, given_answers[one][labeler], strict=True)
-            ]
+        labeler: Answers.of(
+            passages.append_column(
+                "answer", [[answer for question in questions for answer in given_answers[question][labeler]]]
+            )
         )
         for labeler in LABELERS
     }
@@ -115,11 +108,10 @@ def _no_leaks(items):
 def _update(world, decisions: list[dict], leaks=_no_leaks, settings: Review | None = None):
     tables, answers = world
     found = decided(pa.Table.from_pylist(decisions, schema=DECISIONS), tables, settings or Review())
+    touched = pa.array(found.touched, pa.string())
     mine = {
-        name: rows.filter(pa.compute.is_in(rows.column("question_id"), pa.array(found.touched, pa.string()))).select(
-            ["question_id", "answer"]
-        )
-        for name, rows in answers.items()
+        name: Answers(given.rows.filter(is_in(given.rows.column("question_id"), touched)), given.distinct)
+        for name, given in answers.items()
     }
     return update_labels(tables, mine, found, leaks)
 

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -70,16 +71,26 @@ class MiniLM:
     dimension = DIMENSION
 
     def __init__(self, precision: str = "fp32", device: str = "cpu") -> None:
-        import torch
-
-        from quit.models.finetune import Body
-
-        self._tokenizer = word_pieces(LONGEST)
-        self._body = Body(range(6)).eval().requires_grad_(False)
+        model_folder()  # its errors come before any work
+        self._precision, self._device = precision, device
+        self._lock = Lock()
+        self._loaded: tuple[Any, Any] | None = None
         if precision != "fp32":
-            self._body.to(torch.bfloat16)
             self.identity = minilm_identity(precision)
-        self._body.to(device)
+
+    def _tokenizer_and_body(self) -> tuple[Any, Any]:
+        """Return tokenizer and network, loaded when the first text is encoded: vectors that were kept need none."""
+        with self._lock:
+            if self._loaded is None:
+                import torch
+
+                from quit.models.finetune import Body
+
+                body = Body(range(6)).eval().requires_grad_(False)
+                if self._precision != "fp32":
+                    body.to(torch.bfloat16)
+                self._loaded = word_pieces(LONGEST), body.to(self._device)
+            return self._loaded
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Return unit vectors, shape (len(texts), 384), float32; equal texts are encoded once."""
@@ -103,8 +114,9 @@ class MiniLM:
         from quit.models import packed
 
         distinct = list(dict.fromkeys(texts))
-        pieces = [(encoding.ids,) for encoding in self._tokenizer.encode_batch(distinct)]
-        vectors = packed.run(self._body, pieces, reduce, "MiniLM reads texts")
+        tokenizer, body = self._tokenizer_and_body()
+        pieces = [(encoding.ids,) for encoding in tokenizer.encode_batch(distinct)]
+        vectors = packed.run(body, pieces, reduce, "MiniLM reads texts")
         by_text = dict(zip(distinct, vectors, strict=True))
         return [by_text[text] for text in texts]
 

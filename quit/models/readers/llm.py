@@ -64,7 +64,7 @@ class LLMReader:
         order = depth_first(prompts)
         completions = self._generator.complete([self.request(prompts[row], sample) for row in order])
         replies = {
-            row: Reply(completion.text, cleaning.clean_answer(completion.text))
+            row: Reply(completion.text, cleaning.clean_answer(completion.text), completion.finish_reason)
             for row, completion in zip(order, completions, strict=True)
         }
         return [replies[row] for row in range(len(prompts))]

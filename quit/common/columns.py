@@ -1,0 +1,68 @@
+"""Text columns with few distinct values, plain or dictionary-encoded: looked at once a distinct value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def runs(column: pa.ChunkedArray) -> tuple[list[str], list[int]]:
+    """Return the value and the first row of each run of equal values."""
+    names: list[str] = []
+    starts: list[int] = []
+    base = 0
+    for chunk in column.chunks:
+        if not len(chunk):
+            continue
+        encoded = _encoded(chunk)
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        first = np.concatenate([[0], np.flatnonzero(np.diff(codes)) + 1])
+        run_names = encoded.dictionary.take(pa.array(codes[first])).to_pylist()
+        skip = 1 if names and run_names[0] == names[-1] else 0  # a run may continue in the next chunk
+        names += run_names[skip:]
+        starts += (first[skip:] + base).tolist()
+        base += len(chunk)
+    return names, starts
+
+
+def is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
+    """Return for each row whether its value is one of ``values``."""
+    chunks = [pc.is_in(chunk.dictionary, values).take(chunk.indices) for chunk in map(_encoded, column.chunks)]
+    return pa.chunked_array(chunks, pa.bool_())
+
+
+def places(column: pa.ChunkedArray, values: pa.Array) -> np.ndarray:
+    """Return for each row the place of its value among ``values``, -1 where it is none of them: int64."""
+    found = [
+        pc.fill_null(pc.index_in(chunk.dictionary, values), -1).take(chunk.indices)
+        for chunk in map(_encoded, column.chunks)
+    ]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *(chunk.to_numpy() for chunk in found)]).astype(np.int64)
+
+
+def same(column: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    """Whether two columns hold the same values in the same order, however they are encoded."""
+    if len(column) != len(other):
+        return False
+    if column.type == other.type and column.equals(other):
+        return True
+    return plain(column).equals(plain(other))
+
+
+def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array of strings."""
+    array = one_array(column) if isinstance(column, pa.ChunkedArray) else column
+    return array.cast(pa.string()) if pa.types.is_dictionary(array.type) else array
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column's chunks as one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    combined = column.combine_chunks()
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _encoded(chunk: pa.Array) -> pa.DictionaryArray:
+    return chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()

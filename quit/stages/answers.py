@@ -1,0 +1,141 @@
+"""Answers by number: a row a passage, and beside it a reader's distinct replies to each question.
+
+A reader gives the same reply to many passages of a question. ``answers`` numbers a question's distinct replies from 0,
+in the order of the first passage that got them; ``distinct_answers`` holds their texts. What judge, labels, exports and
+reports need to know of an answer, they find out once a distinct one and look up by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import schemas
+from quit.common.columns import plain, runs
+from quit.evaluate.normalize import normalize_answer
+from quit.stages.stage import RowsOf
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One reader's answers to some questions.
+
+    ``rows``: columns of ``answers``, at least question_id and number, the rows of a question together. ``distinct``:
+    rows of ``distinct_answers`` of these questions, or more, as :func:`number_answers` orders them.
+    """
+
+    rows: pa.Table
+    distinct: pa.Table
+
+    @classmethod
+    def of(cls, replies: pa.Table) -> Answers:
+        """Return replies with their texts, as :func:`number_answers` takes them, by number."""
+        return cls(*number_answers(replies).values())
+
+    @cached_property
+    def index(self) -> np.ndarray:
+        """The row of ``distinct`` that holds each row's reply: int64, shape (rows,).
+
+        Raises ``ValueError`` where there is none.
+        """
+        question_ids, starts = runs(self.rows.column("question_id"))
+        first_of = dict(zip(*runs(self.distinct.column("question_id")), strict=True))
+        if missing := [question_id for question_id in question_ids if question_id not in first_of]:
+            raise ValueError(f"The question {missing[0]!r} has answers, and no distinct ones.")
+        lengths = np.diff(np.array([*starts, len(self.rows)], dtype=np.int64))
+        first = np.array([first_of[question_id] for question_id in question_ids], dtype=np.int64)
+        numbers = self.rows.column("number").to_numpy()
+        index = np.repeat(first, lengths) + numbers
+        if len(index) and not (
+            index.max() < len(self.distinct) and (self.distinct.column("number").to_numpy()[index] == numbers).all()
+        ):
+            raise ValueError("An answer has a number that is not among the distinct ones of its question.")
+        return index
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How many rows got each distinct reply: int64, shape (distinct replies,)."""
+        return np.bincount(self.index, minlength=len(self.distinct))
+
+    def matched(self, table: pa.Table, column: str) -> np.ndarray:
+        """Return :func:`matched` of the distinct replies."""
+        return matched(self.distinct, table, column)
+
+
+def matched(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarray:
+    """Return for each distinct reply the first row of ``table`` with its question and its value of ``column`` (answer
+    or answer_key); int64, shape (distinct replies,), -1 where there is none."""
+    rows = pc.index_in(_joined(distinct, column), _joined(table, column))
+    return pc.fill_null(rows, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def answers_of(
+    reader: str, answers: RowsOf, distinct_answers: RowsOf, question_ids: Sequence[str] | None = None
+) -> Answers:
+    """Return one reader's answers (columns question_id, permutation, number), those to some questions or to all."""
+    rows = answers(["question_id", "permutation", "number"], reader, question_ids)
+    return Answers(rows, distinct_answers(["question_id", "number", "answer", "answer_key"], reader, question_ids))
+
+
+def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
+    """Return the tables ``answers`` and ``distinct_answers`` of one reader's replies.
+
+    ``replies``: question_id, permutation and answer, and where they are known reader, producer, raw (else the answer)
+    and ended (else null); the rows of a question are together. Raises ``ValueError`` where they are not.
+    """
+    for name, default in (
+        ("reader", pa.repeat("", len(replies))),
+        ("producer", pa.repeat("", len(replies))),
+        ("raw", replies.column("answer")),
+        ("ended", pa.nulls(len(replies), pa.string())),
+    ):
+        if name not in replies.column_names:
+            replies = replies.append_column(name, default)
+    question_ids, starts = runs(replies.column("question_id"))
+    if len(set(question_ids)) < len(question_ids):
+        raise ValueError("The rows of a question are not together.")
+    lengths = np.diff(np.array([*starts, len(replies)], dtype=np.int64))
+    owner = np.repeat(np.arange(len(question_ids)), lengths)
+    answer, raw = (_codes(replies.column(name)) for name in ("answer", "raw"))
+    pairs = (owner * (answer.max(initial=0) + 1) + answer) * (raw.max(initial=0) + 1) + raw
+    _, first, index = np.unique(pairs, return_index=True, return_inverse=True)
+    by_first_passage = np.argsort(first)
+    rank = np.empty_like(by_first_passage)
+    rank[by_first_passage] = np.arange(len(first))
+    first = first[by_first_passage]
+    offsets = np.searchsorted(owner[first], np.arange(len(question_ids)))
+    distinct = replies.take(pa.array(first))
+    answers = distinct.column("answer").cast(pa.string())
+    numbered = {
+        "answers": {
+            **{name: replies.column(name) for name in ("question_id", "permutation", "reader", "producer", "ended")},
+            "number": pa.array((rank[index.reshape(-1)] - offsets[owner]).astype(np.int16)),
+            "asked": pa.array(np.ones(len(replies), dtype=bool)),
+        },
+        "distinct_answers": {
+            **{name: distinct.column(name) for name in ("question_id", "reader", "raw")},
+            "number": pa.array((np.arange(len(first)) - offsets[owner[first]]).astype(np.int16)),
+            "answer": answers,
+            "answer_key": pa.array([normalize_answer(text) for text in answers.to_pylist()], pa.string()),
+        },
+    }
+    return {
+        name: pa.table({field: columns[field] for field in schemas.table(name).schema.names}).cast(
+            schemas.table(name).schema
+        )
+        for name, columns in numbered.items()
+    }
+
+
+def _codes(column: pa.ChunkedArray) -> np.ndarray:
+    return plain(column).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _joined(table: pa.Table, column: str) -> pa.Array:
+    """Return the question and a text of each row as one text that equals another row's where both do."""
+    return pc.binary_join_element_wise(plain(table.column("question_id")), plain(table.column(column)), "\x1f")
