@@ -8,12 +8,23 @@ from typing import Any
 
 
 def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
-    """Call the flow ``name`` (``review.label_update``: module and function below ``flows``) and return its result."""
+    """Call the flow ``name`` (``review.label_update``: module and function below ``flows``) and return its result.
+
+    Where no Prefect server is named, one is started for this process.
+    """
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     for variable in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_SERVER_LEVEL"):
         os.environ.setdefault(variable, "CRITICAL")
-    from flows.own_server import end_own_server_with_us
+    from prefect.context import refresh_global_settings_context
+    from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED
 
-    end_own_server_with_us()
+    from quit.common.starting import OwnServer
+
+    own = None if PREFECT_API_URL.value() or not PREFECT_SERVER_EPHEMERAL_ENABLED.value() else OwnServer()
     module, _, function = name.rpartition(".")
-    return getattr(import_module(f"flows.{module}"), function)(*arguments, **parameters)
+    flow = getattr(import_module(f"flows.{module}"), function)
+    if own is not None:
+        own.wait()
+        os.environ["PREFECT_API_URL"] = own.url
+        refresh_global_settings_context()
+    return flow(*arguments, **parameters)

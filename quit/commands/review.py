@@ -154,11 +154,19 @@ def apply(
 
     Example: `quit review apply -w W`
     """
+    from dataclasses import asdict
+
     from quit.commands.console import working
     from quit.commands.flow import call_flow
+    from quit.engine.planning import held_last_build
+    from quit.review.apply import nothing_to_update
+    from quit.review.apply import report as update_report
 
-    with working("labels", quiet):
-        report = call_flow("review.label_update", str(workspace), withdraw, set_)["update"]
+    with working("labels", quiet), held_last_build(workspace, set_ or ()) as pipeline:
+        if nothing_to_update(pipeline, withdraw):
+            report = asdict(update_report(pipeline, ran=False))
+        else:
+            report = call_flow("review.label_update", str(workspace), withdraw, set_)["update"]
     if as_json:
         print_json(report)
         return

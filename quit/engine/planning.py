@@ -34,8 +34,7 @@ def held_build(
     Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
     holds it.
     """
-    planned = _HELD.get()
-    if planned is not None and planned.workspace.address == Workspace.at(workspace).address:
+    if (planned := _held(workspace)) is not None:
         yield planned
         return
     settings, refs = _checked(sources, profile, overrides)
@@ -48,20 +47,21 @@ def held_build(
         pipeline = Pipeline(opened, settings, refs, asked_as=asked_as)
         for line in pipeline.discard_damaged():
             note(line, loud=True)
-        mark = _HELD.set(pipeline)
-        try:
+        with _planned_as(pipeline):
             yield pipeline
-        finally:
-            _HELD.reset(mark)
 
 
 @contextmanager
 def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterator[Pipeline]:
-    """Hold a workspace and plan its last build.
+    """Hold a workspace and plan its last build; within the block it is neither locked nor planned again, as in
+    :func:`held_build`.
 
     ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises,
     ``SettingsError`` for an override of anything else, and ``WorkspaceError`` where another run holds the workspace.
     """
+    if (planned := _held(workspace)) is not None:
+        yield planned
+        return
     opened = Workspace.open(workspace)
     settings = load(opened.build["profile"], opened.build["overrides"]).settings if opened.build else Settings()
     with _holding(opened, settings):
@@ -71,7 +71,23 @@ def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterat
         pipeline = _planned(opened, known)
         if known is not None:
             opened.set_build(known)
-        yield pipeline
+        with _planned_as(pipeline):
+            yield pipeline
+
+
+def _held(workspace: str | Path) -> Pipeline | None:
+    """Return the plan of whoever calls us, where it is one of this workspace."""
+    planned = _HELD.get()
+    return planned if planned is not None and planned.workspace.address == Workspace.at(workspace).address else None
+
+
+@contextmanager
+def _planned_as(pipeline: Pipeline) -> Iterator[None]:
+    mark = _HELD.set(pipeline)
+    try:
+        yield
+    finally:
+        _HELD.reset(mark)
 
 
 @contextmanager

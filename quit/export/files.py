@@ -7,19 +7,20 @@ last and holds no time, so the same release gives the same bytes.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import importlib
 import json
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import quit
+from quit.common.files import file_checksum
 from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
 from quit.export.dataset import Dataset, ExportTables
 from quit.export.training import FineTuning
@@ -147,8 +148,9 @@ def _export_one(dataset: Dataset, wanted: Format, out: Path, options: Options, o
     out.mkdir(parents=True, exist_ok=True)
     dataset.writing = wanted.name
     with _partial(out, wanted.name) as path:
-        folder = ExportFolder(path)
-        facts = importlib.import_module(wanted.module).write(dataset, folder, options)
+        with ExportFolder(path) as folder:
+            facts = importlib.import_module(wanted.module).write(dataset, folder, options)
+            entries = folder.entries()
         tables = dataset.tables
         manifest = Manifest(
             format=wanted.name,
@@ -157,7 +159,7 @@ def _export_one(dataset: Dataset, wanted: Format, out: Path, options: Options, o
             release_fingerprint=tables.fingerprint,
             embedded=tables.embedded,
             facts=facts,
-            files=tuple(sorted(folder.entries, key=lambda entry: entry.path)),
+            files=tuple(entries),
         )
         (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         _sync(path / MANIFEST)
@@ -168,11 +170,15 @@ def _export_one(dataset: Dataset, wanted: Format, out: Path, options: Options, o
 
 
 class ExportFolder:
-    """Where a format writes its files: ask for a ``path``, write and close it, then say with ``done`` what it holds."""
+    """Where a format writes its files: ask for a ``path``, write and close it, then say with ``done`` what it holds.
+
+    A finished file is flushed and read back for its checksum while the next one is written.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.entries: list[FileEntry] = []
+        self._background = ThreadPoolExecutor(max_workers=1)
+        self._entries: list[Future[FileEntry]] = []
 
     def path(self, name: str) -> Path:
         """Return where to write the file ``name`` (a relative path with slashes); its folder exists."""
@@ -180,14 +186,24 @@ class ExportFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def done(self, name: str, rows: int) -> FileEntry:
+    def done(self, name: str, rows: int) -> None:
         """Record a finished file with its checksum, as read back, and the number of records it holds."""
+        self._entries.append(self._background.submit(self._entry, name, rows))
+
+    def _entry(self, name: str, rows: int) -> FileEntry:
         path = self.root / name
         _sync(path)
-        with path.open("rb") as file:
-            entry = FileEntry(name, hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size, rows)
-        self.entries.append(entry)
-        return entry
+        return FileEntry(name, file_checksum(path), path.stat().st_size, rows)
+
+    def entries(self) -> list[FileEntry]:
+        """Return what was recorded, by path, once all of it is on disk. Raises ``OSError`` where the disk refuses."""
+        return sorted((entry.result() for entry in self._entries), key=lambda entry: entry.path)
+
+    def __enter__(self) -> ExportFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._background.shutdown(cancel_futures=True)
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -211,8 +227,7 @@ def verify(folder: Path) -> Manifest:
         raise InputError(f"{folder} holds no {MANIFEST} of {MADE_BY}: it is not a whole export.")
     for entry in manifest.files:
         try:
-            with (Path(folder) / entry.path).open("rb") as file:
-                same = hashlib.file_digest(file, "sha256").hexdigest() == entry.sha256
+            same = file_checksum(Path(folder) / entry.path) == entry.sha256
         except OSError as error:
             raise InputError(f"{entry.path} of the export {folder} cannot be read: {error.strerror}.") from error
         if not same:

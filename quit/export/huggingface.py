@@ -136,8 +136,9 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder) -> tuple[li
             writers["hints"].write(_hints(dataset, some))
         for config, name in names.items():
             writer = writers[config]
-            entry = folder.done(name, writer.rows)
-            shards.append(Shard(config, split, name, writer.rows, entry.bytes, writer.bytes))
+            folder.done(name, writer.rows)
+            size = folder.path(name).stat().st_size
+            shards.append(Shard(config, split, name, writer.rows, size, writer.bytes))
     return shards, unjudged
 
 

@@ -51,17 +51,23 @@ def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
     return pipeline.with_reviews_of_now()
 
 
+def nothing_to_update(pipeline: Pipeline, withdraw: bool = False) -> bool:
+    """Whether the labels rest on every review pulled so far already (``withdraw``: on none)."""
+    store = ReviewStore(pipeline.workspace)
+    return store.applied == ([] if withdraw else store.parts) and pipeline.up_to_date
+
+
 def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
     """Return what the applied reviews changed; all zero where none are applied."""
     if not pipeline.reviews_applied:
         return ApplyReport(ran=ran)
-    decisions = pipeline.decisions.to_pylist()
+    decisions = pipeline.decisions
     return ApplyReport(
         applied=len(ReviewStore(pipeline.workspace).applied),
         ran=ran,
         fingerprint=pipeline.fingerprints["update"],
-        decided=sum(row["decision"] is not None for row in decisions),
-        open=len(disagreements(pipeline.decisions)),
+        decided=len(decisions) - decisions.column("decision").null_count,
+        open=len(disagreements(decisions)),
         **change_counts(pipeline.workspace),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
@@ -63,7 +64,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     live = live_reviews(reviews)
     decisions = decide(reviews, settings)
     controls = controls_of(settings)
-    headers = [row for row in live.to_pylist() if row["kind"] == "annotation"]
+    headers = live.filter(pc.equal(live.column("kind"), "annotation")).to_pylist()
     people: dict[str, dict[str, Any]] = {}
     for row in headers:
         mine = people.setdefault(row["annotator"], {"annotator": row["annotator"], "questions": 0, "seconds": 0.0})
@@ -87,7 +88,7 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
         "agreement": agreement(live),
         "controls": control_scores(live, controls),
-        "decided": sum(row["decision"] is not None for row in decisions.to_pylist()),
+        "decided": len(decisions) - decisions.column("decision").null_count,
         "disagreements": disagreements(decisions),
         "applied": {
             "pulls": len(store.applied),

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import schemas
 from quit.common.ids import content_hash
@@ -127,10 +128,10 @@ def decide(reviews: pa.Table, settings: Review) -> pa.Table:
 def decisions_hash(decisions: pa.Table) -> str:
     """Return a hash of the settled decisions and the reviews they rest on: what a label update depends on, and nothing
     else."""
-    return content_hash("reviews", [row for row in decisions.to_pylist() if row["decision"] is not None], size=8)
+    return content_hash("reviews", decisions.filter(decisions.column("decision").is_valid()).to_pylist(), size=8)
 
 
 def disagreements(decisions: pa.Table) -> list[dict]:
     """Return the open decisions as rows, those with most voters first: the queue for whoever adjudicates."""
-    rows = [row for row in decisions.to_pylist() if row["basis"] in ("tie", "waiting")]
+    rows = decisions.filter(pc.is_in(decisions.column("basis"), pa.array(["tie", "waiting"]))).to_pylist()
     return sorted(rows, key=lambda row: (-(row["yes"] + row["no"]), row["question_id"], row["kind"], row["key"]))
