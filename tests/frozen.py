@@ -1,0 +1,108 @@
+"""Answers and verdicts that are the same wherever they are made: each drawn by a hash from a question's own texts.
+
+``tests/test_frozen.py`` compares what labels, updates and exports make of them with checksums of an earlier program,
+which kept the texts in every row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+
+import schemas
+from quit.evaluate.normalize import normalize_answer
+from quit.export.dataset import ReaderInfo
+from quit.models.protocols import NO_ANSWER
+from quit.sources import parse_source, read_sources
+from quit.stages.collect import collect
+from quit.stages.passages import enumerate_passages
+
+READERS = tuple(
+    ReaderInfo(name, role, f"{name}@1", "embedded")
+    for role, names in (("labeler", "abc"), ("reader", "def"))
+    for name in names
+)
+LABELERS = [info.name for info in READERS if info.role == "labeler"]
+
+
+def draw(*texts: str) -> int:
+    """Return a number that follows from texts alone."""
+    return int.from_bytes(hashlib.sha256("\x1f".join(texts).encode()).digest()[:6], "big")
+
+
+def collection(source: str | Path) -> dict[str, pa.Table]:
+    """Return the tables of a source's questions up to the passages: the first five hints of each, types and splits by
+    hash."""
+    tables = collect(read_sources([parse_source(str(source))]), min_hints=5)
+    ids = tables["questions"].column("question_id").to_pylist()
+    hints = [row for row in tables["hints"].to_pylist() if row["position"] < 5]
+    split = {question_id: ("train", "dev", "test")[draw(question_id) % 3] for question_id in ids}
+    rows = {
+        "ranked_hints": [
+            {"question_id": row["question_id"], "rank": row["position"], "hint_id": row["hint_id"], "hint": row["hint"],
+             "convergence": (draw(row["hint"]) % 100) / 100, "producer": "frozen", "selected": True}
+            for row in hints
+        ],
+        "descriptions": [
+            {"question_id": question_id, "coarse": "HUM:HUMAN", "fine": "ind:Individual", "type_confidence": 1.0,
+             "type_producer": "frozen", "answerability": 0.5, "answer_share": 0.5, "completeness": 0.5,
+             "similarity": 0.5, "difficulty": 0.5, "difficulty_bin": "medium", "difficulty_producer": "frozen"}
+            for question_id in ids
+        ],
+        "splits": [
+            {"question_id": question_id, "parametric": False, "split": split[question_id], "draw": 0.5}
+            for question_id in ids
+        ],
+    }  # fmt: skip
+    made = {name: schemas.table(name).from_rows(of_table) for name, of_table in rows.items()}
+    return {**tables, **made, "passages": enumerate_passages(ids, 5)}
+
+
+def replies(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
+    """Return reader -> what it answers from each passage: question_id, permutation, answer."""
+    gold = {row["question_id"]: row["answers"] for row in tables["questions"].to_pylist()}
+    names = [answers[0] for answers in gold.values()]
+    forms: dict[str, list[str]] = {}
+    for question_id, answers in gold.items():
+        wrong = [names[draw(question_id, str(number)) % len(names)] for number in range(6)]
+        forms[question_id] = [*answers, answers[0].upper(), f"the {answers[0]}!", *wrong, NO_ANSWER, "Über-“wrong”"]
+    keys = tables["passages"].select(["question_id", "permutation"])
+    pairs = list(zip(*(column.to_pylist() for column in keys.columns), strict=True))
+    given = {}
+    for info in READERS:
+        answers = [
+            forms[question_id][draw(question_id, permutation, info.name) % len(forms[question_id])]
+            for question_id, permutation in pairs
+        ]
+        given[info.name] = keys.append_column("answer", pa.array(answers, pa.string()))
+    return given
+
+
+def verdicts(tables: dict[str, pa.Table], given: dict[str, pa.Table]) -> pa.Table:
+    """Return a verdict on each distinct answer: right where it is a gold answer, and for one in nine of the others."""
+    gold = {row["question_id"]: set(map(normalize_answer, row["answers"])) for row in tables["questions"].to_pylist()}
+    forms: dict[tuple[str, str], set[str]] = {}
+    for rows in given.values():
+        for question_id, answer in zip(rows["question_id"].to_pylist(), rows["answer"].to_pylist(), strict=True):
+            forms.setdefault((question_id, normalize_answer(answer)), set()).add(answer)
+    return schemas.table("verdicts").from_rows(
+        [
+            {"question_id": question_id, "answer_key": key, "answer": min(answers),
+             "correct": answers != {NO_ANSWER} and (key in gold[question_id] or draw(question_id, key) % 9 == 0),
+             "basis": "model", "passages": len(answers), "judge": "frozen", "producer": "frozen", "raw": ""}
+            for (question_id, key), answers in sorted(forms.items())
+        ]
+    )  # fmt: skip
+
+
+def decisions(judged: pa.Table) -> list[dict]:
+    """Return what people decide: one verdict in eleven is overruled."""
+    return [
+        {"question_id": row["question_id"], "kind": "answer", "key": row["answer_key"], "answer": row["answer"],
+         "decision": not row["correct"], "yes": int(not row["correct"]), "no": int(row["correct"]),
+         "basis": "unanimous", "reviews": ["r1"]}
+        for row in judged.to_pylist()
+        if draw("review", row["question_id"], row["answer_key"]) % 11 == 0
+    ]  # fmt: skip
