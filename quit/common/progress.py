@@ -3,6 +3,7 @@ costs nothing."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -36,9 +37,14 @@ def shards_done(number: int, run: str, done: int, count: int) -> None:
 
 
 def note(text: str, loud: bool = False) -> None:
-    """Report something in one sentence: what is waited for, what was lost, what was found damaged."""
+    """Report something in one sentence: what is waited for, what was lost, what was found damaged.
+
+    What is ``loud`` goes to stderr where nobody listens.
+    """
     for listener in _listeners:
         listener.noted(text, loud)
+    if loud and not _listeners:
+        print(text, file=sys.stderr)
 
 
 @contextmanager

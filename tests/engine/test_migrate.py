@@ -129,11 +129,12 @@ def _kept(texts: dict[str, list[dict]]) -> dict[str, list[tuple]]:
     return {run: [tuple(row[name] for name in KEPT) for row in rows] for run, rows in texts.items()}
 
 
-def test_answers_with_texts_become_answers_by_number_under_the_same_fingerprints(tmp_path: Path) -> None:
+def test_answers_with_texts_become_answers_by_number_under_the_same_fingerprints(tmp_path: Path, capsys) -> None:
     workspace = tiny.workspace(tmp_path / "W", shards=2)
     state = workspace.state
     before = _as_format_1(workspace)
     opened = Workspace.open(workspace.path)
+    assert "from format 1 to 2" in capsys.readouterr().err
     assert opened.format == 2 and opened.state == state and opened.damaged() == []
     assert _kept(_texts(opened)) == _kept(before)
     rows = opened.read("answers").to_pylist()
