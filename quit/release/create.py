@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ from quit.settings import Settings, parse
 from quit.store.folder import FolderStore
 
 MADE_BY = "QUIT builder"
+WRITERS = 2
+"""Tables written at a time."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SIMILARITY_DIGITS = 3  # an estimate with a standard error of about 0.01; further digits depend on the machine
 
@@ -175,15 +178,18 @@ def _write(
     encoder: Encoder | None,
 ) -> dict[str, Any]:
     """Write the tables; return ``release.json``."""
-    tables: dict[str, dict[str, Any]] = {}
     names = names_of(info.name for info in subject.readers)
-    for table in names:
-        advance("tables", 1, len(names))
+
+    def write(table: str) -> dict[str, Any]:
         file = f"tables/{table}.parquet"
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
         rows = write_table(path, table, subject.files.batches(table))
-        tables[table] = {"file": file, "sha256": file_checksum(path), "bytes": path.stat().st_size, "rows": rows}
+        advance("tables", 1, len(names))
+        return {"file": file, "sha256": file_checksum(path), "bytes": path.stat().st_size, "rows": rows}
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        tables = dict(zip(names, pool.map(write, names), strict=True))
     frozen = TableFiles({table: [folder / entry["file"]] for table, entry in tables.items()})
     provenance = provenance_of(workspace, pipeline)
     manifests = {

@@ -172,12 +172,7 @@ def update_labels(
         "verdicts": _ruled(tables.verdicts, found),
         "splits": tables.splits.filter(_not_in(tables.splits, gone)),
         "changes": pa.concat_tables([small, label_changes]).sort_by(
-            [
-                ("question_id", "ascending"),
-                ("change", "ascending"),
-                ("permutation", "ascending"),
-                ("answer", "ascending"),
-            ]
+            [(name, "ascending") for name in ("question_id", "change", "permutation", "answer")]
         ),
         "leak_findings": schemas.table("leak_findings").from_rows(findings),
         "rejects": schemas.table("rejects").from_rows(

@@ -11,6 +11,37 @@ from quit.errors import InputError
 from quit.review.overrides import listed
 
 
+_MINE = "WHERE question_id = $1"
+_QUERIES = {
+    "question": f"SELECT * FROM questions {_MINE}",
+    "origins": f"SELECT source, file, position, record_id FROM origins {_MINE} ORDER BY file, position",
+    "rejects": f"SELECT stage, kind, reason, detail, file, position, hint_id FROM rejects {_MINE}",
+    "candidates": f"SELECT candidate FROM candidates {_MINE} ORDER BY position",
+    "drawn_candidates": f"""SELECT candidate, fine, similarity, producer FROM drawn_candidates {_MINE}
+        ORDER BY position""",
+    "hints": """SELECT h.hint_id, h.hint, h.source, h.file, r.rank, r.convergence, r.producer,
+            coalesce(r.selected, false) AS selected
+        FROM hints h LEFT JOIN ranked_hints r USING (hint_id) WHERE h.question_id = $1
+        ORDER BY r.rank NULLS LAST, h.position""",
+    "leak_findings": f"SELECT * EXCLUDE (question_id) FROM leak_findings {_MINE} ORDER BY hint_id",
+    "description": f"SELECT * EXCLUDE (question_id) FROM descriptions {_MINE}",
+    "probe": f"SELECT reader, repetition, answer, correct FROM probe_answers {_MINE} ORDER BY ALL",
+    "split": f"SELECT split, parametric, draw FROM splits {_MINE}",
+    "passages": f"""SELECT permutation, label, labelers FROM passages LEFT JOIN labels USING (question_id, permutation)
+        {_MINE} ORDER BY permutation""",
+    "answers": f"""SELECT permutation, reader, answer
+        FROM answers JOIN distinct_answers USING (question_id, reader, number) {_MINE}""",
+    "verdicts": f"""SELECT answer, correct, probability, basis, passages, judge FROM verdicts {_MINE}
+        ORDER BY passages DESC, answer""",
+    "valid_answers": f"SELECT answer, origin, passages FROM valid_answers {_MINE} ORDER BY origin, answer",
+    "reviews": f"""SELECT annotator, state, version, kind, answer, correct, text, updated FROM reviews {_MINE}
+        ORDER BY annotator, annotation, version, kind, answer""",
+    "changes": f"""SELECT change, before, after, answer, any_value(reviews) AS reviews, reason, count(*) AS passages
+        FROM changes {_MINE} GROUP BY change, before, after, answer, reason ORDER BY ALL""",
+}
+_ONE_ROW = ("question", "description", "split")
+
+
 def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
     """Return everything the current tables say of one question, as JSON-like values.
 
@@ -23,91 +54,32 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
         with workspace.connect() as connection:
             identity = _resolve(_asker(connection), wanted)
     with workspace.connect(identity) as connection:
-        rows = _asker(connection)
-        mine = "FROM {} WHERE question_id = ?"
-        questions = rows(f"SELECT * {mine.format('questions')}", identity)
-        hints = rows(
-            """
-            SELECT h.hint_id, h.hint, h.source, h.file, r.rank, r.convergence, r.producer,
-                coalesce(r.selected, false) AS selected
-            FROM hints h LEFT JOIN ranked_hints r USING (hint_id) WHERE h.question_id = ?
-            ORDER BY r.rank NULLS LAST, h.position
-            """,
-            identity,
-        )
-        answers = rows(
-            """SELECT permutation, reader, answer FROM answers JOIN distinct_answers USING (question_id, reader, number)
-            WHERE question_id = ?""",
-            identity,
-        )
-        by_passage: dict[str, dict[str, str]] = {}
-        for row in answers:
-            by_passage.setdefault(row["permutation"], {})[row["reader"]] = row["answer"]
-        labels = {
-            row["permutation"]: row
-            for row in rows(f"SELECT permutation, label, labelers {mine.format('labels')}", identity)
+        ask = _asker(connection)
+        rows: dict[str, Any] = {name: ask(query, identity) for name, query in _QUERIES.items()}
+    given: dict[str, dict[str, str]] = {}
+    for row in rows.pop("answers"):
+        given.setdefault(row["permutation"], {})[row["reader"]] = row["answer"]
+    text = [hint["hint"] for hint in rows["hints"] if hint["selected"]]
+    rows["passages"] = [
+        {
+            "id": passage_id(identity, row["permutation"]),
+            "permutation": row["permutation"],
+            "text": " ".join(text[int(index)] for index in row["permutation"]),
+            "label": row["label"],
+            "correct_labelers": row["labelers"],
+            "answers": given.get(row["permutation"], {}),
         }
-        text = [hint["hint"] for hint in hints if hint["selected"]]
-        passages = [
-            {
-                "id": passage_id(identity, row["permutation"]),
-                "permutation": row["permutation"],
-                "text": " ".join(text[int(index)] for index in row["permutation"]),
-                "label": labels.get(row["permutation"], {}).get("label"),
-                "correct_labelers": labels.get(row["permutation"], {}).get("labelers"),
-                "answers": by_passage.get(row["permutation"], {}),
-            }
-            for row in rows(f"SELECT permutation {mine.format('passages')} ORDER BY permutation", identity)
-        ]
-        return {
-            "question_id": identity,
-            "question": questions[0] if questions else None,
-            "origins": rows(
-                f"SELECT source, file, position, record_id {mine.format('origins')} ORDER BY file, position", identity
-            ),
-            "rejects": rows(
-                f"SELECT stage, kind, reason, detail, file, position, hint_id {mine.format('rejects')}", identity
-            ),
-            "candidates": [
-                row["candidate"]
-                for row in rows(f"SELECT candidate {mine.format('candidates')} ORDER BY position", identity)
-            ],
-            "drawn_candidates": rows(
-                f"SELECT candidate, fine, similarity, producer {mine.format('drawn_candidates')} ORDER BY position",
-                identity,
-            ),
-            "hints": hints,
-            "leak_findings": rows(
-                f"SELECT * EXCLUDE (question_id) {mine.format('leak_findings')} ORDER BY hint_id", identity
-            ),
-            "overrides": listed(workspace, identity),
-            "description": next(
-                iter(rows(f"SELECT * EXCLUDE (question_id) {mine.format('descriptions')}", identity)), None
-            ),
-            "probe": rows(
-                f"SELECT reader, repetition, answer, correct {mine.format('probe_answers')} ORDER BY ALL", identity
-            ),
-            "split": next(iter(rows(f"SELECT split, parametric, draw {mine.format('splits')}", identity)), None),
-            "passages": passages,
-            "verdicts": rows(
-                f"SELECT answer, correct, probability, basis, passages, judge {mine.format('verdicts')} ORDER BY "
-                "passages DESC, answer",
-                identity,
-            ),
-            "valid_answers": rows(
-                f"SELECT answer, origin, passages {mine.format('valid_answers')} ORDER BY origin, answer", identity
-            ),
-            "reviews": rows(
-                f"""SELECT annotator, state, version, kind, answer, correct, text, updated {mine.format("reviews")}
-                ORDER BY annotator, annotation, version, kind, answer""",
-                identity,
-            ),
-            "changes": rows(
-                f"""SELECT change, before, after, answer, any_value(reviews) AS reviews, reason, count(*) AS passages
-                {mine.format("changes")} GROUP BY change, before, after, answer, reason ORDER BY ALL""",
-                identity,
-            ),
-        }
+        for row in rows["passages"]
+    ]
+    first = {name: next(iter(rows[name]), None) for name in _ONE_ROW}
+    candidates = [row["candidate"] for row in rows["candidates"]]
+    return {
+        "question_id": identity,
+        **rows,
+        **first,
+        "candidates": candidates,
+        "overrides": listed(workspace, identity),
+    }
 
 
 def _asker(connection: Any) -> Callable[..., list[dict[str, Any]]]:
