@@ -73,9 +73,8 @@ class TableFiles:
         for path in self.parts.get(name, ()):
             read = set(wanted) | ({"question_id"} if self._filters(name) else set())
             try:
-                rows = pq.read_table(
-                    path, columns=sorted(read), read_dictionary=[c for c in dictionary if c in read], partitioning=None
-                )
+                with pq.ParquetFile(path, read_dictionary=[c for c in dictionary if c in read]) as file:
+                    rows = file.read(sorted(read))
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} cannot be read: {error}") from error
             pieces.append(self._ours(name, rows).select(wanted))

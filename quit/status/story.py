@@ -10,7 +10,6 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.overrides import listed
 
-
 _MINE = "WHERE question_id = $1"
 _QUERIES = {
     "question": f"SELECT * FROM questions {_MINE}",
