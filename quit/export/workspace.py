@@ -66,6 +66,13 @@ def readers_of(pipeline: Pipeline) -> tuple[ReaderInfo, ...]:
     )
 
 
+_CONSTRUCTION = {
+    *("collect", "leakage", "convergence", "question_type", "difficulty", "probe", "split", "labels", "judge"),
+    *("models", "readers", "review", "release"),
+}
+"""Settings on which a dataset depends: not how and where it was built, nor what systems are run on it."""
+
+
 def _without_folder(name: str) -> str:
     """Return a hub name as it is, and of a path of this machine its last part only."""
     path = Path(name).expanduser()
@@ -86,9 +93,7 @@ def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
                 "citation": source.citation,
             }
         )
-    settings = pipeline.settings.model_dump(mode="json")
-    for section in ("run", "servers", "remote", "schedules", "serving", "failure_hook"):
-        del settings[section]  # how a build was carried out, where and when, has no part in what came out
+    settings = pipeline.settings.model_dump(mode="json", include=_CONSTRUCTION)
     for spec in (*settings["readers"], settings["judge"]):
         del spec["server"]
         for key in ("model", "prompt", "probe_prompt"):
