@@ -24,7 +24,6 @@ from filelock import FileLock, Timeout
 
 from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.errors import InputError, WorkspaceError
-from quit.models.folders import former_identity
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key
 from quit.models.generation.meter import Meter
 
@@ -39,7 +38,7 @@ COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_token
 _NAMES = COLUMNS.split(", ")
 _COMPLETION = _NAMES[5:9]
 _INSERT = f"INSERT OR IGNORE INTO generations ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)"
-_FIND = f"SELECT key, {', '.join(_COMPLETION)} FROM generations WHERE key IN ({{keys}}) AND created >= ?"
+_FIND = f"SELECT key, {', '.join(_COMPLETION)} FROM generations WHERE key IN ({{keys}})"
 _VERSION = 1
 _TICK = 0.5  # seconds between looks at what another caller is asking for
 
@@ -89,10 +88,10 @@ class GenerationCache:
                 "Move it away, or set QUIT_CACHE to another folder."
             ) from error
 
-    def find(self, keys: Sequence[bytes], since: float = 0.0) -> dict[bytes, Completion]:
-        """Return the completions of those keys that are known, created at ``since`` (seconds since 1970) or later."""
+    def find(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        """Return the completions of those keys that are known."""
         with self._lock:
-            known = {key: Completion(*reply) for key, *reply in select_keys(self._database, _FIND, keys, since)}
+            known = {key: Completion(*reply) for key, *reply in select_keys(self._database, _FIND, keys)}
         if self.heard is not None and known:
             self.heard(list(known))
         return known
@@ -300,18 +299,6 @@ class Claims:
         return open_wal(self._path, "OFF", schema)  # claims mean nothing after a power cut
 
 
-def known_replies(
-    cache: GenerationCache, identity: str, requests: Mapping[bytes, ChatRequest]
-) -> dict[bytes, Completion]:
-    """Return key -> reply for the requests whose reply the cache has, also under a model folder's former identity."""
-    replies = cache.find(list(requests))
-    missing = [key for key in requests if key not in replies]
-    if missing and (former := former_identity(identity)) is not None:
-        keys = {cache_key(former.identity, requests[key]): key for key in missing}
-        replies |= {keys[key]: reply for key, reply in cache.find(list(keys), former.since).items()}
-    return replies
-
-
 class CachedGenerator:
     """Completions, from the cache where they are, else from the generator. ``cache=None`` asks for everything."""
 
@@ -354,7 +341,7 @@ class CachedGenerator:
         missing = {key: request for key, request in requests.items() if key not in replies}
         if self._cache is None or not missing:
             return missing
-        known = known_replies(self._cache, self.identity, missing)
+        known = self._cache.find(list(missing))
         replies |= known
         self._meter.add(self.name, cached=len(known))
         return {key: request for key, request in missing.items() if key not in known}

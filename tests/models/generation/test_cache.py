@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
-from quit.models.generation.base import Done, ModelOptions, cache_key
+from quit.models.generation.base import Done, cache_key
 from quit.models.generation.cache import Entry
 from quit.models.prompting import load_prompt
 
@@ -271,16 +271,3 @@ def test_what_came_before_a_fault_is_kept(tmp_path: Path) -> None:
             CachedGenerator(failing, cache).complete([_request(text) for text in "abcd"])
         CachedGenerator(well, cache).complete([_request(text) for text in "abcd"])
     assert failing.asked == ["a", "b"] and well.asked == ["c", "d"]
-
-
-def test_a_folder_is_known_by_what_is_in_it(tmp_path: Path) -> None:
-    for name in ("here", "there", "other"):
-        (tmp_path / name / "tiny").mkdir(parents=True)
-        (tmp_path / name / "tiny" / "config.json").write_text("{}")
-        weights = bytearray(3 << 20)
-        weights[-1] = name == "other"
-        (tmp_path / name / "tiny" / "model.safetensors").write_bytes(weights)
-    here, there, other = (ModelOptions(str(tmp_path / name / "tiny")).identity for name in ("here", "there", "other"))
-    assert here == there != other
-    assert str(tmp_path) not in here and here.startswith("tiny#")
-    assert ModelOptions("Qwen/Qwen3-4B", "main").identity == "Qwen/Qwen3-4B@main"
