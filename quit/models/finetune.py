@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional
 
 from quit.models.encoders.minilm import model_folder
+from quit.models.packed import Pieces
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
 POSITIONS = 256
@@ -99,8 +100,17 @@ class Body(nn.Module):
         self.drop = 0.1
 
     def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
-        """Return the result for pooled states, shape (rows, ...); a subclass with a head has one."""
+        """Return the result for first and mean states, shape (rows, 2 * WIDTH); a subclass with a head has one."""
         raise NotImplementedError
+
+    def forward(self, texts: Sequence[Pieces]) -> torch.Tensor:
+        """Return the head's result of each text, shape (rows, ...), with padding: for training."""
+        parts = torch.zeros(3, len(texts), max(len(text[0]) for text in texts), dtype=torch.long)
+        mask = torch.zeros(parts.shape[1:], dtype=torch.bool)
+        for row, text in enumerate(texts):
+            parts[: len(text), row, : len(text[0])] = torch.tensor(text)
+            mask[row, : len(text[0])] = True
+        return self.head_of(self.pooled(parts[0], parts[1], parts[2], mask))
 
     def embedded(
         self, ids: torch.Tensor, segments: torch.Tensor, matches: torch.Tensor, positions: torch.Tensor

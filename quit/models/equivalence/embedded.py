@@ -67,8 +67,7 @@ class Joined:
         """Return the cross-encoder's log odds of inputs that its tokenizer made, shape (len(sequences),), float64."""
         from quit.models import packed
 
-        texts = [(sequence.ids, sequence.segments, sequence.matches) for sequence in sequences]
-        return packed.logits(self._net, texts).astype(np.float64)
+        return packed.logits(self._net, sequences).astype(np.float64)
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""
