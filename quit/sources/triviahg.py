@@ -40,16 +40,16 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
     texts = fields.as_list(fields.need(record, "Hints", _TEXTS), "Hints", _TEXTS)
     scores = _parallel(record, "Scores", texts)
     convergence = _parallel(record, "Convergence", texts)
+    urls = _urls(record, len(texts))
     hints = [
         DraftHint(
             text,
             convergence=fields.as_convergence(convergence[index], f"Convergence[{index}]"),
+            url=urls[index],
             scores=fields.as_scores(scores[index], f"Scores[{index}]"),
         )
         for index, text in enumerate(texts)
     ]
-    for hint, url in zip(hints, _urls(record, len(texts)), strict=True):
-        hint.url = url
     return Draft(
         record_id,
         question,
