@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from quit.evaluate.normalize import STOP_WORDS, words
 from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
-from quit.models.equivalence.embedded import Joined, joint_inputs
+from quit.models.equivalence.embedded import Joined
 from quit.models.equivalence.features import (
     FALLING,
     NAMES,
@@ -355,7 +355,7 @@ def fit_join(
     examples = [*real, *misses]
     weights = np.repeat([1.0, MISS_WEIGHT], [len(real), len(misses)])
     x = inputs(examples)
-    z = joint_inputs(model.trees(x), model.cross(sequences(examples, tokenizer)))
+    z = np.stack([model.trees(x), model.cross(sequences(examples, tokenizer))], axis=1)
     fitted = LogisticRegression(C=10.0, max_iter=2000).fit(
         z, [example.label for example in examples], sample_weight=weights
     )

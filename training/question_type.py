@@ -132,12 +132,12 @@ def main() -> None:
     if options.out:
         save(options.out, arrays)
     if options.fold is not None:
-        from quit.models.question_type import probabilities
+        from quit.models.question_type import probabilities, tuned
 
         test = [question for question, out in zip(questions, held, strict=True) if out]
         truth, names = labels[held], arrays["labels"]
         for share in (0.0, 0.3, 0.5, 0.7, 1.0):
-            p = probabilities(test, arrays | {"share": np.float64(share)}, MiniLM())
+            p = probabilities(test, arrays | {"share": np.float64(share)}, tuned(arrays), MiniLM())
             fine = names[p.argmax(axis=1)]
             print(
                 f"fold {options.fold} n={len(test)} share {share}: fine {np.mean(fine == truth):.4f} "

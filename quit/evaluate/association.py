@@ -71,7 +71,8 @@ def associate(
 
 def kendall_tau_b(values: np.ndarray, labels: np.ndarray) -> float | None:
     """Return Kendall's tau-b of two orders, ties allowed, -1 to 1."""
-    return _defined(stats.kendalltau(values, labels).statistic)
+    tau = float(stats.kendalltau(values, labels).statistic)
+    return None if np.isnan(tau) else tau
 
 
 def auc_minus_half(values: np.ndarray, labels: np.ndarray) -> float | None:
@@ -111,7 +112,3 @@ def epsilon_squared(values: np.ndarray, labels: np.ndarray) -> float | None:
     if len(classes) < 2 or np.ptp(values) == 0:
         return None
     return float(stats.kruskal(*classes).statistic / (len(values) - 1))
-
-
-def _defined(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

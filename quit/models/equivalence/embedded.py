@@ -28,11 +28,6 @@ CHUNK = 4096
 _EMPTY = NAMES.index("empty")
 
 
-def joint_inputs(trees: np.ndarray, cross: np.ndarray) -> np.ndarray:
-    """Return what the last step weighs, shape (pairs, 2): both log odds, each of shape (pairs,)."""
-    return np.stack([trees, cross], axis=1)
-
-
 class Joined:
     """Trees, cross-encoder and last step, from arrays as ``training/equivalence.py`` makes them.
 
@@ -84,7 +79,7 @@ class Joined:
                 )
                 for row in open_rows
             ]
-            z = joint_inputs(logits[open_rows], self.cross(sequences))
+            z = np.stack([logits[open_rows], self.cross(sequences)], axis=1)
             logits[open_rows] = (z * self._arrays["join"]).sum(axis=1) + self._arrays["join_bias"]
         return 1.0 / (1.0 + np.exp(-logits))
 

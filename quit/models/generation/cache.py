@@ -229,8 +229,7 @@ class Claims:
 
     They are in ``<cache>-claims.sqlite``. As long as a caller has claims, it holds a lock on a file of its own in the
     folder ``<cache>-claims``. The system frees that lock however its process dies, so its claims go to the next
-    caller; no clock and no process number (which another machine may use too) decides. Close it, or use it as a
-    context manager.
+    caller; no clock and no process number (which another machine may use too) decides. Close it.
     """
 
     def __init__(self, cache: Path) -> None:
@@ -270,12 +269,6 @@ class Claims:
         with suppress(OSError):  # claims that are left have a dead owner, and go to the next caller
             self._alive.release(force=True)
             (self._folder / self._owner).unlink(missing_ok=True)
-
-    def __enter__(self) -> Claims:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _claim(self, database: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Claim what is free; returns key -> owner."""
@@ -326,7 +319,7 @@ class CachedGenerator:
             self._ask(distinct, replies)
         while missing := self._look_up(distinct, replies):
             assert self._cache is not None  # without one, every reply is there by now
-            with Claims(self._cache.path) as claims:
+            with closing(Claims(self._cache.path)) as claims:
                 mine = claims.take(list(missing))
                 # Between the look-up and the claim, another caller may have asked and let go.
                 self._ask(self._look_up({key: missing[key] for key in missing if key in mine}, replies), replies)
