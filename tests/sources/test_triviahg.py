@@ -1,15 +1,11 @@
 """The TriviaHG reader: the real files, and records that are broken in every way."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from quit.errors import InputError
 from quit.sources import triviahg
-
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "triviahg"
-real = pytest.mark.skipif(not DATA.exists(), reason="the shared real data is not here")
 
 
 def good(number=0, **changes):
@@ -34,13 +30,12 @@ def read(tmp_path, value, name="t.json"):
     return list(triviahg.read(path))
 
 
-@real
 @pytest.mark.parametrize(
     ("name", "hints", "few"), [("Copilot", 970, 0), ("GPT_3.5", 898, 4), ("LLaMA_7b_Finetuned", 923, 5)]
 )
-def test_real_files(name, hints, few):
-    raw = json.loads((DATA / f"{name}.json").read_text("utf-8"))
-    records = list(triviahg.read(DATA / f"{name}.json"))
+def test_real_files(data, name, hints, few):
+    path = data / "triviahg" / f"{name}.json"
+    raw, records = json.loads(path.read_text("utf-8")), list(triviahg.read(path))
     questions = [record.question for record in records]
     assert len(records) == 100 and not [reject for record in records for reject in record.rejects]
     assert sum(len(question.hints) for question in questions) == hints
@@ -53,9 +48,8 @@ def test_real_files(name, hints, few):
         assert list(question.candidates)[-1].casefold() == record["Candidates_Answers"][-1].casefold()
 
 
-@real
-def test_a_real_record_in_full():
-    question = next(triviahg.read(DATA / "Copilot.json")).question
+def test_a_real_record_in_full(data):
+    question = next(triviahg.read(data / "triviahg" / "Copilot.json")).question
     assert question.question == "Which country hosted the 2000 Summer Olympic Games?"
     assert question.answers == ("Australia",)
     assert (question.coarse, question.fine, question.difficulty) == ("LOC:LOCATION", "country:Country", "Easy")
