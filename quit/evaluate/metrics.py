@@ -40,8 +40,7 @@ class Measure:
 
     @classmethod
     def parse(cls, text: str) -> Measure:
-        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``Hit(rel=2)@1``. Raises ``SettingsError`` for other
-        texts."""
+        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``Hit(rel=2)@1``. Raises ``SettingsError``."""
         parts = _MEASURE.fullmatch(text.strip())
         name = parts["name"] if parts else text.partition("@")[0]
         if parts is None or name not in RANKING or not int(parts["depth"]) or parts["least"] == "0":
@@ -60,8 +59,7 @@ class Measure:
         return self.name in ("Recall", "nDCG")
 
     def value(self, ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray) -> float:
-        """Return the metric of one question, 0 to 1. ``ranked``: labels in rank order; ``judged``: those of all judged
-        passages."""
+        """Return one question's metric, 0 to 1, from labels in rank order and those of all judged passages."""
         if self.name == "Hit":
             return hit(ranked, self.depth, self.least)
         if self.name == "MRR":
@@ -161,8 +159,7 @@ def f1(prediction: str, golds: Sequence[str]) -> float:
 
 
 def cover_em(prediction: str, golds: Sequence[str]) -> float:
-    """Return 1 if the tokens of a normalised gold answer stand one after the other in the normalised prediction, else
-    0.
+    """Return 1 if a normalised gold answer is in the normalised prediction, as a run of whole tokens, else 0.
 
     >>> cover_em("It is Lima, I think", ["Lima"]), cover_em("Limassol", ["Lima"])
     (1.0, 0.0)

@@ -168,7 +168,16 @@ class Models:
 
         def make() -> Reader:
             if spec.kind != "embedded":
-                return self._language_reader(spec)
+                from quit.models.readers.llm import LLMReader
+
+                return LLMReader(
+                    spec.name,
+                    self.generator(spec),
+                    *reader_prompts(spec),
+                    max_tokens=self._settings.labels.max_new_tokens,
+                    temperature=self._settings.labels.temperature,
+                    probe_temperature=self._settings.probe.temperature,
+                )
             from quit.models.readers import embedded_reader
 
             pool = self._once("pool", lambda: answer_pool(collection))
@@ -193,19 +202,6 @@ class Models:
         cache = GenerationCache()
         self.on_cache(cache)
         return cache
-
-    def _language_reader(self, spec: ReaderSettings) -> Reader:
-        from quit.models.readers.llm import LLMReader
-
-        settings = self._settings
-        return LLMReader(
-            spec.name,
-            self.generator(spec),
-            *reader_prompts(spec),
-            max_tokens=settings.labels.max_new_tokens,
-            temperature=settings.labels.temperature,
-            probe_temperature=settings.probe.temperature,
-        )
 
     def _once(self, key: Any, load: Callable[[], Any]) -> Any:
         with self._lock:

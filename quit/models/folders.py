@@ -1,4 +1,4 @@
-"""What a folder of model files is known by: everything that is in it, never where it lies."""
+"""What a folder of model files is known by: everything that is in it, never its path."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ def folder_checksum(folder: Path) -> str:
 
 
 def model_identity(name: str, revision: str = "") -> str:
-    """Return what a model is known by: ``FOLDER#CHECKSUM`` of a folder, else its name on the hub; then
-    ``@REVISION``."""
+    """Return what a model is known by: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``."""
     folder = Path(located(name))
     known = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
     return known + (f"@{revision}" if revision else "")

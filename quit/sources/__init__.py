@@ -94,8 +94,7 @@ _SHEETS = (".csv", ".tsv", ".xlsx", ".ods")
 
 
 def split_source(text: str) -> tuple[str, str]:
-    """Return kind and path of ``KIND:PATH``; a bare path in ``.jsonl`` or ``.parquet`` is of kind ``jsonl``, any other
-    of kind ""."""
+    """Return kind and path of ``KIND:PATH``; a bare path is of kind ``jsonl`` where its name says so, else of ""."""
     kind, colon, rest = text.partition(":")
     if colon and "/" not in kind:
         return kind, rest

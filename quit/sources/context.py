@@ -20,7 +20,7 @@ from quit.sources.records import Reject
 
 @dataclass
 class Draft:
-    """A record being read. ``rows``: place in the source's own numbering -> place in ``documents``."""
+    """A record being read. ``rows``: number in the source -> index in ``documents``."""
 
     record_id: str
     documents: list[RawDocument] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Draft:
     faults: list[tuple[str, str, str]] = field(default_factory=list)
 
     def add(self, number: int, title: str, text: str) -> None:
-        """Take a paragraph; one without text is a fault of its own and leaves the rest of the record alone."""
+        """Take a paragraph; one without text is a fault that leaves the rest of the record alone."""
         text = clean(text)
         if not text:
             self.faults.append(("document", "no_text", f"The paragraph {number} ({clean(title)!r}) has no text."))

@@ -42,7 +42,7 @@ class BadRecord(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One raw value of a file: where it stands, its key if it stood in an object, or why it could not be read."""
+    """One raw value of a file: where it is, its key if it was in an object, or why it could not be read."""
 
     value: Any
     position: int
@@ -175,8 +175,7 @@ def as_label(value: Any, name: str) -> str | None:
 
 
 def as_texts(value: Any, name: str) -> list[str]:
-    """Return a text or a list of texts as a list; null entries are left out. Raises as :func:`as_list` and
-    :func:`as_text`."""
+    """Return a text or a list of texts as a list, without null entries. Raises as :func:`as_list`, :func:`as_text`."""
     if isinstance(value, str):
         return [as_text(value, name)]
     expected = "a text or a list of texts"

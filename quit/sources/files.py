@@ -24,7 +24,7 @@ LARGEST_WHOLE = 1 << 31
 any size."""
 
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
-"""Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that stand twice."""
+"""Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that are there twice."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
@@ -70,8 +70,7 @@ def check_folder(path: Path, expected: str) -> None:
 
 
 def read_text(path: Path, expected: str) -> str:
-    """Return the text of a file in UTF-8, with or without a byte order mark. Raises ``InputError``, also above
-    ``LARGEST_WHOLE``."""
+    """Return the text of a file in UTF-8. Raises ``InputError``, also above ``LARGEST_WHOLE`` bytes."""
     check_file(path, expected)
     if (size := path.stat().st_size) > LARGEST_WHOLE:
         raise InputError(
@@ -172,7 +171,7 @@ def _object(value: dict[str, Any], path: Path) -> Iterator[Item]:
     position = 0
     many = sum(isinstance(part, list) for part in value.values()) > 1
     for key, part in value.items():
-        # Splits number their records independently, so each counts as a file of its own.
+        # Splits number their records independently, so each counts as a separate file.
         file = f"{path.name}#{key[:LONGEST_QUOTE]}" if many else path.name
         for record in part if isinstance(part, list) else [part]:
             yield Item(record, position, file, f"record {position}", key=None if isinstance(part, list) else key)

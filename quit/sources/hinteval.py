@@ -24,7 +24,7 @@ _ANSWERS = "a list of objects with 'answer'"
 
 
 def read(path: Path) -> Iterator[SourceRecord]:
-    """Yield the instances of every subset; where there are several, each counts as a file of its own, ``FILE#SUBSET``.
+    """Yield the instances of every subset; where there are several, each counts as a separate file, ``FILE#SUBSET``.
 
     Convergence, scores and candidates are taken from HintEval's convergence metrics. Raises ``InputError`` for what is
     no such JSON or holds no usable record.

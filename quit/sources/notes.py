@@ -55,8 +55,7 @@ def notes(question: RawQuestion) -> Iterator[str]:
 
 
 def key_notes(path: Path) -> Iterator[str]:
-    """Yield a sentence for each key of a JSON Lines file that stands twice in an object, or that the schema does not
-    name.
+    """Yield a sentence for each key of a JSON Lines file that an object has twice, or that the schema does not name.
 
     Of the latter, only keys that come near one of the schema are reported: a file may hold what it likes besides.
     """
@@ -95,6 +94,6 @@ def key_notes(path: Path) -> Iterator[str]:
             yield f"{first[key, meant]}: The key {quote(key)} ({times}) is not read: did you mean {meant!r}?"
         else:
             yield (
-                f"{first[key, meant]}: The key {quote(key)} stands twice in one object ({times}): "
+                f"{first[key, meant]}: The key {quote(key)} is there twice in one object ({times}): "
                 "only the last one is read."
             )

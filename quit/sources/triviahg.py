@@ -1,7 +1,7 @@
 """TriviaHG (Mozafari, Jangra, Jatowt, SIGIR 2024): questions with machine-written hints and their scores.
 
 Reads the training, validation and test files and the evaluation files of single models, which differ in details:
-``ExactAnswer`` is a text or a list in which the same answer stands twice, and a question may have no hints at all.
+``ExactAnswer`` is a text or a list with the same answer twice, and a question may have no hints at all.
 """
 
 from __future__ import annotations

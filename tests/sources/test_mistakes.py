@@ -102,7 +102,7 @@ FAULTS = {
 }  # fmt: skip
 NOTES = {
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
-    "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' stands twice", "only the last one"]),
+    "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' is there twice", "only the last one"]),
     "the answer among the candidates": (changed(candidates=["squid", "Octopus"]), ["'Octopus'", "Take it out"]),
     "a list in one text": (
         changed(candidates="Gauguin, Monet, Cezanne"),

@@ -3,7 +3,7 @@ at once.
 
 The sequence is ``[CLS] question [SEP] reference [SEP] candidate [SEP]``; the candidate is segment 1. On top of MiniLM's
 own embeddings, which stay as published and are not stored again, every word piece of the reference and of the candidate
-carries a *match* embedding: whether the same piece stands in the other answer, in the question, in both, or nowhere.
+carries a *match* embedding: whether the same piece is in the other answer, in the question, in both, or nowhere.
 Small models copy badly; telling them what is repeated is worth more than another layer.
 """
 

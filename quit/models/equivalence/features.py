@@ -250,8 +250,7 @@ def _share(weights: Sequence[tuple[str, float]]) -> float:
 
 
 def likeness(reference: str, candidate: str) -> float:
-    """Return a quick ranking of references for one candidate: 3 equal, from 2 on contained, else shared trigrams in
-    [0, 1]."""
+    """Return how to rank references for a candidate: 3 equal, from 2 on contained, else shared trigrams, 0 to 1."""
     first, second = " ".join(folded(reference)), " ".join(folded(candidate))
     if first == second:
         return 3.0

@@ -75,7 +75,7 @@ class GenerationCache:
         self.heard: Callable[[Sequence[bytes]], None] | None = None
         """Called with the keys of all replies that are given out or added from then on."""
         try:
-            self._database = open_wal(self.path, "FULL")  # for readers; the writer has one of its own
+            self._database = open_wal(self.path, "FULL")  # for readers; the writer has another
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
             if version > _VERSION:
                 raise WorkspaceError(f"{self.path} was written by a newer program (cache version {version}). Upgrade.")
@@ -227,7 +227,7 @@ def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
 class Claims:
     """The keys of the requests that a caller is sending: its own among all callers of all processes that share a cache.
 
-    They are in ``<cache>-claims.sqlite``. As long as a caller has claims, it holds a lock on a file of its own in the
+    They are in ``<cache>-claims.sqlite``. As long as a caller has claims, it holds a lock on its file in the
     folder ``<cache>-claims``. The system frees that lock however its process dies, so its claims go to the next
     caller; no clock and no process number (which another machine may use too) decides. Close it.
     """

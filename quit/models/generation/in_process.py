@@ -31,10 +31,10 @@ class VllmGenerator:
         with self._lock:
             engine = self._load()
             for start in range(0, len(requests), self._at_once):
-                some = requests[start : start + self._at_once]
+                part = requests[start : start + self._at_once]
                 replies = engine.chat(
-                    [request.messages() for request in some],
-                    [self._sampling(request) for request in some],
+                    [request.messages() for request in part],
+                    [self._sampling(request) for request in part],
                     use_tqdm=False,
                     chat_template_kwargs=dict(self._options.template_options) or None,
                 )

@@ -92,7 +92,7 @@ _MAKING = threading.Lock()
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop on which this process talks to servers, on a thread of its own.
+    """Return the event loop on which this process talks to servers, on its own thread.
 
     There must be one only: shards share the replicas' limits, which know no locks.
     """
