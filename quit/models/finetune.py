@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from quit.common.files import replacing
 from quit.models.encoders.minilm import model_folder
 from quit.models.packed import Pieces
 
@@ -169,14 +170,12 @@ def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
 
 def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write an npz whose bytes depend on the arrays alone (no time stamps), and move it into place."""
-    temporary = path.with_suffix(".tmp")
-    with zipfile.ZipFile(temporary, "w") as file:
+    with replacing(path) as partial, zipfile.ZipFile(partial, "w") as file:
         for name, array in sorted(arrays.items()):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
             info = zipfile.ZipInfo(f"{name.replace(':', '!')}.npy", (1980, 1, 1, 0, 0, 0))
             file.writestr(info, buffer.getvalue(), zipfile.ZIP_DEFLATED, compresslevel=9)
-    temporary.replace(path)
 
 
 def load(path: Path) -> dict[str, np.ndarray]:

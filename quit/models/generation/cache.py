@@ -23,6 +23,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from quit.common.cache import cache_folder, open_wal, select_keys
+from quit.common.files import replacing
+from quit.common.json_lines import json_lines
 from quit.errors import InputError, WorkspaceError
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key
 from quit.models.generation.meter import Meter
@@ -122,14 +124,12 @@ class GenerationCache:
 
     def export(self, out: Path) -> int:
         """Write every reply to a JSONL file, sorted by key; returns how many."""
-        partial = out.with_name(out.name + ".partial")
         count = 0
-        with self._lock, partial.open("w", encoding="utf-8") as file:
+        with self._lock, replacing(out) as partial, partial.open("w", encoding="utf-8") as file:
             for key, *columns in self._database.execute(f"SELECT {COLUMNS} FROM generations ORDER BY key"):
                 row = dict(zip(_NAMES, (key.hex(), *columns), strict=True))
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 count += 1
-        partial.replace(out)
         return count
 
     def merge(self, path: Path) -> tuple[int, int]:
@@ -202,26 +202,19 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    fields = json.loads(line)
-                    row = [fields[name] for name in _NAMES]
-                    row[0] = bytes.fromhex(row[0])
-                    if len(row[0]) != 32 or not fields["reply"]:
-                        raise ValueError("key or reply")
-                    Completion(*(fields[name] for name in _COMPLETION))  # refuses what the table could not hold
-                    "".join(fields[name] for name in ("model", "prompt", "label", "finish_reason")).encode()
-                    if not 0 <= fields["sample"] < 1 << 63 or fields["created"] < 0:
-                        raise ValueError("sample or created")
-                except (ValueError, KeyError, TypeError, RecursionError) as error:
-                    raise InputError(
-                        f"{path}, line {number}: not a reply of an exported generation cache ({error})."
-                    ) from None
-                yield tuple(row)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+    for number, fields in json_lines(path):
+        try:
+            row = [fields[name] for name in _NAMES]
+            row[0] = bytes.fromhex(row[0])
+            if len(row[0]) != 32 or not fields["reply"]:
+                raise ValueError("key or reply")
+            Completion(*(fields[name] for name in _COMPLETION))  # refuses what the table could not hold
+            "".join(fields[name] for name in ("model", "prompt", "label", "finish_reason")).encode()
+            if not 0 <= fields["sample"] < 1 << 63 or fields["created"] < 0:
+                raise ValueError("sample or created")
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}, line {number}: not a reply of an exported generation cache ({error}).") from None
+        yield tuple(row)
 
 
 class Claims:
