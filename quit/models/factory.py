@@ -24,16 +24,13 @@ from quit.models.language import (
     make_generator,
     reader_prompts,
 )
+from quit.models.loading import once
 from quit.models.prompting import load_prompt
 from quit.models.protocols import ConvergenceModel, Encoder, Equivalence, Judge, Reader
 from quit.settings import Judge as JudgeSettings
 from quit.settings import ReaderSettings, Settings
 
 WEIGHTS = Path(__file__).parent / "weights"
-
-
-def _loaded_once(load: Callable[[Models], Any]) -> property:
-    return property(lambda models: models._once(load.__name__, lambda: load(models)), doc=load.__doc__)
 
 
 class Models:
@@ -52,7 +49,7 @@ class Models:
         self.on_cache: Callable[[GenerationCache], None] = lambda _: None
         """Given the generation cache when it is opened, before any reply is looked up."""
 
-    @_loaded_once
+    @once
     def encoder(self) -> Encoder:
         """The encoder, remembering what it has encoded."""
         from quit.models.encoders.cache import CachingEncoder
@@ -61,7 +58,7 @@ class Models:
         gigabytes = self._settings.run.vector_cache_gb
         return CachingEncoder(MiniLM(), store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
 
-    @_loaded_once
+    @once
     def equivalence(self) -> Equivalence:
         """Answer equivalence, remembering on disk what it was asked."""
         from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
@@ -73,7 +70,7 @@ class Models:
         bem = BemEquivalence(settings.bem_checkpoint, revision=settings.bem_revision, device=settings.bem_device)
         return CachedEquivalence(bem, equivalence_store())
 
-    @_loaded_once
+    @once
     def judge(self) -> Judge:
         """The judge of the readers' answers."""
         from quit.models.judges import EquivalenceJudge, GptEvalJudge
@@ -90,7 +87,7 @@ class Models:
             constrained=settings.constrained,
         )
 
-    @_loaded_once
+    @once
     def second_judge(self) -> Judge | None:
         """The equivalence model, whose verdicts are stored beside a language model's; None where it is the judge."""
         from quit.models.judges import EquivalenceJudge
@@ -100,14 +97,14 @@ class Models:
             return None
         return EquivalenceJudge("equivalence", self.equivalence, settings.threshold)
 
-    @_loaded_once
+    @once
     def question_types(self) -> Any:
         """The question type classifier."""
         from quit.models.question_type import QuestionTypeClassifier
 
         return QuestionTypeClassifier(self.encoder)
 
-    @_loaded_once
+    @once
     def convergence(self) -> ConvergenceModel:
         """The model that values hints whose source says nothing."""
         settings = self._settings.convergence
@@ -195,7 +192,7 @@ class Models:
 
         return self._once(("generator", spec.name, spec.kind, spec.model), make)
 
-    @_loaded_once
+    @once
     def _cache(self) -> GenerationCache | None:
         if not self._settings.run.generation_cache:
             return None

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from threading import RLock
+from typing import Any, Generic, TypeVar
 
 from quit.errors import InputError, SettingsError
 from quit.models.encoders.minilm import model_folder
 
 Model = TypeVar("Model")
+
+
+class once(Generic[Model]):
+    """A property that is computed at its first use, once, whichever thread comes first."""
+
+    def __init__(self, make: Callable[[Any], Model]) -> None:
+        self._make, self._lock, self.__doc__ = make, RLock(), make.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Model:
+        name = self._make.__name__
+        with self._lock:
+            if name not in instance.__dict__:
+                instance.__dict__[name] = self._make(instance)  # found before this property from then on
+            return instance.__dict__[name]
 
 
 def located(name: str) -> str:

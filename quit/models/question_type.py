@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from quit.errors import InputError
+from quit.models.loading import once
 from quit.models.protocols import Encoder
 
 COARSE = {
@@ -159,20 +159,12 @@ class QuestionTypeClassifier:
     def __init__(self, encoder: Encoder, weights: Path = WEIGHTS) -> None:
         self._encoder = encoder
         self._weights = weights
-        self._loaded: tuple[dict[str, np.ndarray], Any] | None = None
-        self._lock = Lock()
         self.identity = f"question-type@{zlib.crc32(weights.read_bytes()):08x}+{encoder.identity}"
 
     def classify(self, questions: Sequence[str]) -> list[QuestionType]:
         """Return one type a question, in order."""
         if not questions:
             return []
-        with self._lock:
-            if self._loaded is None:
-                from quit.models.finetune import load
-
-                arrays = load(self._weights)
-                self._loaded = arrays, tuned(arrays)
         arrays, net = self._loaded
         labels = [str(label) for label in arrays["labels"]]
         codes = coarse_of(labels)
@@ -184,6 +176,13 @@ class QuestionTypeClassifier:
             index = int(np.argmax(np.where(codes == best, probability, -1.0)))
             types.append(QuestionType(*from_trec(labels[index]), float(probability[index])))
         return types
+
+    @once
+    def _loaded(self) -> tuple[dict[str, np.ndarray], Any]:
+        from quit.models.finetune import load
+
+        arrays = load(self._weights)
+        return arrays, tuned(arrays)
 
 
 def tuned(arrays: Mapping[str, np.ndarray]) -> Any:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from quit.common.files import file_checksum
 from quit.models.equivalence.features import NAMES, clean, focus, lexical
+from quit.models.loading import once
 from quit.models.protocols import Pair
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
@@ -92,22 +92,20 @@ class EmbeddedEquivalence:
 
     def __init__(self, weights: Path = WEIGHTS) -> None:
         self._weights = weights
-        self._model: Joined | None = None
-        self._lock = Lock()
         # The number is this code's: raise it when features change, for then the same weights answer differently.
         self.identity = f"embedded-equivalence-{VERSION}@{file_checksum(weights)[:12]}"
+
+    @once
+    def _model(self) -> Joined:
+        from quit.models.finetune import load
+
+        return Joined(load(self._weights))
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
         distinct = list(dict.fromkeys(pairs))
-        with self._lock:
-            if distinct and self._model is None:
-                from quit.models.finetune import load
-
-                self._model = Joined(load(self._weights))
         values: dict[Pair, float] = {}
         for start in range(0, len(distinct), CHUNK):
-            assert self._model is not None  # loaded above, since there are pairs
             part = distinct[start : start + CHUNK]
             values.update(zip(part, self._model.probability(part).tolist(), strict=True))
         return np.array([values[pair] for pair in pairs], dtype=np.float64)

@@ -97,7 +97,7 @@ def test_a_prompt_that_is_too_long_names_its_question() -> None:
 
 def test_thinking_that_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
-    _, tokenizer = generator._load()
+    _, tokenizer = generator._loaded
     # A tiny checkpoint cannot be made to think aloud.
     monkeypatch.setattr(type(tokenizer), "decode", lambda *_, **__: "<think>Well")
     with pytest.raises(SettingsError, match="enable_thinking"):
