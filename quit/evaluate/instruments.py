@@ -92,7 +92,7 @@ def leakage(path: Path, models: Models, settings: Settings) -> Figures:
 
 def question_type(path: Path, models: Models) -> Figures:
     """Accuracy of the question types on a file in the TREC format (``COARSE:fine question``, Latin-1 or UTF-8)."""
-    from quit.models.question_type import COARSE, FINE
+    from quit.models.question_type import FINE, from_trec
 
     try:
         raw = path.read_bytes()
@@ -111,7 +111,7 @@ def question_type(path: Path, models: Models) -> Figures:
             raise InputError(
                 f"{path}, line {number}: expected a label such as LOC:city and a question, found {line[:60]!r}."
             )
-        labels.append((COARSE[label.partition(":")[0]], FINE[label]))
+        labels.append(from_trec(label))
         questions.append(question)
     if not questions:
         raise InputError(f"{path} holds no labelled question.")

@@ -99,11 +99,10 @@ def statistics(
     valid_answers: pa.Table,
     encoder: Encoder | None = None,
     sample: int = SAMPLE,
-    seed: str = "statistics",
 ) -> Statistics:
     """Return the statistics of the questions in ``splits``; the other tables may hold more (see ``schemas.tables``).
 
-    ``labels`` may have dictionary-encoded columns. At most ``sample`` passages, chosen by ``seed`` from all splits,
+    ``labels`` may have dictionary-encoded columns. At most ``sample`` passages, drawn from all splits,
     are encoded. Raises ``InputError`` when a question has no row in a table, or another number of selected hints than
     the rest.
     """
@@ -114,7 +113,7 @@ def statistics(
         "lexical_overlap": _overlap(facts.questions, facts.hints),
         "answer_containment": _containment(facts.hints, facts.valid),
     }
-    similarity = _similarity(facts, encoder, sample, seed) if encoder is not None else None
+    similarity = _similarity(facts, encoder, sample) if encoder is not None else None
     present = [split for split in SPLITS if split == ALL or split in facts.splits]
     counts = _label_counts(facts, labels)
     return Statistics(
@@ -264,11 +263,11 @@ def _may_hold(hints: Sequence[str], answer: str) -> bool:
     return any(hint.endswith(answer[:space]) for space in spaces for hint in hints)
 
 
-def _similarity(facts: _Facts, encoder: Encoder, sample: int, seed: str) -> tuple[np.ndarray, np.ndarray]:
+def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarray, np.ndarray]:
     """Return for each passage of the sample its question's position and its cosine with the question."""
     passages = permutation_table(len(facts.hints[0]))
     total = len(facts.ids) * len(passages)
-    chosen = np.array(sorted(random.Random(seed).sample(range(total), min(sample, total))), dtype=np.int64)
+    chosen = np.array(sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64)
     owner, row = chosen // len(passages), chosen % len(passages)
     texts = []
     for question, passage in zip(owner.tolist(), row.tolist(), strict=True):

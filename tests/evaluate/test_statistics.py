@@ -1,7 +1,5 @@
-import importlib.util
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +9,8 @@ from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, words
 from quit.evaluate.statistics import Statistics, statistics
 from quit.stages.passages import permutations
+from tests.export import conftest as release
 
-_SPEC = importlib.util.spec_from_file_location("export_conftest", Path(__file__).parents[1] / "export" / "conftest.py")
-release = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(release)
 NAMES = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
 
 
@@ -59,41 +55,33 @@ def plain(tables):
     def bag(text):
         return {word.casefold() for word in words(text)} - STOP_WORDS
 
-    made = {}
+    figures = {}
     for name in ("train", "dev", "test", "all"):
         lengths, overlaps, contained, asked, answers = [], [], [], [], []
         for row in tables.questions.to_pylist():
-            one = row["question_id"]
-            if name not in ("all", split[one]):
+            question_id = row["question_id"]
+            if name not in ("all", split[question_id]):
                 continue
             asked.append(len(row["question"].split(" ")))
-            answers += [len(answer.split(" ")) for answer in valid[one]]
+            answers += [len(answer.split(" ")) for answer in valid[question_id]]
             for permutation in permutations(5):
-                text = " ".join(hints[one][index] for index in permutation)
+                text = " ".join(hints[question_id][index] for index in permutation)
                 lengths.append(len(text.split(" ")))
                 q, p = bag(row["question"]), bag(text)
                 overlaps.append(len(q & p) / len(q | p) if q | p else 0.0)
-                contained.append(any(answer.casefold() in text.casefold() for answer in valid[one]))
-        made[name] = tuple(map(np.mean, (asked, lengths, answers, overlaps, contained)))
-    return made
+                contained.append(any(answer.casefold() in text.casefold() for answer in valid[question_id]))
+        figures[name] = tuple(map(np.mean, (asked, lengths, answers, overlaps, contained)))
+    return figures
 
 
 def compare(tables):
-    found = {
-        one.split: (
-            one.question_words,
-            one.passage_words,
-            one.answer_words,
-            one.lexical_overlap,
-            one.answer_containment,
-        )
-        for one in count(tables).summary
-    }
+    names = ("question_words", "passage_words", "answer_words", "lexical_overlap", "answer_containment")
+    counted = {split.split: tuple(getattr(split, name) for name in names) for split in count(tables).summary}
     expected = plain(tables)
-    assert list(found) == list(expected)
+    assert list(counted) == list(expected)
     for split, values in expected.items():
-        assert found[split] == pytest.approx(values), split
-    return found
+        assert counted[split] == pytest.approx(values), split
+    return counted
 
 
 def test_table_1_equals_the_plain_computation(tables):

@@ -45,11 +45,6 @@ _VERSION = 1
 _TICK = 0.5  # seconds between looks at what another caller is asking for
 
 
-def default_path() -> Path:
-    """Return ``$QUIT_CACHE/generations.sqlite``, or ``~/.cache/quit/generations.sqlite`` without that variable."""
-    return cache_folder("generations.sqlite")
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A reply with what it answers. ``label``: what it was for, such as a question's id; never part of the key."""
@@ -69,7 +64,7 @@ class GenerationCache:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or default_path()
+        self.path = path or cache_folder("generations.sqlite")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._incoming: queue.SimpleQueue[tuple[Entry, Future[None]] | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
