@@ -1,4 +1,4 @@
-"""How a server is treated: limits, budgets, pauses, each on its own."""
+"""How a server is treated: limits and pauses, each on its own."""
 
 import asyncio
 import email.utils
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from quit.models.generation.base import Completion
-from quit.models.generation.replica import Budget, Limiter, pause, retry_after, tokens_used
+from quit.models.generation.replica import Limiter, pause, retry_after, tokens_used
 from quit.settings import ServerSettings
 
 
@@ -80,27 +80,6 @@ def test_a_waiter_that_is_cancelled_gives_its_place_back() -> None:
         await asyncio.wait_for(limiter.acquire(), 1)
 
     asyncio.run(scene())
-
-
-def test_a_budget_spreads_requests_over_the_minute() -> None:
-    async def scene() -> float:
-        budget = Budget(600)  # ten a second
-        began = time.monotonic()
-        for _ in range(15):
-            await budget.spend(1)
-        return time.monotonic() - began
-
-    assert 0.4 <= asyncio.run(scene()) < 2.0
-
-
-def test_no_budget_never_waits() -> None:
-    async def scene() -> float:
-        budget, began = Budget(0), time.monotonic()
-        for _ in range(1000):
-            await budget.spend(1000)
-        return time.monotonic() - began
-
-    assert asyncio.run(scene()) < 0.5
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 5, 20])
