@@ -121,12 +121,12 @@ def question_type(path: Path, models: Models) -> Figures:
     return {"n": len(labels), "coarse_accuracy": float(np.mean(coarse)), "fine_accuracy": float(np.mean(fine))}
 
 
-def question_type_agreement(source: SourceRef, models: Models, most: int = 10) -> Figures:
+def question_type_agreement(source: SourceRef, models: Models) -> Figures:
     """How often the classifier agrees with a source's own question types.
 
     Returns n (questions whose source names both levels), coarse_agreement, fine_agreement, outside_taxonomy (questions
     whose coarse type is none of TREC's, such as OTH:OTHER: no agreement is possible), coarse_agreement_in_taxonomy (of
-    the others) and confusion: the ``most`` frequent disagreements, each {source, classifier, n, example}.
+    the others) and confusion: the ten most frequent disagreements, each {source, classifier, n, example}.
     """
     from quit.models.question_type import COARSE
 
@@ -153,7 +153,7 @@ def question_type_agreement(source: SourceRef, models: Models, most: int = 10) -
         "outside_taxonomy": len(typed) - len(kept),
         "confusion": [
             {"source": theirs, "classifier": ours, "n": len(questions), "example": questions[0]}
-            for (theirs, ours), questions in ranked[:most]
+            for (theirs, ours), questions in ranked[:10]
         ],
     }
 
@@ -209,12 +209,12 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
     }
 
 
-def reader(source: SourceRef, name: str, models: Models, hints: int = 5) -> Figures:
+def reader(source: SourceRef, name: str, models: Models) -> Figures:
     """How often an embedded reader picks the gold answer, with and without hints.
 
     ``candidates_*``: among the question's own candidates; ``pool_*``: out of all answers of the source of a fitting
     type; ``no_answer_*``: how often the reader would have said NO ANSWER instead of its best guess from the pool. Hints
-    are the ``hints`` of highest convergence, as in a build.
+    are the five of highest convergence, as in a build.
     """
     from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 
@@ -239,7 +239,7 @@ def reader(source: SourceRef, name: str, models: Models, hints: int = 5) -> Figu
         for shown in ("with_hints", "question_only"):
             prompts = []
             for question, (coarse, fine) in zip(questions, types, strict=True):
-                best = _best_hints(question, hints) if shown == "with_hints" else ()
+                best = _best_hints(question) if shown == "with_hints" else ()
                 choices = (*question.candidates, *question.answers[:1]) if closed == "candidates" else None
                 prompts.append(Prompt(question.record_id, question.question, best, coarse, fine, choices))
             replies = guesser.answer(prompts)
@@ -257,9 +257,9 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float:
     return float("nan") if constant else float(stats.spearmanr(first, second).statistic)
 
 
-def _best_hints(question: RawQuestion, count: int) -> tuple[str, ...]:
+def _best_hints(question: RawQuestion) -> tuple[str, ...]:
     best = sorted(question.hints, key=lambda hint: (-(hint.convergence or 0.0), len(hint.text)))
-    return tuple(hint.text for hint in best[:count])
+    return tuple(hint.text for hint in best[:5])
 
 
 def _types(questions: Sequence[RawQuestion], models: Models) -> list[tuple[str, str]]:
@@ -297,10 +297,10 @@ def _truth(value: Any, path: Path, number: int) -> bool:
     raise InputError(f"{path}, line {number}: the label must be true or false (or 1 or 0), found {value!r}.")
 
 
-def _binary(probability: np.ndarray, truth: np.ndarray, bins: int = 10) -> Figures:
+def _binary(probability: np.ndarray, truth: np.ndarray) -> Figures:
     confidence = np.where(probability >= 0.5, probability, 1 - probability)
     right = (probability >= 0.5) == truth
-    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
+    bin_of = np.minimum((confidence * 10).astype(int), 9)
     members = [bin_of == number for number in np.unique(bin_of)]
     error = sum(rows.mean() * abs(confidence[rows].mean() - right[rows].mean()) for rows in members)
     return {**_rates(probability >= 0.5, truth), "calibration_error": float(error)}

@@ -64,10 +64,9 @@ class KernelRidge:
 class EmbeddedConvergence:
     """Convergence from the shipped weights, loaded when first needed (thread-safe)."""
 
-    def __init__(self, encoder: Encoder, weights: Path = WEIGHTS) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._path = weights
-        self.identity = f"learned/{VERSION}@{file_checksum(weights)[:12]}+{encoder.identity}"
+        self.identity = f"learned/{VERSION}@{file_checksum(WEIGHTS)[:12]}+{encoder.identity}"
 
     def values(self, items: Sequence[HintSet]) -> list[list[float]]:
         """Return the expected convergence of each hint of each question, 0 to 1."""
@@ -80,7 +79,7 @@ class EmbeddedConvergence:
     def _model(self) -> KernelRidge:
         from safetensors.numpy import load_file
 
-        return KernelRidge(load_file(self._path))
+        return KernelRidge(load_file(WEIGHTS))
 
     def _values(self, item: HintSet, encoder: Encoder) -> list[float]:
         hints, gold = meanings(item, encoder)

@@ -156,10 +156,9 @@ class QuestionTypeClassifier:
     A question's type does not depend on which other questions are asked about.
     """
 
-    def __init__(self, encoder: Encoder, weights: Path = WEIGHTS) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._weights = weights
-        self.identity = f"question-type@{zlib.crc32(weights.read_bytes()):08x}+{encoder.identity}"
+        self.identity = f"question-type@{zlib.crc32(WEIGHTS.read_bytes()):08x}+{encoder.identity}"
 
     def classify(self, questions: Sequence[str]) -> list[QuestionType]:
         """Return one type a question, in order."""
@@ -181,7 +180,7 @@ class QuestionTypeClassifier:
     def _loaded(self) -> tuple[dict[str, np.ndarray], Any]:
         from quit.models.finetune import load
 
-        arrays = load(self._weights)
+        arrays = load(WEIGHTS)
         return arrays, tuned(arrays)
 
 

@@ -188,7 +188,7 @@ def as_texts(value: Any, name: str) -> list[str]:
     return [as_text(entry, name) for entry in entries if entry is not None]
 
 
-def as_number(value: Any, name: str, expected: str = "a number") -> float | None:
+def as_number(value: Any, name: str, expected: str) -> float | None:
     """Return an optional number; null, NaN and blank are none, numbers written as text are taken.
 
     Raises ``BadRecord`` (``wrong_type``).

@@ -37,7 +37,7 @@ def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruli
 class EquivalenceJudge:
     """Correct if equivalent to any gold answer with at least ``threshold`` probability."""
 
-    def __init__(self, name: str, equivalence: Equivalence, threshold: float = 0.5) -> None:
+    def __init__(self, name: str, equivalence: Equivalence, threshold: float) -> None:
         self.name = name
         self._equivalence = equivalence
         self._threshold = threshold
