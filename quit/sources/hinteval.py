@@ -45,7 +45,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
     return Draft(
         record_id,
         question,
-        [text for index, answer in enumerate(answers) for text in _answer(answer, f"answers[{index}]")],
+        [_answer(answer, f"answers[{index}]") for index, answer in enumerate(answers)],
         [_hint(hint, f"hints[{index}]") for index, hint in enumerate(hints)],
         candidates=_candidates(metadata),
         coarse=fields.as_label(kind.get("major"), "question.question_type.major"),
@@ -54,10 +54,9 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
     )
 
 
-def _answer(answer: Any, name: str) -> list[str]:
-    if isinstance(answer, dict):
-        answer = fields.need(answer, "answer", "a text", f"{name}.")
-    return [fields.as_text(answer, name)]
+def _answer(answer: Any, name: str) -> str:
+    text = fields.need(answer, "answer", "a text", f"{name}.") if isinstance(answer, dict) else answer
+    return fields.as_text(text, name)
 
 
 def _hint(hint: Any, name: str) -> DraftHint:
