@@ -69,8 +69,6 @@ def _splits(path: Path, datasets: Any) -> dict[str, Any]:
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         loaded = datasets.load_from_disk(str(path))
     else:
-        if not any(part.is_file() for part in path.rglob("*")):
-            raise InputError(f"{path} is empty; expected {EXPECTED}.")
         _check_local(path)
         with tempfile.TemporaryDirectory() as cache:
             builder = datasets.load_dataset_builder(str(path), cache_dir=cache)
