@@ -30,8 +30,8 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from quit.evaluate.normalize import STOP_WORDS, words
-from quit.models.equivalence.crossencoder import CrossEncoder, Sequence3, Tokenizer, collate
-from quit.models.equivalence.embedded import Joined, joint_inputs
+from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
+from quit.models.equivalence.embedded import Joined
 from quit.models.equivalence.features import (
     FALLING,
     NAMES,
@@ -45,6 +45,7 @@ from quit.models.equivalence.features import (
     rarity,
 )
 from quit.models.finetune import differences, save
+from quit.models.packed import Pieces
 from quit.models.protocols import Pair
 
 SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
@@ -252,7 +253,7 @@ def chosen(examples: Sequence[Example], rng: random.Random) -> list[Example]:
     return kept
 
 
-def sequences(examples: Sequence[Example], tokenizer: Tokenizer) -> list[Sequence3]:
+def sequences(examples: Sequence[Example], tokenizer: Tokenizer) -> list[Pieces]:
     return [
         tokenizer.sequence(example.question, example.golds[0], focus(example.golds[0], example.candidate))
         for example in examples
@@ -283,12 +284,11 @@ def train_cross(examples: Sequence[Example], tokenizer: Tokenizer, log) -> Cross
         # Sequences of like length share a batch: less padding, less time.
         batches = []
         for first in range(0, len(order), 32 * BATCH):
-            part = sorted(order[first : first + 32 * BATCH], key=lambda item: len(item[0].ids))
+            part = sorted(order[first : first + 32 * BATCH], key=lambda item: len(item[0][0]))
             batches += [part[at : at + BATCH] for at in range(0, len(part), BATCH)]
         rng.shuffle(batches)
         for batch in batches:
-            length = max(len(item.ids) for item, _ in batch)
-            logits = model(*collate([item for item, _ in batch], length))
+            logits = model([text for text, _ in batch])
             target = torch.tensor([label for _, label in batch]) * (1 - 2 * SMOOTHING) + SMOOTHING
             loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, target)
             optimizer.zero_grad(set_to_none=True)
@@ -355,7 +355,7 @@ def fit_join(
     examples = [*real, *misses]
     weights = np.repeat([1.0, MISS_WEIGHT], [len(real), len(misses)])
     x = inputs(examples)
-    z = joint_inputs(model.trees(x), model.cross(sequences(examples, tokenizer)))
+    z = np.stack([model.trees(x), model.cross(sequences(examples, tokenizer))], axis=1)
     fitted = LogisticRegression(C=10.0, max_iter=2000).fit(
         z, [example.label for example in examples], sample_weight=weights
     )

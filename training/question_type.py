@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from quit.models.encoders.minilm import MiniLM
 from quit.models.finetune import differences, save
-from quit.models.question_net import QuestionNet, collate
+from quit.models.question_net import QuestionNet
 from quit.models.question_type import BUCKETS, buckets, coarse_of, pieces
 
 SEED = 13
@@ -92,8 +92,7 @@ def fit_net(questions: list[str], labels: np.ndarray) -> QuestionNet:
         rng.shuffle(batches)
         total = 0.0
         for batch in batches:
-            ids, mask = collate([encoded[row] for row in batch], max(len(encoded[row]) for row in batch))
-            logits = model(ids, mask)
+            logits = model([(encoded[row],) for row in batch])
             target = torch.from_numpy(targets[batch])
             log_p = torch.log_softmax(logits, dim=1)
             coarse = torch.logsumexp(log_p.masked_fill(~same_coarse[target], -1e9), dim=1)
@@ -133,12 +132,12 @@ def main() -> None:
     if options.out:
         save(options.out, arrays)
     if options.fold is not None:
-        from quit.models.question_type import probabilities
+        from quit.models.question_type import probabilities, tuned
 
         test = [question for question, out in zip(questions, held, strict=True) if out]
         truth, names = labels[held], arrays["labels"]
         for share in (0.0, 0.3, 0.5, 0.7, 1.0):
-            p = probabilities(test, arrays | {"share": np.float64(share)}, MiniLM())
+            p = probabilities(test, arrays | {"share": np.float64(share)}, tuned(arrays), MiniLM())
             fine = names[p.argmax(axis=1)]
             print(
                 f"fold {options.fold} n={len(test)} share {share}: fine {np.mean(fine == truth):.4f} "

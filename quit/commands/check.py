@@ -130,12 +130,13 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
 
 def _unit(ref: Any) -> str:
     """Return what a position counts: lines (from 1 for people), rows or records."""
+    from quit.sources.files import is_array
+
     if ref.kind != "jsonl":
         return "record"
     if ref.path.suffix.lower() == ".parquet":
         return "row"
-    with ref.path.open("rb") as file:
-        return "record" if file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[") else "line"
+    return "record" if is_array(ref.path) else "line"
 
 
 def _where(units: dict[str, str], file: str | None, position: int | None, record_id: str | None) -> str:

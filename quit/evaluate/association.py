@@ -18,8 +18,7 @@ Statistic = Callable[[np.ndarray, np.ndarray], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """A statistic with its 95% bootstrap interval and its permutation p (two-sided for signed statistics); None: not
-    defined."""
+    """A statistic, its 95% bootstrap interval, its permutation p (two-sided if signed); None: not defined."""
 
     value: float | None
     low: float | None
@@ -71,7 +70,8 @@ def associate(
 
 def kendall_tau_b(values: np.ndarray, labels: np.ndarray) -> float | None:
     """Return Kendall's tau-b of two orders, ties allowed, -1 to 1."""
-    return _defined(stats.kendalltau(values, labels).statistic)
+    tau = float(stats.kendalltau(values, labels).statistic)
+    return None if np.isnan(tau) else tau
 
 
 def auc_minus_half(values: np.ndarray, labels: np.ndarray) -> float | None:
@@ -105,13 +105,8 @@ def cramers_v(values: np.ndarray, labels: np.ndarray) -> float | None:
 
 
 def epsilon_squared(values: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return the effect size of Kruskal and Wallis' H, H / (n - 1), 0 to 1: how much of the ranks' variance the classes
-    explain."""
+    """Return Kruskal and Wallis' H / (n - 1), 0 to 1: how much of the ranks' variance the classes explain."""
     classes = [values[labels == kind] for kind in np.unique(labels)]
     if len(classes) < 2 or np.ptp(values) == 0:
         return None
     return float(stats.kruskal(*classes).statistic / (len(values) - 1))
-
-
-def _defined(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy import stats
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError, SettingsError, did_you_mean
+from quit.evaluate.metrics import exact_match
 from quit.evaluate.normalize import normalize_answer
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
@@ -38,17 +40,13 @@ def equivalence(path: Path, models: Models) -> Figures:
     exact, contained = [], []
     for number, row in _rows(path, ("question", "answers", "candidate", "label")):
         answers = [row["answers"]] if isinstance(row["answers"], str) else row["answers"]
-        if (
-            not answers
-            or not all(isinstance(answer, str) for answer in answers)
-            or not isinstance(row["candidate"], str)
-        ):
+        if not answers or not all(isinstance(text, str) for text in (*answers, row["candidate"])):
             raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
         labels.append(_truth(row["label"], path, number))
         sizes.append(len(answers))
-        said, golds = normalize_answer(row["candidate"]), {normalize_answer(answer) for answer in answers}
-        exact.append(said in golds)
-        contained.append(any(gold and f" {gold} " in f" {said} " for gold in golds))
+        candidate, golds = normalize_answer(row["candidate"]), {normalize_answer(answer) for answer in answers}
+        exact.append(candidate in golds)
+        contained.append(any(gold and f" {gold} " in f" {candidate} " for gold in golds))
         pairs += [Pair(str(row["question"]), answer, row["candidate"]) for answer in answers]
     values = models.equivalence.probability(pairs)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
@@ -79,23 +77,22 @@ def leakage(path: Path, models: Models, settings: Settings) -> Figures:
         wanted.append(_truth(row["leaks"], path, number))
         kinds.append(row.get("kind"))
         lines.append(number)
-    found = [bool(leaks) for [leaks] in find_leaks_of(cases, models.equivalence, models.encoder, judged)]
+    flagged = [bool(leaks) for [leaks] in find_leaks_of(cases, models.equivalence, models.encoder, judged)]
     wrong = [
         {"line": number, "hint": case.hints[0], "answers": case.answers, "leaks": truth}
-        for number, case, truth, flagged in zip(lines, cases, wanted, found, strict=True)
-        if flagged != truth
+        for number, case, truth, leaks in zip(lines, cases, wanted, flagged, strict=True)
+        if leaks != truth
     ]
-    figures = {"n": len(found), **_rates(np.array(found), np.array(wanted)), "wrong": wrong}
     by_kind = {}
     for kind in sorted({kind for kind in kinds if kind}):
-        places = [place for place, one in enumerate(kinds) if one == kind]
-        by_kind[kind] = {"n": len(places), "right": sum(found[place] == wanted[place] for place in places)}
-    return {**figures, "by_kind": by_kind}
+        right = [leaks == truth for leaks, truth, own in zip(flagged, wanted, kinds, strict=True) if own == kind]
+        by_kind[kind] = {"n": len(right), "right": sum(right)}
+    return {"n": len(flagged), **_rates(np.array(flagged), np.array(wanted)), "wrong": wrong, "by_kind": by_kind}
 
 
 def question_type(path: Path, models: Models) -> Figures:
     """Accuracy of the question types on a file in the TREC format (``COARSE:fine question``, Latin-1 or UTF-8)."""
-    from quit.models.question_type import COARSE, FINE
+    from quit.models.question_type import FINE, from_trec
 
     try:
         raw = path.read_bytes()
@@ -114,7 +111,7 @@ def question_type(path: Path, models: Models) -> Figures:
             raise InputError(
                 f"{path}, line {number}: expected a label such as LOC:city and a question, found {line[:60]!r}."
             )
-        labels.append((COARSE[label.partition(":")[0]], FINE[label]))
+        labels.append(from_trec(label))
         questions.append(question)
     if not questions:
         raise InputError(f"{path} holds no labelled question.")
@@ -124,12 +121,12 @@ def question_type(path: Path, models: Models) -> Figures:
     return {"n": len(labels), "coarse_accuracy": float(np.mean(coarse)), "fine_accuracy": float(np.mean(fine))}
 
 
-def question_type_agreement(source: SourceRef, models: Models, most: int = 10) -> Figures:
+def question_type_agreement(source: SourceRef, models: Models) -> Figures:
     """How often the classifier agrees with a source's own question types.
 
     Returns n (questions whose source names both levels), coarse_agreement, fine_agreement, outside_taxonomy (questions
     whose coarse type is none of TREC's, such as OTH:OTHER: no agreement is possible), coarse_agreement_in_taxonomy (of
-    the others) and confusion: the ``most`` frequent disagreements, each {source, classifier, n, example}.
+    the others) and confusion: the ten most frequent disagreements, each {source, classifier, n, example}.
     """
     from quit.models.question_type import COARSE
 
@@ -137,14 +134,16 @@ def question_type_agreement(source: SourceRef, models: Models, most: int = 10) -
     if not typed:
         raise InputError(f"{source} names no question types to compare with.")
     guesses = models.question_types.classify([question.question for question in typed])
-    coarse = [guess.coarse == one.coarse for guess, one in zip(guesses, typed, strict=True)]
-    fine = [guess.fine == one.fine for guess, one in zip(guesses, typed, strict=True)]
-    kept = [same for same, one in zip(coarse, typed, strict=True) if one.coarse in COARSE.values()]
+    coarse, fine, kept = [], [], []
     apart: dict[tuple[str, str], list[str]] = {}
-    for guess, one in zip(guesses, typed, strict=True):
-        if (guess.coarse, guess.fine) != (one.coarse, one.fine):
-            key = (f"{one.coarse} / {one.fine}", f"{guess.coarse} / {guess.fine}")
-            apart.setdefault(key, []).append(one.question)
+    for guess, question in zip(guesses, typed, strict=True):
+        coarse.append(guess.coarse == question.coarse)
+        fine.append(guess.fine == question.fine)
+        if question.coarse in COARSE.values():
+            kept.append(coarse[-1])
+        if not (coarse[-1] and fine[-1]):
+            key = (f"{question.coarse} / {question.fine}", f"{guess.coarse} / {guess.fine}")
+            apart.setdefault(key, []).append(question.question)
     ranked = sorted(apart.items(), key=lambda item: (-len(item[1]), item[0]))
     return {
         "n": len(typed),
@@ -154,7 +153,7 @@ def question_type_agreement(source: SourceRef, models: Models, most: int = 10) -
         "outside_taxonomy": len(typed) - len(kept),
         "confusion": [
             {"source": theirs, "classifier": ours, "n": len(questions), "example": questions[0]}
-            for (theirs, ours), questions in ranked[:most]
+            for (theirs, ours), questions in ranked[:10]
         ],
     }
 
@@ -166,14 +165,16 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
     published), spearman (embedded against published, over all hints) and model (its identity). The shipped model was
     trained on published values, so its figure on those very files is not one of unseen data: its card has those.
     """
-    questions = [one for one in _questions(source) if any(hint.convergence is not None for hint in one.hints)]
+    questions = [
+        question for question in _questions(source) if any(hint.convergence is not None for hint in question.hints)
+    ]
     published: list[float] = []
     exact: list[bool] = []
     collection = pa.table(
         {
-            "question_id": [str(place) for place in range(len(questions))],
-            **{name: [getattr(one, name) for one in questions] for name in ("question", "coarse", "fine")},
-            "answers": [list(one.answers) for one in questions],
+            "question_id": [str(position) for position in range(len(questions))],
+            **{name: [getattr(row, name) for row in questions] for name in ("question", "coarse", "fine")},
+            "answers": [list(question.answers) for question in questions],
         }
     )
     rivals = []
@@ -208,12 +209,12 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
     }
 
 
-def reader(source: SourceRef, name: str, models: Models, hints: int = 5) -> Figures:
+def reader(source: SourceRef, name: str, models: Models) -> Figures:
     """How often an embedded reader picks the gold answer, with and without hints.
 
     ``candidates_*``: among the question's own candidates; ``pool_*``: out of all answers of the source of a fitting
     type; ``no_answer_*``: how often the reader would have said NO ANSWER instead of its best guess from the pool. Hints
-    are the ``hints`` of highest convergence, as in a build.
+    are the five of highest convergence, as in a build.
     """
     from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 
@@ -225,11 +226,11 @@ def reader(source: SourceRef, name: str, models: Models, hints: int = 5) -> Figu
     types = _types(questions, models)
     entries = [
         (answer, *typed)
-        for one, typed in zip(questions, types, strict=True)
-        for answer in (*one.answers, *one.candidates)
+        for question, typed in zip(questions, types, strict=True)
+        for answer in (*question.answers, *question.candidates)
     ]
-    background = [hint.text for one in questions for hint in one.hints]
-    # Every question gets a guess here: how often a reader would rather say NO ANSWER is told apart.
+    background = [hint.text for question in questions for hint in question.hints]
+    # Every question gets a guess here: how often a reader would rather say NO ANSWER is counted separately.
     pool = AnswerPool.build(entries, background)
     guesser = embedded_reader(name, models.encoder, pool, no_answer_margin=0.0, thin_evidence=0.0)
     careful = embedded_reader(name, models.encoder, pool)
@@ -237,14 +238,12 @@ def reader(source: SourceRef, name: str, models: Models, hints: int = 5) -> Figu
     for closed in ("candidates", "pool"):
         for shown in ("with_hints", "question_only"):
             prompts = []
-            for one, (coarse, fine) in zip(questions, types, strict=True):
-                best = _best_hints(one, hints) if shown == "with_hints" else ()
-                choices = tuple(dict.fromkeys((*one.candidates, *one.answers[:1]))) if closed == "candidates" else None
-                prompts.append(Prompt(one.record_id, one.question, best, coarse, fine, choices))
-            right = [
-                normalize_answer(reply.answer) in {normalize_answer(answer) for answer in one.answers}
-                for one, reply in zip(questions, guesser.answer(prompts), strict=True)
-            ]
+            for question, (coarse, fine) in zip(questions, types, strict=True):
+                best = _best_hints(question) if shown == "with_hints" else ()
+                choices = (*question.candidates, *question.answers[:1]) if closed == "candidates" else None
+                prompts.append(Prompt(question.record_id, question.question, best, coarse, fine, choices))
+            replies = guesser.answer(prompts)
+            right = [exact_match(reply.answer, row.answers) for row, reply in zip(questions, replies, strict=True)]
             figures[f"{closed}_{shown}"] = float(np.mean(right))
             if closed == "pool":
                 silent = [reply.answer == NO_ANSWER for reply in careful.answer(prompts)]
@@ -254,33 +253,22 @@ def reader(source: SourceRef, name: str, models: Models, hints: int = 5) -> Figu
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> float:
     """Return Spearman's rank correlation, ties at their mean rank; NaN when one side is constant."""
-    a, b = _ranks(np.asarray(first, dtype=np.float64)), _ranks(np.asarray(second, dtype=np.float64))
-    a, b = a - a.mean(), b - b.mean()
-    norm = np.sqrt((a @ a) * (b @ b))
-    return float(a @ b / norm) if norm else float("nan")
+    constant = np.ptp(first) == 0 or np.ptp(second) == 0  # scipy warns of it
+    return float("nan") if constant else float(stats.spearmanr(first, second).statistic)
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return ((ends - counts + ends - 1) / 2.0)[inverse]
-
-
-def _best_hints(question: RawQuestion, count: int) -> tuple[str, ...]:
-    order = sorted(
-        range(len(question.hints)),
-        key=lambda place: (-(question.hints[place].convergence or 0.0), len(question.hints[place].text), place),
-    )
-    return tuple(question.hints[place].text for place in order[:count])
+def _best_hints(question: RawQuestion) -> tuple[str, ...]:
+    best = sorted(question.hints, key=lambda hint: (-(hint.convergence or 0.0), len(hint.text)))
+    return tuple(hint.text for hint in best[:5])
 
 
 def _types(questions: Sequence[RawQuestion], models: Models) -> list[tuple[str, str]]:
-    open_ones = [one.question for one in questions if not (one.coarse and one.fine)]
-    guesses = iter(models.question_types.classify(open_ones) if open_ones else ())
+    untyped = [question.question for question in questions if not (question.coarse and question.fine)]
+    guesses = iter(models.question_types.classify(untyped))
     types = []
-    for one in questions:
-        if one.coarse and one.fine:
-            types.append((one.coarse, one.fine))
+    for question in questions:
+        if question.coarse and question.fine:
+            types.append((question.coarse, question.fine))
         else:
             guess = next(guesses)
             types.append((guess.coarse, guess.fine))
@@ -309,24 +297,21 @@ def _truth(value: Any, path: Path, number: int) -> bool:
     raise InputError(f"{path}, line {number}: the label must be true or false (or 1 or 0), found {value!r}.")
 
 
-def _binary(probability: np.ndarray, truth: np.ndarray, bins: int = 10) -> Figures:
+def _binary(probability: np.ndarray, truth: np.ndarray) -> Figures:
     confidence = np.where(probability >= 0.5, probability, 1 - probability)
     right = (probability >= 0.5) == truth
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    error = sum(
-        (place == one).mean() * abs(confidence[place == one].mean() - right[place == one].mean())
-        for one in range(bins)
-        if (place == one).any()
-    )
+    bin_of = np.minimum((confidence * 10).astype(int), 9)
+    members = [bin_of == number for number in np.unique(bin_of)]
+    error = sum(rows.mean() * abs(confidence[rows].mean() - right[rows].mean()) for rows in members)
     return {**_rates(probability >= 0.5, truth), "calibration_error": float(error)}
 
 
-def _rates(found: np.ndarray, wanted: np.ndarray) -> Figures:
-    hits = int((found & wanted).sum())
-    precision = hits / found.sum() if found.sum() else 1.0
+def _rates(flagged: np.ndarray, wanted: np.ndarray) -> Figures:
+    hits = int((flagged & wanted).sum())
+    precision = hits / flagged.sum() if flagged.sum() else 1.0
     recall = hits / wanted.sum() if wanted.sum() else 1.0
     return {
-        "accuracy": float((found == wanted).mean()),
+        "accuracy": float((flagged == wanted).mean()),
         "precision": float(precision),
         "recall": float(recall),
         "f1": float(2 * precision * recall / (precision + recall)) if precision + recall else 0.0,

@@ -40,16 +40,15 @@ class Measure:
 
     @classmethod
     def parse(cls, text: str) -> Measure:
-        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``Hit(rel=2)@1``. Raises ``SettingsError`` for other
-        texts."""
-        found = _MEASURE.fullmatch(text.strip())
-        name = found["name"] if found else text.partition("@")[0]
-        if found is None or name not in RANKING or not int(found["depth"]) or found["least"] == "0":
+        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``Hit(rel=2)@1``. Raises ``SettingsError``."""
+        parts = _MEASURE.fullmatch(text.strip())
+        name = parts["name"] if parts else text.partition("@")[0]
+        if parts is None or name not in RANKING or not int(parts["depth"]) or parts["least"] == "0":
             raise SettingsError(
                 f"{text!r} is no ranking metric. Write NAME@DEPTH or NAME(rel=LABEL)@DEPTH, such as nDCG@10."
                 f"{did_you_mean(name, RANKING)}"
             )
-        return cls(name, int(found["depth"]), int(found["least"] or 1))
+        return cls(name, int(parts["depth"]), int(parts["least"] or 1))
 
     def __str__(self) -> str:
         return f"{self.name}{f'(rel={self.least})' if self.least != 1 else ''}@{self.depth}"
@@ -60,8 +59,7 @@ class Measure:
         return self.name in ("Recall", "nDCG")
 
     def value(self, ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray) -> float:
-        """Return the metric of one question, 0 to 1. ``ranked``: labels in rank order; ``judged``: those of all judged
-        passages."""
+        """Return one question's metric, 0 to 1, from labels in rank order and those of all judged passages."""
         if self.name == "Hit":
             return hit(ranked, self.depth, self.least)
         if self.name == "MRR":
@@ -78,8 +76,8 @@ def hit(ranked: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float
 
 def reciprocal_rank(ranked: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:
     """Return 1 / rank of the first relevant passage among the first ``depth``, 0 where there is none."""
-    found = np.flatnonzero(np.asarray(ranked)[:depth] >= least)
-    return 1.0 / (int(found[0]) + 1) if len(found) else 0.0
+    relevant = np.flatnonzero(np.asarray(ranked)[:depth] >= least)
+    return 1.0 / (int(relevant[0]) + 1) if len(relevant) else 0.0
 
 
 def recall(ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:
@@ -109,17 +107,17 @@ def run_values(
     ``run``: question -> passage ids, best first; an id without a label has label 0. Raises ``InputError`` for a passage
     twice in one ranking.
     """
-    made: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     for question, labels in qrels.items():
         ranking = run.get(question, ())
         if len(set(ranking)) < len(ranking):
             raise InputError(f"The ranking of question {question!r} names a passage twice.")
         judged = list(labels.values())
         if max(judged, default=0) < measure.least:
-            made[question] = None
+            values[question] = None
         else:
-            made[question] = measure.value([labels.get(one, 0) for one in ranking], judged)
-    return made
+            values[question] = measure.value([labels.get(passage, 0) for passage in ranking], judged)
+    return values
 
 
 def mean(values: Sequence[float | None] | np.ndarray, policy: str = "zero") -> float:
@@ -150,25 +148,24 @@ def exact_match(prediction: str, golds: Sequence[str]) -> float:
 
 def f1(prediction: str, golds: Sequence[str]) -> float:
     """Return the highest F1 of normalised tokens over the gold answers (SQuAD); 0 where either side is blank."""
-    said = normalize_answer(prediction).split()
+    predicted = normalize_answer(prediction).split()
     best = 0.0
     for gold in golds:
         wanted = normalize_answer(gold).split()
-        common = sum((Counter(said) & Counter(wanted)).values())
+        common = sum((Counter(predicted) & Counter(wanted)).values())
         if common:
-            best = max(best, 2.0 * common / (len(said) + len(wanted)))
+            best = max(best, 2.0 * common / (len(predicted) + len(wanted)))
     return best
 
 
 def cover_em(prediction: str, golds: Sequence[str]) -> float:
-    """Return 1 if the tokens of a normalised gold answer stand one after the other in the normalised prediction, else
-    0.
+    """Return 1 if a normalised gold answer is in the normalised prediction, as a run of whole tokens, else 0.
 
     >>> cover_em("It is Lima, I think", ["Lima"]), cover_em("Limassol", ["Lima"])
     (1.0, 0.0)
     """
-    said = f" {normalize_answer(prediction)} "
-    return float(any(f" {key} " in said for gold in golds if (key := normalize_answer(gold))))
+    text = f" {normalize_answer(prediction)} "
+    return float(any(f" {key} " in text for gold in golds if (key := normalize_answer(gold))))
 
 
 def answer_value(name: str, prediction: str, golds: Sequence[str]) -> float:

@@ -15,7 +15,7 @@ import snowballstemmer
 
 _STEMMER = snowballstemmer.stemmer("english")
 _ONE_AT_A_TIME = Lock()  # the stemmer keeps the word it works on; shards are threads
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
+ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 STOP_WORDS = frozenset(
@@ -33,7 +33,7 @@ class _WithoutPunctuation(dict[int, int | None]):
     """A table for ``str.translate`` that deletes punctuation, filled as characters turn up."""
 
     def __missing__(self, code: int) -> int | None:
-        self[code] = None if _is_punctuation(chr(code)) else code
+        self[code] = None if is_punctuation(chr(code)) else code
         return self[code]
 
 
@@ -51,7 +51,7 @@ def normalize_answer(text: str) -> str:
     """
     folded = _folded(text)
     kept = _folded(folded.translate(_WITHOUT_PUNCTUATION))
-    return " ".join(_ARTICLES.sub(" ", kept).split()) or " ".join(folded.split())
+    return " ".join(ARTICLES.sub(" ", kept).split()) or " ".join(folded.split())
 
 
 def _folded(text: str) -> str:
@@ -63,14 +63,15 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-def _is_punctuation(char: str) -> bool:
+def is_punctuation(char: str) -> bool:
+    """Return whether a character is punctuation to Unicode or to SQuAD."""
     # ASCII's $ + < = > ^ ` | ~ are symbols to Unicode and punctuation to SQuAD.
     return unicodedata.category(char)[0] == "P" or char in "$+<=>^`|~"
 
 
 def normalize_question(text: str) -> str:
     """Return the form in which two questions are compared: as answers are, but articles stay."""
-    apart = "".join(" " if _is_punctuation(char) else char for char in _folded(text))
+    apart = "".join(" " if is_punctuation(char) else char for char in _folded(text))
     return " ".join(_folded(apart).split())
 
 

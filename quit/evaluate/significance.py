@@ -19,8 +19,7 @@ _AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """System a against b: mean difference a - b with its interval, and two-sided p values (``holm``: for all
-    comparisons made)."""
+    """System a against b: mean difference a - b, its interval, two-sided p values (``holm``: corrected)."""
 
     difference: float
     low: float

@@ -7,11 +7,13 @@ passages.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,7 +75,7 @@ class Statistics:
     def to_dict(self) -> dict:
         """Return everything as JSON-like values."""
         groups = {name: getattr(self, name).to_pylist() for name in ("by_hints", "by_type", "by_difficulty")}
-        summary = [asdict(one) for one in self.summary]
+        summary = [asdict(split) for split in self.summary]
         return {"summary": summary, **groups, "contained": list(self.contained), "encoder": self.encoder}
 
     @classmethod
@@ -97,11 +99,10 @@ def statistics(
     valid_answers: pa.Table,
     encoder: Encoder | None = None,
     sample: int = SAMPLE,
-    seed: str = "statistics",
 ) -> Statistics:
     """Return the statistics of the questions in ``splits``; the other tables may hold more (see ``schemas.tables``).
 
-    ``labels`` may have dictionary-encoded columns. At most ``sample`` passages, chosen by ``seed`` from all splits,
+    ``labels`` may have dictionary-encoded columns. At most ``sample`` passages, drawn from all splits,
     are encoded. Raises ``InputError`` when a question has no row in a table, or another number of selected hints than
     the rest.
     """
@@ -112,7 +113,7 @@ def statistics(
         "lexical_overlap": _overlap(facts.questions, facts.hints),
         "answer_containment": _containment(facts.hints, facts.valid),
     }
-    similarity = _similarity(facts, encoder, sample, seed) if encoder is not None else None
+    similarity = _similarity(facts, encoder, sample) if encoder is not None else None
     present = [split for split in SPLITS if split == ALL or split in facts.splits]
     counts = _label_counts(facts, labels)
     return Statistics(
@@ -133,37 +134,39 @@ class _Facts:
         if not self.ids:
             raise InputError("There is nothing to count: the table 'splits' holds no question.")
         self.splits: list[str] = splits["split"].to_pylist()
-        found = self._aligned("questions", questions)
-        self.questions: list[str] = found["question"].to_pylist()
-        self.gold: list[list[str]] = found["answers"].to_pylist()
-        found = self._aligned("descriptions", descriptions)
-        self.coarse: list[str] = found["coarse"].to_pylist()
-        self.bins: list[str] = found["difficulty_bin"].to_pylist()
+        questions = self._aligned("questions", questions)
+        self.questions: list[str] = questions["question"].to_pylist()
+        self.gold: list[list[str]] = questions["answers"].to_pylist()
+        descriptions = self._aligned("descriptions", descriptions)
+        self.coarse: list[str] = descriptions["coarse"].to_pylist()
+        self.bins: list[str] = descriptions["difficulty_bin"].to_pylist()
         self.valid = self._grouped(valid_answers, "answer")
         selected = ranked_hints.filter(ranked_hints["selected"])
         self.hints = self._grouped(selected.sort_by([("rank", "ascending")]), "hint")
-        for one, hints in zip(self.ids, self.hints, strict=True):
+        for question_id, hints in zip(self.ids, self.hints, strict=True):
             if not hints or len(hints) != len(self.hints[0]):
-                raise InputError(f"The question {one!r} has {len(hints)} selected hints, {self.ids[0]!r} has others.")
+                raise InputError(
+                    f"The question {question_id!r} has {len(hints)} selected hints, {self.ids[0]!r} has others."
+                )
 
     def _aligned(self, name: str, table: pa.Table) -> pa.Table:
-        found = pc.index_in(pa.array(self.ids), table["question_id"].cast(pa.string()).combine_chunks())
-        if found.null_count:
-            missing = self.ids[found.is_null().index(True).as_py()]
+        rows = pc.index_in(pa.array(self.ids), table["question_id"].cast(pa.string()).combine_chunks())
+        if rows.null_count:
+            missing = self.ids[rows.is_null().index(True).as_py()]
             raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
-        return table.take(found)
+        return table.take(rows)
 
     def _grouped(self, table: pa.Table, column: str) -> list[list[str]]:
-        made: dict[str, list[str]] = {one: [] for one in self.ids}
-        for one, value in zip(table["question_id"].to_pylist(), table[column].to_pylist(), strict=True):
-            if one in made:
-                made[one].append(value)
-        return list(made.values())
+        values: dict[str, list[str]] = {question_id: [] for question_id in self.ids}
+        for question_id, value in zip(table["question_id"].to_pylist(), table[column].to_pylist(), strict=True):
+            if question_id in values:
+                values[question_id].append(value)
+        return list(values.values())
 
     def mask(self, split: str) -> np.ndarray:
         if split == ALL:
             return np.ones(len(self.ids), dtype=bool)
-        return np.array([one == split for one in self.splits])
+        return np.array([name == split for name in self.splits])
 
 
 def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | None) -> Summary:
@@ -193,9 +196,9 @@ def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float |
 
 def _passage_words(hints: Sequence[Sequence[str]]) -> np.ndarray:
     """Return the mean passage length of each question in words: every hint is in the same number of passages."""
-    one = permutation_table(len(hints[0]))
+    passages = permutation_table(len(hints[0]))
     lengths = np.array([[len(hint.split(" ")) for hint in some] for some in hints], dtype=float)
-    return lengths.sum(axis=1) * (len(one.indices) / one.n) / len(one)
+    return lengths.sum(axis=1) * (len(passages.indices) / passages.n) / len(passages)
 
 
 def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.ndarray:
@@ -228,8 +231,7 @@ def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.nda
 
 def _share_of_subsets(n: int) -> np.ndarray:
     """Return the share of passages of each non-empty subset, by bit mask 1 to 2**n - 1."""
-    size = np.array([bin(mask).count("1") for mask in range(1, 2**n)])
-    orders = np.array([1.0, *np.cumprod(np.arange(1.0, n + 1))])[size]
+    orders = np.array([math.factorial(mask.bit_count()) for mask in range(1, 2**n)], dtype=np.float64)
     return orders / orders.sum()
 
 
@@ -239,13 +241,13 @@ def _word_set(text: str) -> set[str]:
 
 def _containment(hints: Sequence[Sequence[str]], valid: Sequence[Sequence[str]]) -> np.ndarray:
     """Return the share of each question's passages that hold a valid answer: float64, shape (questions,)."""
-    one = permutation_table(len(hints[0]))
+    passages = permutation_table(len(hints[0]))
     share = np.zeros(len(hints))
     for row, (some, answers) in enumerate(zip(hints, valid, strict=True)):
         folded = [hint.casefold() for hint in some]
         wanted = [answer.casefold() for answer in answers]
         if any(_may_hold(folded, answer) for answer in wanted):  # seldom: only then is the text needed
-            texts = passage_texts([folded], one).to_pylist()
+            texts = passage_texts([folded], passages).to_pylist()
             share[row] = sum(any(answer in text for answer in wanted) for text in texts) / len(texts)
     return share
 
@@ -261,44 +263,37 @@ def _may_hold(hints: Sequence[str], answer: str) -> bool:
     return any(hint.endswith(answer[:space]) for space in spaces for hint in hints)
 
 
-def _similarity(facts: _Facts, encoder: Encoder, sample: int, seed: str) -> tuple[np.ndarray, np.ndarray]:
+def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarray, np.ndarray]:
     """Return for each passage of the sample its question's position and its cosine with the question."""
-    one = permutation_table(len(facts.hints[0]))
-    total = len(facts.ids) * len(one)
-    chosen = np.array(sorted(random.Random(seed).sample(range(total), min(sample, total))), dtype=np.int64)
-    owner, row = chosen // len(one), chosen % len(one)
+    passages = permutation_table(len(facts.hints[0]))
+    total = len(facts.ids) * len(passages)
+    chosen = np.array(sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64)
+    owner, row = chosen // len(passages), chosen % len(passages)
     texts = []
     for question, passage in zip(owner.tolist(), row.tolist(), strict=True):
-        indices = one.indices[one.offsets[passage] : one.offsets[passage + 1]].tolist()
+        indices = passages.indices[passages.offsets[passage] : passages.offsets[passage + 1]].tolist()
         texts.append(" ".join(facts.hints[question][index] for index in indices))
-    asked, place = np.unique(owner, return_inverse=True)
+    asked, row_of = np.unique(owner, return_inverse=True)
     of_questions = encoder.encode([facts.questions[position] for position in asked.tolist()])
-    cosine = (of_questions[place] * encoder.encode(texts)).sum(axis=1, dtype=np.float64)
+    cosine = (of_questions[row_of] * encoder.encode(texts)).sum(axis=1, dtype=np.float64)
     return owner, cosine
 
 
 def _label_counts(facts: _Facts, labels: pa.Table) -> np.ndarray:
     """Return passages by question, number of hints and label: int64, shape (questions, n + 1, 3)."""
     n = len(facts.hints[0])
-    places = pa.array(facts.ids)
-    made = np.zeros((len(facts.ids), n + 1, 3), dtype=np.int64)
-    for batch in labels.select(["question_id", "permutation", "label"]).to_batches():
-        question = _mapped(batch.column(0), lambda values: pc.fill_null(pc.index_in(values, places), -1))
-        hints = _mapped(batch.column(1), pc.binary_length)
-        label = batch.column(2).to_numpy(zero_copy_only=False).astype(np.int64)
-        ours = question >= 0
-        if ours.any() and not (0 <= label.min() <= label.max() <= 2 and hints.max() <= n):
-            raise InputError(f"The table 'labels' holds a label other than 0 to 2, or a passage of over {n} hints.")
-        flat = (question * (n + 1) + hints) * 3 + label
-        made += np.bincount(flat[ours], minlength=made.size).reshape(made.shape)
-    return made
-
-
-def _mapped(column: pa.Array, function) -> np.ndarray:
-    """Return an integer for each value, worked out once for each distinct value: int64."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    numbers = function(encoded.dictionary).to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers[encoded.indices.to_numpy(zero_copy_only=False)]
+    row_of = {question_id: row for row, question_id in enumerate(facts.ids)}
+    counts = np.zeros((len(facts.ids), n + 1, 3), dtype=np.int64)
+    with duckdb.connect() as database:
+        groups = database.execute(
+            "SELECT question_id, length(permutation), label, count(*) FROM labels GROUP BY ALL"
+        ).fetchall()
+    for question_id, hints, label, passages in groups:
+        if question_id in row_of:
+            if hints > n or not 0 <= label <= 2:
+                raise InputError(f"The table 'labels' holds a label other than 0 to 2, or a passage of over {n} hints.")
+            counts[row_of[question_id], hints, label] = passages
+    return counts
 
 
 def _grouped(facts: _Facts, splits: Sequence[str], counts: np.ndarray, name: str, of: list[str] | None) -> pa.Table:

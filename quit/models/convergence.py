@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 
 from quit.common.files import file_checksum
 from quit.models.convergence_features import features, meanings, texts_of
 from quit.models.encoders.cache import CachingEncoder
+from quit.models.loading import once
 from quit.models.protocols import Encoder, HintSet
 
 VERSION = 1
@@ -64,27 +64,24 @@ class KernelRidge:
 class EmbeddedConvergence:
     """Convergence from the shipped weights, loaded when first needed (thread-safe)."""
 
-    def __init__(self, encoder: Encoder, weights: Path = WEIGHTS) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._path = weights
-        self._model: KernelRidge | None = None
-        self._lock = Lock()
-        self.identity = f"learned/{VERSION}@{file_checksum(weights)[:12]}+{encoder.identity}"
+        self.identity = f"learned/{VERSION}@{file_checksum(WEIGHTS)[:12]}+{encoder.identity}"
 
     def values(self, items: Sequence[HintSet]) -> list[list[float]]:
         """Return the expected convergence of each hint of each question, 0 to 1."""
-        with self._lock:
-            if self._model is None:
-                from safetensors.numpy import load_file
-
-                self._model = KernelRidge(load_file(self._path))
         encoder = CachingEncoder(self._encoder)
         encoder.encode_tokens([hint for item in items for hint in item.hints])  # difficulty and a reader need them too
         encoder.encode([text for item in items for text in texts_of(item)])
-        return [self._values(self._model, item, encoder) if item.hints else [] for item in items]
+        return [self._values(item, encoder) if item.hints else [] for item in items]
 
-    @staticmethod
-    def _values(model: KernelRidge, item: HintSet, encoder: Encoder) -> list[float]:
+    @once
+    def _model(self) -> KernelRidge:
+        from safetensors.numpy import load_file
+
+        return KernelRidge(load_file(WEIGHTS))
+
+    def _values(self, item: HintSet, encoder: Encoder) -> list[float]:
         hints, gold = meanings(item, encoder)
-        values = model.predict(features(item, encoder), hints, hints * gold)
+        values = self._model.predict(features(item, encoder), hints, hints * gold)
         return [round(float(value), 6) for value in np.clip(values, 0.0, 1.0)]

@@ -25,20 +25,20 @@ _log = logging.getLogger(__name__)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s*")
 _REPLY_TOKENS = 8
 _TOKENS_A_CANDIDATE = 16
+_ATTEMPTS = 3
 
 
 class LLMHintScorer:
     """Asks Yes or No about each (hint, candidate) pair; each distinct pair once.
 
-    An unreadable reply is asked for again, ``attempts`` times in all; then the pair counts as "does not refer" and is
+    An unreadable reply is asked for again, three times in all; then the pair counts as "does not refer" and is
     reported in the log: a hint of which nothing can be read must not look convergent for its gold answer.
     """
 
-    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, attempts: int = 3) -> None:
-        self.identity = f"refers-{VERSION}/{generator.identity}|{prompt.identity}|{attempts} attempts"
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate) -> None:
+        self.identity = f"refers-{VERSION}/{generator.identity}|{prompt.identity}|{_ATTEMPTS} attempts"
         self._generator = generator
         self._prompt = prompt
-        self._attempts = attempts
 
     def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
         """Return 1 where the hint refers to the candidate, else 0, shape (len(pairs),), float64."""
@@ -47,7 +47,7 @@ class LLMHintScorer:
             fields = {"hint": pairs[row].hint, "candidate": pairs[row].candidate}
             return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=pairs[row].hint)
 
-        refers = [verdict for verdict, _ in read_verdicts(self._generator, request, len(pairs), range(self._attempts))]
+        refers = [verdict for verdict, _ in read_verdicts(self._generator, request, len(pairs), range(_ATTEMPTS))]
         if unread := refers.count(None):
             _log.warning("%d of %d (hint, candidate) pairs got no readable Yes or No.", unread, len(pairs))
         return np.array([float(bool(verdict)) for verdict in refers])

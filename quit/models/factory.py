@@ -14,6 +14,7 @@ import pyarrow as pa
 from quit.common.cache import equivalence_store, vector_store
 from quit.common.files import file_checksum
 from quit.errors import SettingsError, did_you_mean
+from quit.models.encoders.minilm import minilm_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.language import (
     generator_identity,
@@ -23,16 +24,13 @@ from quit.models.language import (
     make_generator,
     reader_prompts,
 )
+from quit.models.loading import once
 from quit.models.prompting import load_prompt
 from quit.models.protocols import ConvergenceModel, Encoder, Equivalence, Judge, Reader
 from quit.settings import Judge as JudgeSettings
 from quit.settings import ReaderSettings, Settings
 
 WEIGHTS = Path(__file__).parent / "weights"
-
-
-def _loaded_once(load: Callable[[Models], Any]) -> property:
-    return property(lambda models: models._once(load.__name__, lambda: load(models)), doc=load.__doc__)
 
 
 class Models:
@@ -51,7 +49,7 @@ class Models:
         self.on_cache: Callable[[GenerationCache], None] = lambda _: None
         """Given the generation cache when it is opened, before any reply is looked up."""
 
-    @_loaded_once
+    @once
     def encoder(self) -> Encoder:
         """The encoder, remembering what it has encoded."""
         from quit.models.encoders.cache import CachingEncoder
@@ -60,7 +58,7 @@ class Models:
         gigabytes = self._settings.run.vector_cache_gb
         return CachingEncoder(MiniLM(), store=vector_store(int(gigabytes * 2**30)) if gigabytes else None)
 
-    @_loaded_once
+    @once
     def equivalence(self) -> Equivalence:
         """Answer equivalence, remembering on disk what it was asked."""
         from quit.models.equivalence import BemEquivalence, CachedEquivalence, EmbeddedEquivalence
@@ -69,15 +67,10 @@ class Models:
         if settings.equivalence != "bem":
             return CachedEquivalence(EmbeddedEquivalence(), equivalence_store())
         equivalence_identity(self._settings)  # a wrong folder or name is another error than a missing download
-        folder = Path(settings.bem_checkpoint).expanduser()
-        bem = BemEquivalence(
-            str(folder) if folder.is_dir() else settings.bem_checkpoint,
-            revision=settings.bem_revision,
-            device=None if settings.bem_device == "auto" else settings.bem_device,
-        )
+        bem = BemEquivalence(settings.bem_checkpoint, revision=settings.bem_revision, device=settings.bem_device)
         return CachedEquivalence(bem, equivalence_store())
 
-    @_loaded_once
+    @once
     def judge(self) -> Judge:
         """The judge of the readers' answers."""
         from quit.models.judges import EquivalenceJudge, GptEvalJudge
@@ -94,7 +87,7 @@ class Models:
             constrained=settings.constrained,
         )
 
-    @_loaded_once
+    @once
     def second_judge(self) -> Judge | None:
         """The equivalence model, whose verdicts are stored beside a language model's; None where it is the judge."""
         from quit.models.judges import EquivalenceJudge
@@ -104,14 +97,14 @@ class Models:
             return None
         return EquivalenceJudge("equivalence", self.equivalence, settings.threshold)
 
-    @_loaded_once
+    @once
     def question_types(self) -> Any:
         """The question type classifier."""
         from quit.models.question_type import QuestionTypeClassifier
 
         return QuestionTypeClassifier(self.encoder)
 
-    @_loaded_once
+    @once
     def convergence(self) -> ConvergenceModel:
         """The model that values hints whose source says nothing."""
         settings = self._settings.convergence
@@ -172,7 +165,16 @@ class Models:
 
         def make() -> Reader:
             if spec.kind != "embedded":
-                return self._language_reader(spec)
+                from quit.models.readers.llm import LLMReader
+
+                return LLMReader(
+                    spec.name,
+                    self.generator(spec),
+                    *reader_prompts(spec),
+                    max_tokens=self._settings.labels.max_new_tokens,
+                    temperature=self._settings.labels.temperature,
+                    probe_temperature=self._settings.probe.temperature,
+                )
             from quit.models.readers import embedded_reader
 
             pool = self._once("pool", lambda: answer_pool(collection))
@@ -190,26 +192,13 @@ class Models:
 
         return self._once(("generator", spec.name, spec.kind, spec.model), make)
 
-    @_loaded_once
+    @once
     def _cache(self) -> GenerationCache | None:
         if not self._settings.run.generation_cache:
             return None
         cache = GenerationCache()
         self.on_cache(cache)
         return cache
-
-    def _language_reader(self, spec: ReaderSettings) -> Reader:
-        from quit.models.readers.llm import LLMReader
-
-        settings = self._settings
-        return LLMReader(
-            spec.name,
-            self.generator(spec),
-            *reader_prompts(spec),
-            max_tokens=settings.labels.max_new_tokens,
-            temperature=settings.labels.temperature,
-            probe_temperature=settings.probe.temperature,
-        )
 
     def _once(self, key: Any, load: Callable[[], Any]) -> Any:
         with self._lock:
@@ -231,18 +220,6 @@ def answer_pool(collection: Mapping[str, pa.Table]) -> Any:
 
 
 # Identities for fingerprints: known without loading anything, so that an up-to-date workspace is recognised at once.
-
-
-@cache
-def _checksum(path: Path) -> str:
-    return file_checksum(path)[:12]
-
-
-def encoder_identity(settings: Settings) -> str:
-    """Return what the encoder's vectors depend on."""
-    from quit.models.encoders.minilm import MiniLM
-
-    return MiniLM.identity
 
 
 def equivalence_identity(settings: Settings) -> str:
@@ -267,15 +244,13 @@ def judge_identity(settings: Settings) -> str:
     return f"{language_judge_identity(settings.judge)}, beside {second}"
 
 
-def leak_rules_identity(settings: Settings) -> str:
-    """Return what the lexical leakage rules' findings depend on."""
+def _leak_rules_identity(settings: Settings) -> str:
     from quit.stages.leaks.find import RULES_IDENTITY
 
     return RULES_IDENTITY
 
 
-def convergence_identity(settings: Settings) -> str:
-    """Return what the values of the convergence model depend on, beside the encoder."""
+def _convergence_identity(settings: Settings) -> str:
     from quit.stages.rank import VERSION
 
     if settings.convergence.method == "similarity":
@@ -291,8 +266,7 @@ def convergence_identity(settings: Settings) -> str:
     return f"learned/{VERSION}.{LEARNED}@{_weights('convergence')}"
 
 
-def candidates_identity(settings: Settings) -> str:
-    """Return the version of the drawing of candidates."""
+def _candidates_identity(settings: Settings) -> str:
     from quit.stages.candidates import VERSION
 
     return f"collection/{VERSION}"
@@ -313,11 +287,6 @@ def difficulty_identity(settings: Settings) -> str:
     return f"retrieval-complexity/{VERSION}/{corpus}+bm25s-{bm25s.__version__}"
 
 
-def question_type_identity(settings: Settings) -> str:
-    """Return what the classifier's types depend on."""
-    return f"question-type@{_weights('question_type')}+{encoder_identity(settings)}"
-
-
 def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
     """Return what a reader's replies depend on, beside the tables it is given."""
     if reader.kind != "embedded":
@@ -328,24 +297,27 @@ def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
     name = reader.model or reader.name
     if name not in EMBEDDED_READERS:
         raise SettingsError(f"There is no embedded reader {name!r}.{did_you_mean(name, list(EMBEDDED_READERS))}")
-    return f"{EMBEDDED_READERS[name].describe()}/pool-of-{FITTING_MINIMUM}+{encoder_identity(settings)}"
+    return f"{EMBEDDED_READERS[name].describe()}/pool-of-{FITTING_MINIMUM}+{minilm_identity()}"
 
 
+@cache
 def _weights(name: str) -> str:
-    files = sorted(path for path in WEIGHTS.glob(f"{name}*") if path.suffix != ".md")
-    return hashlib.sha256("".join(_checksum(path) for path in files).encode()).hexdigest()[:12]
+    [path] = WEIGHTS.glob(f"{name}.*")
+    return hashlib.sha256(file_checksum(path)[:12].encode()).hexdigest()[:12]
+
+
+_IDENTITIES: dict[str, Callable[[Settings], str]] = {
+    "encoder": lambda settings: minilm_identity(),
+    "equivalence": equivalence_identity,
+    "judge": judge_identity,
+    "leak_rules": _leak_rules_identity,
+    "convergence": _convergence_identity,
+    "candidates": _candidates_identity,
+    "difficulty": difficulty_identity,
+    "question_types": lambda settings: f"question-type@{_weights('question_type')}+{minilm_identity()}",
+}
 
 
 def identities(settings: Settings, names: Sequence[str]) -> list[str]:
-    """Return the identities of the named models, in order."""
-    known: dict[str, Callable[[Settings], str]] = {
-        "encoder": encoder_identity,
-        "equivalence": equivalence_identity,
-        "judge": judge_identity,
-        "leak_rules": leak_rules_identity,
-        "convergence": convergence_identity,
-        "candidates": candidates_identity,
-        "difficulty": difficulty_identity,
-        "question_types": question_type_identity,
-    }
-    return [known[name](settings) for name in names]
+    """Return what the results of the named models depend on, in order; no model is loaded."""
+    return [_IDENTITIES[name](settings) for name in names]

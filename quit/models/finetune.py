@@ -17,7 +17,9 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from quit.common.files import replacing
 from quit.models.encoders.minilm import model_folder
+from quit.models.packed import Pieces
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
 POSITIONS = 256
@@ -99,8 +101,17 @@ class Body(nn.Module):
         self.drop = 0.1
 
     def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
-        """Return the result for pooled states, shape (rows, ...); a subclass with a head has one."""
+        """Return the result for first and mean states, shape (rows, 2 * WIDTH); a subclass with a head has one."""
         raise NotImplementedError
+
+    def forward(self, texts: Sequence[Pieces]) -> torch.Tensor:
+        """Return the head's result of each text, shape (rows, ...), with padding: for training."""
+        parts = torch.zeros(3, len(texts), max(len(text[0]) for text in texts), dtype=torch.long)
+        mask = torch.zeros(parts.shape[1:], dtype=torch.bool)
+        for row, text in enumerate(texts):
+            parts[: len(text), row, : len(text[0])] = torch.tensor(text)
+            mask[row, : len(text[0])] = True
+        return self.head_of(self.pooled(parts[0], parts[1], parts[2], mask))
 
     def embedded(
         self, ids: torch.Tensor, segments: torch.Tensor, matches: torch.Tensor, positions: torch.Tensor
@@ -159,14 +170,12 @@ def restore(model: nn.Module, arrays: Mapping[str, np.ndarray]) -> nn.Module:
 
 def save(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     """Write an npz whose bytes depend on the arrays alone (no time stamps), and move it into place."""
-    temporary = path.with_suffix(".tmp")
-    with zipfile.ZipFile(temporary, "w") as file:
+    with replacing(path) as partial, zipfile.ZipFile(partial, "w") as file:
         for name, array in sorted(arrays.items()):
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
             info = zipfile.ZipInfo(f"{name.replace(':', '!')}.npy", (1980, 1, 1, 0, 0, 0))
             file.writestr(info, buffer.getvalue(), zipfile.ZIP_DEFLATED, compresslevel=9)
-    temporary.replace(path)
 
 
 def load(path: Path) -> dict[str, np.ndarray]:

@@ -1,11 +1,11 @@
-"""Models of transformers and sentence-transformers, from a folder or the hub: one way to load them, one error where
-that fails."""
+"""Models of transformers and sentence-transformers, from a folder or the hub: one way to load them, one error."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from threading import RLock
+from typing import Any, Generic, TypeVar
 
 from quit.errors import InputError, SettingsError
 from quit.models.encoders.minilm import model_folder
@@ -13,9 +13,22 @@ from quit.models.encoders.minilm import model_folder
 Model = TypeVar("Model")
 
 
+class once(Generic[Model]):
+    """A property that is computed at its first use, once, whichever thread comes first."""
+
+    def __init__(self, make: Callable[[Any], Model]) -> None:
+        self._make, self._lock, self.__doc__ = make, RLock(), make.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Model:
+        name = self._make.__name__
+        with self._lock:
+            if name not in instance.__dict__:
+                instance.__dict__[name] = self._make(instance)  # found before this property from then on
+            return instance.__dict__[name]
+
+
 def located(name: str) -> str:
-    """Return where a model is: the folder of ``minilm``, which comes with the program, a folder, or a name on the
-    hub."""
+    """Return where a model is: a folder (that of ``minilm`` comes with the program), or a name on the hub."""
     if name == "minilm":
         return str(model_folder())
     folder = Path(name).expanduser()
@@ -23,8 +36,7 @@ def located(name: str) -> str:
 
 
 def load(name: str, make: Callable[[str], Model], what: str = "The model") -> Model:
-    """Return what ``make`` loads from where a model is. Raises :class:`InputError` in one line where it cannot be
-    loaded."""
+    """Return what ``make`` loads from where a model is. Raises :class:`InputError` where it cannot be loaded."""
     path = located(name)
     if Path(path).is_absolute() and not Path(path).is_dir():
         raise InputError(f"There is no model folder {name}.")
@@ -52,8 +64,7 @@ def load_sentence_model(kind: str, name: str, *, device: str, what: str = "The m
 def load_pretrained(
     kind: str, name: str, *, revision: str = "", device: str = "cpu", what: str = "The model", **options: Any
 ) -> tuple[Any, Any]:
-    """Return a model of transformers for inference and its tokenizer; ``kind`` is the model's class. Raises as
-    :func:`load`."""
+    """Return a model of transformers (``kind``: its class) for inference, and its tokenizer. Raises as :func:`load`."""
     import transformers
 
     pinned = {"revision": revision} if revision else {}
@@ -64,8 +75,7 @@ def load_pretrained(
 
 
 def usable_device(name: str, key: str) -> str:
-    """Return the device to run on. Raises :class:`SettingsError` that names the setting ``key`` for one that is not
-    there."""
+    """Return the device to run on. Raises :class:`SettingsError`, which names the setting ``key``, without it."""
     if name == "cpu":
         return name
     import torch

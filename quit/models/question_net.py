@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
 from quit.models.finetune import WIDTH, Body
@@ -18,21 +16,6 @@ class QuestionNet(Body):
         torch.nn.init.zeros_(self.head.weight)
         torch.nn.init.zeros_(self.head.bias)
 
-    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """Return logits, shape (rows, labels); ids and mask have shape (rows, length)."""
-        none = torch.zeros_like(ids)
-        return self.head_of(self.pooled(ids, none, none, mask))
-
     def head_of(self, pooled: torch.Tensor) -> torch.Tensor:
         """Return logits, shape (rows, labels), of first and mean states, shape (rows, 2 * WIDTH)."""
         return self.head(torch.nn.functional.dropout(pooled, self.drop, self.training))
-
-
-def collate(batch: Sequence[Sequence[int]], length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return (ids, mask) of shape (rows, length), for training."""
-    ids = torch.zeros(len(batch), length, dtype=torch.long)
-    mask = torch.zeros(len(batch), length, dtype=torch.bool)
-    for row, item in enumerate(batch):
-        ids[row, : len(item)] = torch.tensor(item)
-        mask[row, : len(item)] = True
-    return ids, mask

@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from quit.errors import InputError
+from quit.models.loading import once
 from quit.models.protocols import Encoder
 
 COARSE = {
@@ -150,39 +150,25 @@ def pieces(questions: Sequence[str]) -> list[list[int]]:
     return [encoding.ids for encoding in word_pieces(LONGEST).encode_batch(plain)]
 
 
-def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], encoder: Encoder) -> np.ndarray:
-    """Return the probability of each label in ``arrays["labels"]``, shape (len(questions), labels), float64."""
-    return _mixed(questions, arrays, encoder, _net(arrays))
-
-
 class QuestionTypeClassifier:
     """Classifies questions by their MiniLM vector, their words, and a fine-tuned copy of MiniLM.
 
     A question's type does not depend on which other questions are asked about.
     """
 
-    def __init__(self, encoder: Encoder, weights: Path = WEIGHTS) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
-        self._weights = weights
-        self._loaded: tuple[dict[str, np.ndarray], Any] | None = None
-        self._lock = Lock()
-        self.identity = f"question-type@{zlib.crc32(weights.read_bytes()):08x}+{encoder.identity}"
+        self.identity = f"question-type@{zlib.crc32(WEIGHTS.read_bytes()):08x}+{encoder.identity}"
 
     def classify(self, questions: Sequence[str]) -> list[QuestionType]:
         """Return one type a question, in order."""
         if not questions:
             return []
-        with self._lock:
-            if self._loaded is None:
-                from quit.models.finetune import load
-
-                arrays = load(self._weights)
-                self._loaded = arrays, _net(arrays)
         arrays, net = self._loaded
         labels = [str(label) for label in arrays["labels"]]
         codes = coarse_of(labels)
         types = []
-        for probability in _mixed(questions, arrays, self._encoder, net):
+        for probability in probabilities(questions, arrays, net, self._encoder):
             # The coarse type is the one with most probability in all; the fine type is the best within it.
             sums = {code: float(probability[codes == code].sum()) for code in COARSE}
             best = max(sums, key=sums.__getitem__)
@@ -190,10 +176,16 @@ class QuestionTypeClassifier:
             types.append(QuestionType(*from_trec(labels[index]), float(probability[index])))
         return types
 
+    @once
+    def _loaded(self) -> tuple[dict[str, np.ndarray], Any]:
+        from quit.models.finetune import load
 
-def _net(arrays: Mapping[str, np.ndarray]) -> Any:
-    if "share" not in arrays:
-        return None
+        arrays = load(WEIGHTS)
+        return arrays, tuned(arrays)
+
+
+def tuned(arrays: Mapping[str, np.ndarray]) -> Any:
+    """Return the fine-tuned copy of MiniLM that is in the weights."""
     from quit.models.finetune import restore
     from quit.models.question_net import QuestionNet
 
@@ -201,20 +193,18 @@ def _net(arrays: Mapping[str, np.ndarray]) -> Any:
     return restore(QuestionNet(len(arrays["labels"])), net)
 
 
-def _mixed(questions: Sequence[str], arrays: Mapping[str, np.ndarray], encoder: Encoder, net: Any) -> np.ndarray:
+def probabilities(questions: Sequence[str], arrays: Mapping[str, np.ndarray], net: Any, encoder: Encoder) -> np.ndarray:
+    """Return the probability of each label in ``arrays["labels"]``, shape (len(questions), labels), float64."""
+    from quit.models import packed
+
     logits = np.zeros((len(questions), len(arrays["labels"])), dtype=np.float64)
     dense = arrays["dense"].astype(np.float64)
     for row, (question, vector) in enumerate(zip(questions, encoder.encode(questions), strict=True)):
         words = arrays["sparse"][buckets(question)].astype(np.float64).sum(axis=0)
         logits[row] = arrays["bias"] + (dense * vector.astype(np.float64)).sum(axis=1) + words
-    mixed = _log_softmax(logits)
-    if net is not None:
-        from quit.models import packed
-
-        share = float(arrays["share"])
-        tuned = packed.logits(net, [(ids,) for ids in pieces(questions)]).astype(np.float64)
-        mixed = _log_softmax((1 - share) * mixed + share * _log_softmax(tuned))
-    return np.exp(mixed)
+    share = float(arrays["share"])
+    neural = packed.logits(net, [(ids,) for ids in pieces(questions)]).astype(np.float64)
+    return np.exp(_log_softmax((1 - share) * _log_softmax(logits) + share * _log_softmax(neural)))
 
 
 def _log_softmax(logits: np.ndarray) -> np.ndarray:

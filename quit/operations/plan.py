@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from quit.engine.pipeline import Pipeline
 from quit.models.generation.base import ChatRequest, Completion, cache_key
-from quit.models.generation.cache import GenerationCache, known_replies
+from quit.models.generation.cache import GenerationCache
 from quit.models.language import generator_identity, judge_prompt, reader_prompts
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
@@ -297,7 +297,7 @@ def _known(
         for path in paths
     ]
     identity = reader.generator_identity
-    return len(known_replies(cache, identity, {cache_key(identity, request): request for request in requests}))
+    return len(cache.find([cache_key(identity, request) for request in requests]))
 
 
 class _Unused:

@@ -4,6 +4,8 @@ Each section is the settings of one stage; only the sections a stage reads are p
 refused with the nearest right name. See ``docs/reference/settings.md`` (generated from here).
 """
 
+# ruff: noqa: F401  # what others import from here
+
 from quit.settings.benchmark import FineTune
 from quit.settings.construction import (
     PLACES,
@@ -21,35 +23,3 @@ from quit.settings.review import Review
 from quit.settings.schedules import Limits, Notice, Schedule, Serving
 from quit.settings.settings import Settings
 from quit.settings.sunar import Sunar
-
-__all__ = [
-    "LISTS",
-    "PLACES",
-    "Convergence",
-    "Corpora",
-    "Difficulty",
-    "FineTune",
-    "FirstStages",
-    "Graph",
-    "Judge",
-    "LanguageModel",
-    "Leakage",
-    "Limits",
-    "Loaded",
-    "Notice",
-    "QuestionType",
-    "ReaderSettings",
-    "Review",
-    "Run",
-    "Schedule",
-    "ServerSettings",
-    "Serving",
-    "Settings",
-    "Split",
-    "Sunar",
-    "flatten",
-    "load",
-    "parse",
-    "profile_file",
-    "profile_names",
-]

@@ -20,7 +20,7 @@ class Bandits(Section):
         tuple(round(0.1 * tenth, 1) for tenth in range(1, 11)),
         description="b: shares of all documents of a request that may be observed; rounded down to whole documents.",
     )
-    seed: int = Field(0, ge=0, description="Seed of all runs; each request and policy draws from a stream of its own.")
+    seed: int = Field(0, ge=0, description="Seed of all runs; each request and policy draws from its own stream.")
     top_k: tuple[int, ...] = Field((3, 4, 5), description="k of the top-k policies, one policy each.")
     full_k: int = Field(5, ge=1, description="k of the full policy (equation 1).")
     ucb_c: float = Field(0.1, ge=0, description="c of the UCB term; the paper lets it go to 0.")

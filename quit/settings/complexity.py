@@ -29,7 +29,7 @@ class Complexity(Section):
     )
     answer_head: Literal["contained", "judge"] = Field(
         "contained",
-        description="s_i: `contained` is 1 where the answer stands in the document, else its nearness; `judge` asks "
+        description="s_i: `contained` is 1 where the answer is in the document, else its nearness; `judge` asks "
         "the profile's judge.",
     )
     unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of document and answer up to which s_i is 0.")

@@ -29,7 +29,7 @@ class Leakage(Section):
     threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a span leaks.")
     contained: bool = Field(
         True,
-        description="An answer that stands in a hint, or across two, as a mere string leaks too (`Ra` in "
+        description="An answer that occurs in a hint, or across two, as a mere string leaks too (`Ra` in "
         "`portrayed`): answer containment is defined so, and must be 0 in a release.",
     )
     spans: bool = Field(True, description="Also check spans up to the answer's own length in words, beyond the paper.")
@@ -97,7 +97,7 @@ class Difficulty(Section):
 
 
 PLACES = ("difficulty.corpus",)
-"""Settings that say where something lies: it may be moved, so its content is part of a fingerprint, not its path."""
+"""Settings that say where something is: it may be moved, so its content is part of a fingerprint, not its path."""
 
 
 class Probe(Section):
@@ -150,7 +150,7 @@ class Labels(Section):
 
 
 class Run(Section):
-    """How a run is carried out. Nothing here can change what comes out."""
+    """How a run works. Nothing here can change what comes out."""
 
     shards: int | None = Field(None, ge=1, description="Parts a table; chosen by `shard_questions` if not given.")
     shard_questions: int = Field(64, ge=1, description="Questions a part, where `shards` is not given.")

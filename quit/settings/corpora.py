@@ -23,7 +23,7 @@ class Corpora(Section):
     )
     strict: bool = Field(False, description="Whether the first document or question that is left out ends the build.")
     block: int = Field(
-        2000, ge=1, description="Source records a step; a killed build goes on after its last whole step."
+        2000, ge=1, description="Source records a step; a killed build resumes after its last whole step."
     )
     memory_rows: int = Field(16_384, ge=1, description="Documents a row group and a batch of the memory-mapped file.")
 
@@ -35,7 +35,7 @@ class FirstStages(Section):
     bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are held back.")
     fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
     block: int = Field(
-        2048, ge=1, description="Documents encoded a step; a killed run goes on after its last whole step."
+        2048, ge=1, description="Documents encoded a step; a killed run resumes after its last whole step."
     )
     batch: int = Field(32, ge=1, description="Texts a batch of a sentence-transformers encoder.")
     precision: Literal["fp32", "bf16"] = Field(
@@ -62,7 +62,7 @@ class Graph(Section):
     )
     score_mb: int = Field(512, ge=1, description="Memory of one block of similarities on a CPU, in MB.")
     score_mb_gpu: int = Field(4096, ge=1, description="Memory of one block of similarities on a GPU, in MB.")
-    checkpoint: int = Field(8192, ge=1, description="Documents between two points from which a killed search goes on.")
+    checkpoint: int = Field(8192, ge=1, description="Documents between two points from which a killed search resumes.")
     cross_question_only: bool = Field(
         False, description="QUIT's own corpus: whether edges inside one question are left out."
     )

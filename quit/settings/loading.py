@@ -58,8 +58,7 @@ def profile_names() -> list[str]:
 
 
 def profile_file(profile: str) -> Path:
-    """Return the file of a profile: a name, or the path of a TOML file. Raises :class:`SettingsError` where there is
-    none."""
+    """Return the file of a profile: a name, or a TOML file's path. Raises :class:`SettingsError` without one."""
     path = Path(profile) if profile.endswith(".toml") else PROFILES / f"{profile}.toml"
     if not path.is_file():
         raise SettingsError(f"There is no profile {profile!r}.{did_you_mean(profile, profile_names())}")
@@ -101,23 +100,23 @@ def _set(values: dict[str, Any], key: str, text: str) -> None:
     except tomllib.TOMLDecodeError:
         value = text  # a bare word such as pool needs no quotes on a command line
     *path, last = key.split(".")
-    place: Any = values
+    section: Any = values
     for step in path:
-        if isinstance(place, list):
-            if not step.isdigit() or int(step) >= len(place):
+        if isinstance(section, list):
+            if not step.isdigit() or int(step) >= len(section):
                 raise SettingsError(
-                    f"--set {key}: there is no entry {step}; the list has {len(place)}, counted from 0."
+                    f"--set {key}: there is no entry {step}; the list has {len(section)}, counted from 0."
                 )
-            place = place[int(step)]
+            section = section[int(step)]
         else:
-            place = place.setdefault(step, {})
-        if not isinstance(place, dict | list):
+            section = section.setdefault(step, {})
+        if not isinstance(section, dict | list):
             raise SettingsError(f"--set {key}: {step} is a value, not a section.")
-    if isinstance(place, list):
+    if isinstance(section, list):
         raise SettingsError(
             f"--set {key}: {'.'.join(path)} is a list; name one entry and its key, such as readers.0.{last}."
         )
-    place[last] = value
+    section[last] = value
 
 
 def _explain(problem: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ def parse_runner(text: str) -> tuple[str, str]:
         (rf"dask(\+tcp)?://{_HOST}", "dask", "tcp://"),
         (rf"dask\+tls://{_HOST}", "dask", "tls://"),
     ):
-        if found := re.fullmatch(pattern, text):
-            return kind, scheme + found["address"]
+        if match := re.fullmatch(pattern, text):
+            return kind, scheme + match["address"]
     shown = re.sub(r"//.*@", "//***@", text)
     raise ValueError(f"{shown!r} is no runner. Known: {KNOWN}; an address has no user and no password")

@@ -71,16 +71,15 @@ class Settings(Section):
         ):
             if len(set(names)) < len(names):
                 raise ValueError(f"{what}s: every {what} needs a name of its own, got {', '.join(names)}")
-        if self.convergence.method == "llm":
-            if self.convergence.language_model not in self.language_models:
-                listed = ", ".join(sorted(self.language_models)) or "none in this profile"
-                raise ValueError(
-                    f"convergence.language_model must name a reader or judge that is a language model: {listed}"
-                )
+        if self.review.adjudication == "adjudicator" and not self.review.adjudicator:
+            raise ValueError("review.adjudicator: adjudication = 'adjudicator' needs the e-mail of one")
+        if self.convergence.method == "llm" and self.convergence.language_model not in self.language_models:
+            listed = ", ".join(sorted(self.language_models)) or "none in this profile"
+            raise ValueError(
+                f"convergence.language_model must name a reader or judge that is a language model: {listed}"
+            )
         known = [server.name for server in self.servers]
-        for used in self._readers_and_judge:
-            if used.kind in ("embedded", "equivalence"):
-                continue
+        for used in self._language_models:
             if not used.model:
                 raise ValueError(f"{used.name}: kind {used.kind!r} needs a model")
             if used.kind == "server" and used.server not in known:
@@ -90,23 +89,18 @@ class Settings(Section):
         return self
 
     @property
-    def _readers_and_judge(self) -> tuple[ReaderSettings | Judge, ...]:
-        return (*self.readers, self.judge)
+    def _language_models(self) -> list[ReaderSettings | Judge]:
+        asked: tuple[ReaderSettings | Judge, ...] = (*self.readers, self.judge)
+        return [used for used in asked if used.kind not in ("embedded", "equivalence")]
 
     @property
     def language_models(self) -> dict[str, ReaderSettings | Judge]:
         """The readers and the judge that are language models, by name."""
-        return {used.name: used for used in self._readers_and_judge if used.kind not in ("embedded", "equivalence")}
+        return {used.name: used for used in self._language_models}
 
     def server(self, name: str) -> ServerSettings:
         """Return a server by name."""
         return next(server for server in self.servers if server.name == name)
-
-    @model_validator(mode="after")
-    def _an_adjudicator_is_named(self) -> Settings:
-        if self.review.adjudication == "adjudicator" and not self.review.adjudicator:
-            raise ValueError("review.adjudicator: adjudication = 'adjudicator' needs the e-mail of one")
-        return self
 
     @property
     def labelers(self) -> tuple[ReaderSettings, ...]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from pathlib import Path
 
-from quit.common.files import file_mark
+from quit.common.files import file_checksum, file_mark
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.sources import hinteval, huggingface, jsonl, triviahg, wikihint
-from quit.sources.files import check_file
+from quit.sources.fields import plain
+from quit.sources.files import check_file, check_folder
 from quit.sources.records import SourceRecord
 
 __all__ = ["SOURCES", "Source", "SourceRef", "parse_source", "read_source", "read_sources", "source_checksum"]
@@ -93,8 +94,7 @@ _SHEETS = (".csv", ".tsv", ".xlsx", ".ods")
 
 
 def split_source(text: str) -> tuple[str, str]:
-    """Return kind and path of ``KIND:PATH``; a bare path in ``.jsonl`` or ``.parquet`` is of kind ``jsonl``, any other
-    of kind ""."""
+    """Return kind and path of ``KIND:PATH``; a bare path is of kind ``jsonl`` where its name says so, else of ""."""
     kind, colon, rest = text.partition(":")
     if colon and "/" not in kind:
         return kind, rest
@@ -126,22 +126,7 @@ def parse_source(text: str) -> SourceRef:
 
 def _check(ref: SourceRef) -> None:
     source = SOURCES[ref.kind]
-    if not source.folder:
-        check_file(ref.path, source.expected)
-        return
-    try:
-        if not ref.path.exists():
-            raise InputError(
-                f"{ref.path} does not exist; expected {source.expected}. Check the path (working folder: {Path.cwd()})."
-            )
-        if not ref.path.is_dir():
-            raise InputError(f"{ref.path} is a file; expected {source.expected}.")
-        if not any(ref.path.iterdir()):
-            raise InputError(f"{ref.path} is empty; expected {source.expected}.")
-    except OSError as error:
-        raise InputError(
-            f"{ref.path} cannot be read ({error.strerror or error}); expected {source.expected}."
-        ) from None
+    (check_folder if source.folder else check_file)(ref.path, source.expected)
 
 
 def source_checksum(ref: SourceRef) -> str:
@@ -152,8 +137,7 @@ def source_checksum(ref: SourceRef) -> str:
     _check(ref)
     try:
         if ref.path.is_file():
-            with ref.path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+            return file_checksum(ref.path)
         digest = hashlib.sha256()
         names = sorted(part.relative_to(ref.path).as_posix() for part in ref.path.rglob("*") if part.is_file())
         for name in names:
@@ -191,7 +175,7 @@ def read_sources(refs: Sequence[SourceRef], planned: Sequence[str] | None = None
         if checksum is not None and source_checksum(ref) != checksum:
             raise _changed(ref)
         for record in read_source(ref):
-            yield record if label == _plain(ref.path.name) else _renamed(record, len(ref.path.name), label)
+            yield record if label == plain(ref.path.name) else _renamed(record, len(ref.path.name), label)
         if checksum is not None and _marks(ref) != marks:
             raise _changed(ref)
 
@@ -217,12 +201,7 @@ def _label(ref: SourceRef, refs: Sequence[SourceRef]) -> str:
     depth = 1
     while depth < len(own.parts) and any(other.parts[-depth:] == own.parts[-depth:] for other in others):
         depth += 1
-    return _plain("/".join(own.parts[-depth:]))
-
-
-def _plain(name: str) -> str:
-    """Return a file name without what is no Unicode, as tables can hold it (each odd byte becomes one ``?``)."""
-    return name.encode("utf-8", "replace").decode()
+    return plain("/".join(own.parts[-depth:]))
 
 
 def _renamed(record: SourceRecord, cut: int, label: str) -> SourceRecord:

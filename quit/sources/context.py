@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,16 +13,14 @@ import ijson
 
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.errors import InputError
-from quit.sources.fields import BadRecord, Item, describe
-from quit.sources.files import check_file, line_items
+from quit.sources.fields import BadRecord, Item, as_record, plain, reject, unusable
+from quit.sources.files import check_file, is_array, line_items
 from quit.sources.records import Reject
-
-_BOM = b"\xef\xbb\xbf"
 
 
 @dataclass
 class Draft:
-    """A record being read. ``rows``: place in the source's own numbering -> place in ``documents``."""
+    """A record being read. ``rows``: number in the source -> index in ``documents``."""
 
     record_id: str
     documents: list[RawDocument] = field(default_factory=list)
@@ -30,7 +29,7 @@ class Draft:
     faults: list[tuple[str, str, str]] = field(default_factory=list)
 
     def add(self, number: int, title: str, text: str) -> None:
-        """Take a paragraph; one without text is a fault of its own and leaves the rest of the record alone."""
+        """Take a paragraph; one without text is a fault that leaves the rest of the record alone."""
         text = clean(text)
         if not text:
             self.faults.append(("document", "no_text", f"The paragraph {number} ({clean(title)!r}) has no text."))
@@ -52,15 +51,13 @@ def streamed_items(path: Path, expected: str) -> Iterator[Item]:
     Raises ``InputError`` for a file that cannot be read, and for a damaged array, with the record it is damaged in.
     """
     check_file(path, expected)
+    if not is_array(path):
+        yield from line_items(path, expected)
+        return
+    position = 0
     with path.open("rb") as file:
-        start = len(_BOM) if file.read(3) == _BOM else 0
-        file.seek(start)
-        array = file.read(4096).lstrip().startswith(b"[")
-        file.seek(start)
-        if not array:
-            yield from line_items(path, expected)
-            return
-        position = 0
+        if file.read(3) != codecs.BOM_UTF8:
+            file.seek(0)
         try:
             for value in ijson.items(file, "item", use_float=True):
                 yield Item(value, position, path.name, f"record {position}")
@@ -85,31 +82,28 @@ def corpus_records(
     """
     usable = 0
     reasons: Counter[str] = Counter()
-    first = ""
+    first: dict[str, str] = {}
     for item in items:
         draft: Draft | None = None
         rejects: list[Reject] = []
         try:
-            if item.fault:
-                raise item.fault
-            if not isinstance(item.value, dict):
-                raise BadRecord("not_an_object", f"The record must be an object, but it is {describe(item.value)}.")
-            draft = Draft(identify(item.value))
-            parse(item.value, draft)
+            record = as_record(item)
+            draft = Draft(identify(record))
+            parse(record, draft)
         except BadRecord as fault:
             reasons[fault.reason] += 1
-            first = first or f"{item.where}: {fault.detail}"
+            first.setdefault(fault.reason, f"{item.where}: {fault.detail}")
             if draft:
                 draft.queries.clear()
             name = draft.record_id if draft else None
-            rejects.append(_reject(item, source, "record", fault.reason, fault.detail, name))
+            rejects.append(reject(item, source, STAGE, "record", fault.reason, fault.detail, name))
         if draft:
-            rejects += [_reject(item, source, *fault, draft.record_id) for fault in draft.faults]
+            rejects += [reject(item, source, STAGE, *fault, draft.record_id) for fault in draft.faults]
         filled = draft or Draft("")
         usable += bool(filled.documents)
         yield CorpusRecord(
             source,
-            _plain(item.file),
+            plain(item.file),
             item.position,
             filled.record_id,
             tuple(filled.documents),
@@ -117,15 +111,4 @@ def corpus_records(
             tuple(rejects),
         )
     if not usable:
-        counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common()) or "it is empty"
-        raise InputError(
-            f"{path} holds no usable record ({counts}). Expected {expected}. First fault: {first or 'none'}"
-        )
-
-
-def _reject(item: Item, source: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:
-    return Reject(STAGE, kind, reason, f"{item.where}: {detail}", source, _plain(item.file), item.position, record_id)
-
-
-def _plain(name: str) -> str:
-    return name.encode("utf-8", "replace").decode()
+        raise unusable(path, expected, reasons, first.values())

@@ -42,7 +42,7 @@ class BadRecord(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One raw value of a file: where it stands, its key if it stood in an object, or why it could not be read."""
+    """One raw value of a file: where it is, its key if it was in an object, or why it could not be read."""
 
     value: Any
     position: int
@@ -175,8 +175,7 @@ def as_label(value: Any, name: str) -> str | None:
 
 
 def as_texts(value: Any, name: str) -> list[str]:
-    """Return a text or a list of texts as a list; null entries are left out. Raises as :func:`as_list` and
-    :func:`as_text`."""
+    """Return a text or a list of texts as a list, without null entries. Raises as :func:`as_list`, :func:`as_text`."""
     if isinstance(value, str):
         return [as_text(value, name)]
     expected = "a text or a list of texts"
@@ -189,7 +188,7 @@ def as_texts(value: Any, name: str) -> list[str]:
     return [as_text(entry, name) for entry in entries if entry is not None]
 
 
-def as_number(value: Any, name: str, expected: str = "a number") -> float | None:
+def as_number(value: Any, name: str, expected: str) -> float | None:
     """Return an optional number; null, NaN and blank are none, numbers written as text are taken.
 
     Raises ``BadRecord`` (``wrong_type``).
@@ -259,6 +258,15 @@ def as_scores(value: Any, name: str) -> dict[str, int] | None:
     return scores
 
 
+def as_record(item: Item) -> dict[str, Any]:
+    """Return an item's object. Raises ``BadRecord``: its own fault, or ``not_an_object``."""
+    if item.fault:
+        raise item.fault
+    if not isinstance(item.value, dict):
+        raise BadRecord("not_an_object", f"The record must be an object, but it is {describe(item.value)}.")
+    return item.value
+
+
 def distinct(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the texts that are not blank, one surface (the first) for each normalised form, in order."""
     kept: dict[str, str] = {}
@@ -280,26 +288,26 @@ def records(
     first: dict[str, str] = {}
     for item in items:
         try:
-            if item.fault:
-                raise item.fault
-            if not isinstance(item.value, dict):
-                raise BadRecord("not_an_object", f"The record must be an object, but it is {describe(item.value)}.")
-            parsed = _finish(parse(item.value, item.key), source, item)
+            parsed = _finish(parse(as_record(item), item.key), source, item)
             usable += 1
         except BadRecord as fault:
             reasons[fault.reason] += 1
             first.setdefault(fault.reason, f"{item.where}: {fault.detail}")
-            parsed = SourceRecord(None, (_reject(item, source, "record", fault.reason, fault.detail, _own_id(item)),))
+            parsed = SourceRecord(
+                None, (reject(item, source, STAGE, "record", fault.reason, fault.detail, _own_id(item)),)
+            )
         yield parsed
     if not usable:
-        raise InputError(_unusable(path, expected, reasons, list(first.values())))
+        raise unusable(path, expected, reasons, first.values())
 
 
-def _unusable(path: Path, expected: str, reasons: Counter[str], first: list[str]) -> str:
+def unusable(path: Path, expected: str, reasons: Counter[str], first: Iterable[str]) -> InputError:
+    """Return the error of a file without a usable record: its faults by ``reasons``, the ``first`` of them in words."""
     if not reasons:
-        return f"{path} holds no record. Expected {expected}."
+        return InputError(f"{path} holds no record. Expected {expected}.")
     counts = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
-    return f"{path} holds no usable record ({counts}). Expected {expected}. First faults: {' '.join(first[:3])}"
+    faults = " ".join(list(first)[:3])
+    return InputError(f"{path} holds no usable record ({counts}). Expected {expected}. First faults: {faults}")
 
 
 def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
@@ -325,9 +333,8 @@ def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
         elif not fault and is_boilerplate(text):
             fault = ("boilerplate_hint", f"says nothing about the answer: {quote(text)}")
         if fault:
-            rejects.append(
-                _reject(item, source, "hint", fault[0], f"Hint {number} of the record {fault[1]}.", draft.record_id)
-            )
+            detail = f"Hint {number} of the record {fault[1]}."
+            rejects.append(reject(item, source, STAGE, "hint", fault[0], detail, draft.record_id))
             continue
         scores: dict[str, int] = {}
         for candidate, score in (hint.scores or {}).items():
@@ -337,7 +344,7 @@ def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
     return SourceRecord(
         RawQuestion(
             source=source,
-            file=_file(item),
+            file=plain(item.file),
             position=item.position,
             record_id=draft.record_id,
             question=question,
@@ -376,16 +383,14 @@ class _Repaired(dict):
         return self[text]
 
 
-def _reject(item: Item, source: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:
-    detail = f"{item.where}: {detail}"
-    return Reject(
-        STAGE, kind, reason, detail, source=source, file=_file(item), position=item.position, record_id=record_id
-    )
+def reject(item: Item, source: str, stage: str, kind: str, reason: str, detail: str, record_id: str | None) -> Reject:
+    """Return the reject of an item or of a part of it; its detail begins with the place in the file."""
+    return Reject(stage, kind, reason, f"{item.where}: {detail}", source, plain(item.file), item.position, record_id)
 
 
-def _file(item: Item) -> str:
-    """Return the file's name as tables can hold it: what is no Unicode is replaced."""
-    return item.file.encode("utf-8", "replace").decode()
+def plain(name: str) -> str:
+    """Return a file's name as tables can hold it: each odd byte, which is no Unicode, becomes one ``?``."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _own_id(item: Item) -> str | None:

@@ -24,7 +24,7 @@ LARGEST_WHOLE = 1 << 31
 any size."""
 
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
-"""Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that stand twice."""
+"""Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that are there twice."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
@@ -54,9 +54,23 @@ def check_file(path: Path, expected: str) -> None:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); expected {expected}.") from None
 
 
+def check_folder(path: Path, expected: str) -> None:
+    """Raise ``InputError`` unless ``path`` is a readable folder with something in it."""
+    try:
+        if not path.exists():
+            raise InputError(
+                f"{path} does not exist; expected {expected}. Check the path (working folder: {Path.cwd()})."
+            )
+        if not path.is_dir():
+            raise InputError(f"{path} is a file; expected {expected}.")
+        if not any(path.iterdir()):
+            raise InputError(f"{path} is empty; expected {expected}.")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error}); expected {expected}.") from None
+
+
 def read_text(path: Path, expected: str) -> str:
-    """Return the text of a file in UTF-8, with or without a byte order mark. Raises ``InputError``, also above
-    ``LARGEST_WHOLE``."""
+    """Return the text of a file in UTF-8. Raises ``InputError``, also above ``LARGEST_WHOLE`` bytes."""
     check_file(path, expected)
     if (size := path.stat().st_size) > LARGEST_WHOLE:
         raise InputError(
@@ -70,6 +84,21 @@ def read_text(path: Path, expected: str) -> str:
         raise InputError(
             f"{path} is no UTF-8 text (byte {error.start}): save it in the encoding UTF-8; expected {expected}."
         ) from None
+
+
+def read_json(path: Path, expected: str) -> Any:
+    """Return the value of a JSON file. Raises ``InputError`` for what is no JSON, with line and column."""
+    text = read_text(path, expected)
+    value, end = _decode(text, _skip(text, 0), path, expected, "the file")
+    if (rest := _skip(text, end)) < len(text):
+        raise _broken(text, rest, path, expected, "after the end of the value", "unexpected text")
+    return value
+
+
+def is_array(path: Path) -> bool:
+    """Return whether a file begins with ``[``: it is a JSON array then, whatever its name."""
+    with path.open("rb") as file:
+        return file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Item]:
@@ -104,12 +133,11 @@ def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterato
     """
     check_file(path, expected)
     decoder = json.JSONDecoder(object_pairs_hook=pairs) if pairs else _DECODER
+    if is_array(path):
+        text = read_text(path, expected)
+        yield from _array(text, _skip(text, 0), path, expected, decoder)
+        return
     with path.open("rb") as file:
-        if file.read(4096).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"["):
-            text = read_text(path, expected)
-            yield from _array(text, _skip(text, 0), path, expected, decoder)
-            return
-        file.seek(0)
         for index, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), b"")):
             if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                 while (more := file.readline(LONGEST_LINE)) and not more.endswith(b"\n"):
@@ -143,7 +171,7 @@ def _object(value: dict[str, Any], path: Path) -> Iterator[Item]:
     position = 0
     many = sum(isinstance(part, list) for part in value.values()) > 1
     for key, part in value.items():
-        # Splits number their records independently, so each counts as a file of its own.
+        # Splits number their records independently, so each counts as a separate file.
         file = f"{path.name}#{key[:LONGEST_QUOTE]}" if many else path.name
         for record in part if isinstance(part, list) else [part]:
             yield Item(record, position, file, f"record {position}", key=None if isinstance(part, list) else key)

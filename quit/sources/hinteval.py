@@ -6,7 +6,6 @@ object ``{name, value, metadata}`` whose key names its method, such as ``converg
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from quit.errors import InputError
 from quit.sources import fields
 from quit.sources.fields import LONGEST_QUOTE, Draft, DraftHint, Item, describe, quote
-from quit.sources.files import check_file, read_text
+from quit.sources.files import check_file, read_json
 from quit.sources.records import SourceRecord
 
 EXPECTED = "a HintEval dataset as JSON (Dataset.store_json): an object with subsets -> instances"
@@ -25,7 +24,7 @@ _ANSWERS = "a list of objects with 'answer'"
 
 
 def read(path: Path) -> Iterator[SourceRecord]:
-    """Yield the instances of every subset; where there are several, each counts as a file of its own, ``FILE#SUBSET``.
+    """Yield the instances of every subset; where there are several, each counts as a separate file, ``FILE#SUBSET``.
 
     Convergence, scores and candidates are taken from HintEval's convergence metrics. Raises ``InputError`` for what is
     no such JSON or holds no usable record.
@@ -35,7 +34,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
 
 def parse(record: dict[str, Any], key: str | None = None) -> Draft:
     """Return the checked parts of one instance. Raises ``BadRecord``."""
-    record_id = fields.as_id(key if key is not None else fields.need(record, "q_id", "an id"), "q_id")
+    record_id = fields.as_id(key, "q_id")
     asked = fields.as_object(fields.need(record, "question", "an object with 'question'"), "question")
     kind = fields.as_object(asked.get("question_type") or {}, "question.question_type")
     metadata = fields.as_object(asked.get("metadata") or {}, "question.metadata")
@@ -46,7 +45,7 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
     return Draft(
         record_id,
         question,
-        [text for index, answer in enumerate(answers) for text in _answer(answer, f"answers[{index}]")],
+        [_answer(answer, f"answers[{index}]") for index, answer in enumerate(answers)],
         [_hint(hint, f"hints[{index}]") for index, hint in enumerate(hints)],
         candidates=_candidates(metadata),
         coarse=fields.as_label(kind.get("major"), "question.question_type.major"),
@@ -55,10 +54,9 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
     )
 
 
-def _answer(answer: Any, name: str) -> list[str]:
-    if isinstance(answer, dict):
-        answer = fields.need(answer, "answer", "a text", f"{name}.")
-    return [fields.as_text(answer, name)]
+def _answer(answer: Any, name: str) -> str:
+    text = fields.need(answer, "answer", "a text", f"{name}.") if isinstance(answer, dict) else answer
+    return fields.as_text(text, name)
 
 
 def _hint(hint: Any, name: str) -> DraftHint:
@@ -78,12 +76,11 @@ def _hint(hint: Any, name: str) -> DraftHint:
 
 
 def _preferred(metrics: dict[str, Any]) -> str | None:
+    names = sorted(metrics)
     for wanted in _CONVERGENCE:
-        matching = sorted(
-            name for name in metrics if name == wanted or (wanted.endswith("-") and name.startswith(wanted))
-        )
-        if matching:
-            return matching[0]
+        for name in names:
+            if name == wanted or (wanted.endswith("-") and name.startswith(wanted)):
+                return name
     return None
 
 
@@ -104,31 +101,16 @@ def _items(path: Path) -> Iterator[Item]:
                 f"{path} is compressed (HintEval's Dataset.store?) and is not read, because a pickle can run code. "
                 "Load it in HintEval and write it with store_json."
             )
-    try:
-        data = json.loads(read_text(path, EXPECTED))
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"{path} is no JSON: {error.msg} (line {error.lineno}, column {error.colno}). Expected {EXPECTED}."
-        ) from None
-    except (ValueError, RecursionError):
-        raise InputError(
-            f"{path} is no usable JSON: a number too long or nesting too deep. Expected {EXPECTED}."
-        ) from None
+    data = read_json(path, EXPECTED)
     subsets = data.get("subsets") if isinstance(data, dict) else None
-    if not isinstance(subsets, dict | list):
+    if not isinstance(subsets, dict):
         raise InputError(f"{path} holds {describe(data)} without 'subsets'. Expected {EXPECTED}.")
-    named = (
-        list(subsets.items())
-        if isinstance(subsets, dict)
-        else [(str(index), part) for index, part in enumerate(subsets)]
-    )
     position = 0
-    for name, subset in named:
+    for name, subset in subsets.items():
         instances = subset.get("instances") if isinstance(subset, dict) else None
-        if not isinstance(instances, dict | list):
+        if not isinstance(instances, dict):
             raise InputError(f"{path}: subset {quote(name)} has no 'instances'. Expected {EXPECTED}.")
-        label = f"{path.name}#{name[:LONGEST_QUOTE]}" if len(named) > 1 else path.name
-        pairs = instances.items() if isinstance(instances, dict) else ((None, instance) for instance in instances)
-        for key, instance in pairs:
+        label = f"{path.name}#{name[:LONGEST_QUOTE]}" if len(subsets) > 1 else path.name
+        for key, instance in instances.items():
             yield Item(instance, position, label, f"subset {quote(name)}, instance {position}", key=key)
             position += 1

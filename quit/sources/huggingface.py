@@ -13,6 +13,7 @@ import pyarrow as pa
 from quit.errors import InputError, MissingDependency
 from quit.sources import fields, jsonl
 from quit.sources.fields import Draft, Item, quote
+from quit.sources.files import check_folder
 from quit.sources.records import SourceRecord
 
 EXPECTED = "a folder that datasets.load_from_disk or load_dataset loads, with id, question, answers and hints"
@@ -52,9 +53,7 @@ def _items(path: Path) -> Iterator[Item]:
         import datasets
     except ImportError:
         raise MissingDependency("A Hugging Face dataset needs the package datasets: pip install datasets") from None
-    if not path.is_dir():
-        what = "is a file" if path.exists() else "does not exist"
-        raise InputError(f"{path} {what}; expected {EXPECTED}.")
+    check_folder(path, EXPECTED)
     try:
         splits = _splits(path, datasets)
         for split, rows in splits.items():
@@ -70,8 +69,6 @@ def _splits(path: Path, datasets: Any) -> dict[str, Any]:
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         loaded = datasets.load_from_disk(str(path))
     else:
-        if not any(part.is_file() for part in path.rglob("*")):
-            raise InputError(f"{path} is empty; expected {EXPECTED}.")
         _check_local(path)
         with tempfile.TemporaryDirectory() as cache:
             builder = datasets.load_dataset_builder(str(path), cache_dir=cache)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,7 @@ def read(path: Path, *, all_context: bool = False) -> Iterator[CorpusRecord]:
     A question marked unanswerable is rejected, its paragraphs are kept. Raises ``InputError`` as ``corpus_records``
     does.
     """
-
-    def parse(record: dict[str, Any], draft: Draft) -> None:
-        _parse(record, draft, all_context)
-
+    parse = partial(_parse, all_context=all_context)
     return corpus_records(streamed_items(path, EXPECTED), "musique", parse, _identify, path, EXPECTED)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -55,29 +54,23 @@ def notes(question: RawQuestion) -> Iterator[str]:
 
 
 def key_notes(path: Path) -> Iterator[str]:
-    """Yield a sentence for each key of a JSON Lines file that stands twice in an object, or that the schema does not
-    name.
+    """Yield a sentence for each key of a JSON Lines file that an object has twice, or that the schema does not name.
 
     Of the latter, only keys that come near one of the schema are reported: a file may hold what it likes besides.
     """
-    counts: Counter[tuple[str, str]] = Counter()
-    first: dict[tuple[str, str], str] = {}
+    wheres: dict[tuple[str, str], list[str]] = defaultdict(list)
     twice: list[str] = []
 
     def pairs(read: list[tuple[str, Any]]) -> dict[str, Any]:
-        pairs = dict(read)
-        if len(pairs) < len(read):
+        value = dict(read)
+        if len(value) < len(read):
             twice.extend(key for key, count in Counter(key for key, _ in read).items() if count > 1)
-        return pairs
-
-    def count(key: str, meant: str, where: str) -> None:
-        counts[key, meant] += 1
-        first.setdefault((key, meant), where)
+        return value
 
     try:
         for item in line_items(path, "JSON Lines", pairs):
             for key in twice:
-                count(key, "", item.where)
+                wheres[key, ""].append(item.where)
             twice.clear()
             if not isinstance(item.value, dict):
                 continue
@@ -86,15 +79,12 @@ def key_notes(path: Path) -> Iterator[str]:
                 for key in keys - set(known):
                     near = get_close_matches(key.lower(), [name for name in known if name not in keys], n=1, cutoff=0.7)
                     if near:
-                        count(key, near[0], item.where)
-    except (InputError, TypeError, json.JSONDecodeError):
+                        wheres[key, near[0]].append(item.where)
+    except (InputError, TypeError):
         return
-    for (key, meant), number in sorted(counts.items()):
-        times = "once" if number == 1 else f"{number:,} times"
+    for (key, meant), places in sorted(wheres.items()):
+        times = "once" if len(places) == 1 else f"{len(places):,} times"
         if meant:
-            yield f"{first[key, meant]}: The key {quote(key)} ({times}) is not read: did you mean {meant!r}?"
+            yield f"{places[0]}: The key {quote(key)} ({times}) is not read: did you mean {meant!r}?"
         else:
-            yield (
-                f"{first[key, meant]}: The key {quote(key)} stands twice in one object ({times}): "
-                "only the last one is read."
-            )
+            yield f"{places[0]}: The key {quote(key)} is there twice in an object ({times}): only the last one is read."

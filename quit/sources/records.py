@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +54,4 @@ class SourceRecord:
     """What one position of a file gave: a question, or none, and what was rejected on the way (hints too)."""
 
     question: RawQuestion | None
-    rejects: tuple[Reject, ...] = field(default=())
+    rejects: tuple[Reject, ...] = ()

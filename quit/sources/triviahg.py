@@ -1,7 +1,7 @@
 """TriviaHG (Mozafari, Jangra, Jatowt, SIGIR 2024): questions with machine-written hints and their scores.
 
 Reads the training, validation and test files and the evaluation files of single models, which differ in details:
-``ExactAnswer`` is a text or a list in which the same answer stands twice, and a question may have no hints at all.
+``ExactAnswer`` is a text or a list with the same answer twice, and a question may have no hints at all.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
     texts = fields.as_list(fields.need(record, "Hints", _TEXTS), "Hints", _TEXTS)
     scores = _parallel(record, "Scores", texts)
     convergence = _parallel(record, "Convergence", texts)
+    urls = _urls(record, len(texts))
     hints = [
         DraftHint(
             text,
             convergence=fields.as_convergence(convergence[index], f"Convergence[{index}]"),
+            url=urls[index],
             scores=fields.as_scores(scores[index], f"Scores[{index}]"),
         )
         for index, text in enumerate(texts)
     ]
-    for hint, url in zip(hints, _urls(record, len(texts)), strict=True):
-        hint.url = url
     return Draft(
         record_id,
         question,

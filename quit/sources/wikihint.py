@@ -34,14 +34,16 @@ def parse(record: dict[str, Any], key: str | None = None) -> Draft:
         key if key is not None and "id" not in record else fields.need(record, "id", "an id"), "id"
     )
     asked = fields.need(record, "question", "an object with 'question'")
-    about = asked if isinstance(asked, dict) else {}
-    question = fields.need(about, "question", "a text", "question.") if about or isinstance(asked, dict) else asked
+    about = asked if isinstance(asked, dict) else {"question": asked}
+    question = fields.as_text(fields.need(about, "question", "a text", "question."), "question.question")
     kind = fields.as_object(about.get("question_type") or {}, "question.question_type")
+    answers = _answers(record)
+    hints = fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
     return Draft(
         record_id,
-        fields.as_text(question, "question.question"),
-        _answers(record),
-        [_hint(hint, f"hints[{index}]") for index, hint in enumerate(_hints(record))],
+        question,
+        answers,
+        [_hint(hint, f"hints[{index}]") for index, hint in enumerate(hints)],
         candidates=fields.as_texts(about.get("candidate_answers") or [], "question.candidate_answers"),
         coarse=fields.as_label(kind.get("major"), "question.question_type.major"),
         fine=fields.as_label(kind.get("minor"), "question.question_type.minor"),
@@ -59,10 +61,6 @@ def _answers(record: dict[str, Any]) -> list[str]:
             answer = fields.need(answer, "answer", "a text", "answer.")
         answers += fields.as_texts(answer, "answer.answer")
     return answers
-
-
-def _hints(record: dict[str, Any]) -> list:
-    return fields.as_list(fields.need(record, "hints", _HINTS), "hints", _HINTS)
 
 
 def _hint(hint: Any, name: str) -> DraftHint:

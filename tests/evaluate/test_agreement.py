@@ -45,7 +45,7 @@ def test_kappa_by_hand() -> None:
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
 def test_kappa_is_scikit_learns(pairs) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
-    first, second = [one for one, _ in pairs], [other for _, other in pairs]
+    first, second = [left for left, _ in pairs], [right for _, right in pairs]
     mine = cohen_kappa(first, second)
     if len({*first, *second}) == 1:
         assert mine is None

@@ -75,14 +75,14 @@ def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(
     rows = [
         {
             "id": city,
-            "question": f"Which city is number {place}?",
+            "question": f"Which city is number {number}?",
             "answers": [city],
             "hints": [
                 {"hint": text, "convergence": 1.0},
                 *({"hint": f"It is a city {n}.", "convergence": 0.1} for n in range(4)),
             ],
         }
-        for place, (city, text) in enumerate(cities.items())
+        for number, (city, text) in enumerate(cities.items())
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     figures = instruments.convergence_agreement(parse_source(f"jsonl:{path}"), models, Settings())

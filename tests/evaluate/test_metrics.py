@@ -53,10 +53,10 @@ def _random_run(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[st
     qrels, run = {}, {}
     for number in range(30):
         documents = [f"d{i}" for i in range(150)]
-        qrels[f"q{number}"] = {one: draw.choice([0, 0, 1, 2]) for one in draw.sample(documents, 40)}
+        qrels[f"q{number}"] = {document: draw.choice([0, 0, 1, 2]) for document in draw.sample(documents, 40)}
         qrels[f"q{number}"]["d0"] = 2  # the other tools have no policy for a question without a relevant passage
-        found = draw.sample(documents, draw.choice([1, 7, 120]))
-        run[f"q{number}"] = {one: float(len(found) - place) for place, one in enumerate(found)}
+        ranking = draw.sample(documents, draw.choice([1, 7, 120]))
+        run[f"q{number}"] = {document: float(-rank) for rank, document in enumerate(ranking)}
     return qrels, run
 
 
@@ -72,7 +72,7 @@ def test_ir_measures_agrees_on_every_metric_of_every_question(seed: int) -> None
     measures = {ours: ir_measures.parse_measure(name) for ours, name in theirs.items()}
     gains = {0: 0, 1: 1, 2: 3}
     measures |= {f"nDCG@{k}": ir_measures.nDCG(gains=gains) @ k for k in (1, 10, 100)}
-    rankings = {one: sorted(found, key=lambda doc, found=found: -found[doc]) for one, found in run.items()}
+    rankings = {query: sorted(scores, key=scores.__getitem__, reverse=True) for query, scores in run.items()}
     expected = {
         (str(value.measure), value.query_id): value.value
         for value in ir_measures.iter_calc(list(measures.values()), qrels, run)
@@ -84,8 +84,8 @@ def test_ir_measures_agrees_on_every_metric_of_every_question(seed: int) -> None
 
 def test_pytrec_eval_agrees() -> None:
     qrels, run = _random_run(7)
-    gained = {one: {doc: 2**label - 1 for doc, label in labels.items()} for one, labels in qrels.items()}
-    rankings = {one: sorted(found, key=lambda doc, found=found: -found[doc]) for one, found in run.items()}
+    gained = {query: {doc: 2**label - 1 for doc, label in labels.items()} for query, labels in qrels.items()}
+    rankings = {query: sorted(scores, key=scores.__getitem__, reverse=True) for query, scores in run.items()}
     names = {"success_10", "recall_50", "recip_rank", "ndcg_cut_10,100"}
     expected = pytrec_eval.RelevanceEvaluator(gained, names).evaluate(run)
     pairs = {

@@ -4,30 +4,30 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from quit.evaluate.significance import compare, holm, intervals
+from quit.evaluate.significance import Comparison, compare, holm, intervals
 
 
 def test_randomisation_is_exact_for_few_questions() -> None:
     # Four equal positive differences: of 16 sign patterns, all plus and all minus are as extreme. p = 2 / 16.
-    [found] = compare([(np.ones(4), np.zeros(4))], 100, 0.95, 0)
-    assert found.p_randomisation == 0.125 and found.difference == 1.0 and found.p_t == 1.0
+    [comparison] = compare([(np.ones(4), np.zeros(4))], 100, 0.95, 0)
+    assert comparison.p_randomisation == 0.125 and comparison.difference == 1.0 and comparison.p_t == 1.0
     # Differences 1, 1, -1: |sum| >= 1 for every pattern.
-    [found] = compare([(np.array([1.0, 1, 0]), np.array([0.0, 0, 1]))], 100, 0.95, 0)
-    assert found.p_randomisation == 1.0
+    [comparison] = compare([(np.array([1.0, 1, 0]), np.array([0.0, 0, 1]))], 100, 0.95, 0)
+    assert comparison.p_randomisation == 1.0
 
 
 def test_against_scipy() -> None:
     generator = np.random.default_rng(3)
     a = generator.normal(0.3, 1, 60)
     b = generator.normal(0.0, 1, 60)
-    [found] = compare([(a, b)], 20_000, 0.95, 1)
-    assert found.p_t == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    [comparison] = compare([(a, b)], 20_000, 0.95, 1)
+    assert comparison.p_t == pytest.approx(stats.ttest_rel(a, b).pvalue)
     theirs = stats.permutation_test(
         (a, b), lambda x, y: np.mean(x - y), permutation_type="samples", n_resamples=20_000, rng=5
     )
-    assert found.p_randomisation == pytest.approx(theirs.pvalue, abs=0.015)
+    assert comparison.p_randomisation == pytest.approx(theirs.pvalue, abs=0.015)
     boot = stats.bootstrap((a - b,), np.mean, method="percentile", n_resamples=20_000, rng=5).confidence_interval
-    assert (found.low, found.high) == pytest.approx((boot.low, boot.high), abs=0.03)
+    assert (comparison.low, comparison.high) == pytest.approx((boot.low, boot.high), abs=0.03)
 
 
 def test_the_same_seed_gives_the_same_bits_and_pairs_do_not_disturb_each_other() -> None:
@@ -38,13 +38,13 @@ def test_the_same_seed_gives_the_same_bits_and_pairs_do_not_disturb_each_other()
     assert vars_of(alone[0]) == vars_of(beside[0])
 
 
-def vars_of(one) -> tuple:
-    return one.difference, one.low, one.high, one.p_randomisation, one.p_t
+def vars_of(pair: Comparison) -> tuple:
+    return pair.difference, pair.low, pair.high, pair.p_randomisation, pair.p_t
 
 
 def test_systems_that_never_differ() -> None:
-    [found] = compare([(np.ones(30), np.ones(30))], 100, 0.95, 0)
-    assert (found.difference, found.low, found.high, found.p_randomisation, found.p_t) == (0, 0, 0, 1, 1)
+    [comparison] = compare([(np.ones(30), np.ones(30))], 100, 0.95, 0)
+    assert vars_of(comparison) == (0, 0, 0, 1, 1)
 
 
 def test_one_question_and_none() -> None:

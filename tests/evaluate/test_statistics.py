@@ -1,7 +1,5 @@
-import importlib.util
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -11,10 +9,8 @@ from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, words
 from quit.evaluate.statistics import Statistics, statistics
 from quit.stages.passages import permutations
+from tests.export import conftest as release
 
-_SPEC = importlib.util.spec_from_file_location("export_conftest", Path(__file__).parents[1] / "export" / "conftest.py")
-release = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(release)
 NAMES = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
 
 
@@ -59,48 +55,40 @@ def plain(tables):
     def bag(text):
         return {word.casefold() for word in words(text)} - STOP_WORDS
 
-    made = {}
+    figures = {}
     for name in ("train", "dev", "test", "all"):
         lengths, overlaps, contained, asked, answers = [], [], [], [], []
         for row in tables.questions.to_pylist():
-            one = row["question_id"]
-            if name not in ("all", split[one]):
+            question_id = row["question_id"]
+            if name not in ("all", split[question_id]):
                 continue
             asked.append(len(row["question"].split(" ")))
-            answers += [len(answer.split(" ")) for answer in valid[one]]
+            answers += [len(answer.split(" ")) for answer in valid[question_id]]
             for permutation in permutations(5):
-                text = " ".join(hints[one][index] for index in permutation)
+                text = " ".join(hints[question_id][index] for index in permutation)
                 lengths.append(len(text.split(" ")))
                 q, p = bag(row["question"]), bag(text)
                 overlaps.append(len(q & p) / len(q | p) if q | p else 0.0)
-                contained.append(any(answer.casefold() in text.casefold() for answer in valid[one]))
-        made[name] = tuple(map(np.mean, (asked, lengths, answers, overlaps, contained)))
-    return made
+                contained.append(any(answer.casefold() in text.casefold() for answer in valid[question_id]))
+        figures[name] = tuple(map(np.mean, (asked, lengths, answers, overlaps, contained)))
+    return figures
 
 
 def compare(tables):
-    found = {
-        one.split: (
-            one.question_words,
-            one.passage_words,
-            one.answer_words,
-            one.lexical_overlap,
-            one.answer_containment,
-        )
-        for one in count(tables).summary
-    }
+    names = ("question_words", "passage_words", "answer_words", "lexical_overlap", "answer_containment")
+    counted = {split.split: tuple(getattr(split, name) for name in names) for split in count(tables).summary}
     expected = plain(tables)
-    assert list(found) == list(expected)
+    assert list(counted) == list(expected)
     for split, values in expected.items():
-        assert found[split] == pytest.approx(values), split
-    return found
+        assert counted[split] == pytest.approx(values), split
+    return counted
 
 
 def test_table_1_equals_the_plain_computation(tables):
-    found = compare(tables)
-    assert found["all"][4] == 0.0
+    by_split = compare(tables)
+    assert by_split["all"][4] == 0.0
     summary = count(tables).summary
-    assert [(one.split, one.questions, one.passages) for one in summary] == [
+    assert [(split.split, split.questions, split.passages) for split in summary] == [
         ("train", 3, 975), ("dev", 2, 650), ("test", 2, 650), ("all", 7, 2_275)
     ]  # fmt: skip
     assert summary[-1].gold_answer_words == 2.0
@@ -108,8 +96,8 @@ def test_table_1_equals_the_plain_computation(tables):
 
 def test_overlap_with_shared_words(tables):
     hints = ["It rises over Paris", "The tower of iron", "", "of the and", "Eiffel built it, in Paris"]
-    found = compare(with_texts(tables, "Which tower did Eiffel build in Paris?", hints))
-    assert found["train"][3] > 0.01
+    by_split = compare(with_texts(tables, "Which tower did Eiffel build in Paris?", hints))
+    assert by_split["train"][3] > 0.01
 
 
 def test_single_spaces_decide_words(tables):
@@ -129,10 +117,10 @@ def test_single_spaces_decide_words(tables):
 )
 def test_containment_inside_and_across_hints(tables, answer, hints, share):
     changed = with_texts(tables, hints=hints, answer=answer)
-    found = compare(changed)
+    by_split = compare(changed)
     figures = count(changed)
     if share is not None:
-        assert found["train"][4] == pytest.approx(share / 3)
+        assert by_split["train"][4] == pytest.approx(share / 3)
     assert figures.contained == (() if share == 0.0 else ("a-1",))
 
 
@@ -154,13 +142,13 @@ def test_labels_by_number_of_hints_counted_by_hand(tables):
 
 def test_labels_by_type_and_difficulty_counted_by_hand(tables):
     figures = count(release.as_dictionaries(tables, 500))
-    for name, found in (("coarse", figures.by_type), ("difficulty_bin", figures.by_difficulty)):
+    for name, counted in (("coarse", figures.by_type), ("difficulty_bin", figures.by_difficulty)):
         group = {row["question_id"]: row[name] for row in tables.descriptions.to_pylist()}
         expected = {}
         for row in tables.labels.to_pylist():
             key = (group[row["question_id"]], row["label"])
             expected[key] = expected.get(key, 0) + 1
-        assert {(r[name], r["label"]): r["passages"] for r in found.to_pylist() if r["split"] == "all"} == expected
+        assert {(r[name], r["label"]): r["passages"] for r in counted.to_pylist() if r["split"] == "all"} == expected
 
 
 class Letters:
@@ -179,7 +167,7 @@ def test_similarity_is_estimated_on_a_seeded_sample(tables):
     figures = count(tables, encoder=Letters(), sample=500)
     total = figures.summary[-1]
     assert (figures.encoder, total.similarity_sample) == ("letters@1", 500)
-    assert sum(one.similarity_sample for one in figures.summary[:-1]) == 500
+    assert sum(split.similarity_sample for split in figures.summary[:-1]) == 500
     assert figures == count(tables, encoder=Letters(), sample=500)
     assert count(tables, encoder=Letters()).summary[-1].similarity_sample == 500  # the default
     larger = count(tables, encoder=Letters(), sample=2_000).summary[-1]
@@ -202,7 +190,7 @@ def test_the_whole_sample_is_the_exact_mean(tables):
 
 def test_absent_splits_are_left_out_and_missing_rows_named(tables):
     figures = count(replace(tables, splits=tables.splits.slice(0, 1)))
-    assert [one.split for one in figures.summary] == ["train", "all"]
+    assert [split.split for split in figures.summary] == ["train", "all"]
     assert figures.summary[-1].passages == 325
     assert sum(row["passages"] for row in figures.by_hints.to_pylist() if row["split"] == "all") == 325
     with pytest.raises(InputError, match="'descriptions' has no row for the question 'a-1'"):
@@ -212,5 +200,5 @@ def test_absent_splits_are_left_out_and_missing_rows_named(tables):
 
 
 def test_what_a_release_keeps_is_the_same_again(tables) -> None:
-    made = count(tables)
-    assert Statistics.from_dict(json.loads(json.dumps(made.to_dict()))).to_dict() == made.to_dict()
+    figures = count(tables)
+    assert Statistics.from_dict(json.loads(json.dumps(figures.to_dict()))).to_dict() == figures.to_dict()

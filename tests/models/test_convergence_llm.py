@@ -1,43 +1,35 @@
 """Convergence by a language model, on replies given by hand."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
+from quit.errors import SettingsError
 from quit.models.convergence_llm import LLMCandidates, LLMHintScorer
-from quit.models.generation import CachedGenerator, ChatRequest, Completion
-from quit.models.generation.base import Done
+from quit.models.generation import ChatRequest
 from quit.models.prompting import load_prompt
 from quit.models.protocols import HintPair, HintSet, Pair
 from quit.settings import Convergence, parse
 from quit.stages.rank import Scored
+from tests.systems.scripted import scripted
 
 
-class Scripted:
-    """Replies out of a function of the last turn; what a model would say is not the matter here."""
+def _scorer(reply: Callable[[str, int], str]) -> tuple[LLMHintScorer, list[str]]:
+    """Return a scorer whose replies follow from prompt and attempt, and what it asks."""
+    asked: list[str] = []
 
-    name = identity = "scripted"
+    def answer(request: ChatRequest) -> str:
+        asked.append(request.messages()[-1]["content"])
+        return reply(asked[-1], request.sample)
 
-    def __init__(self, reply) -> None:
-        self.reply = reply
-        self.asked: list[str] = []
-
-    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
-        for place, request in enumerate(requests):
-            self.asked.append(request.messages()[-1]["content"])
-            done(place, Completion(self.reply(self.asked[-1], request.sample), "stop"))
-
-
-def _scorer(reply) -> tuple[LLMHintScorer, Scripted]:
-    scripted = Scripted(reply)
-    return LLMHintScorer(CachedGenerator(scripted, None), load_prompt("refers")), scripted
+    return LLMHintScorer(scripted(answer), load_prompt("refers")), asked
 
 
 def test_the_question_is_the_specs() -> None:
-    scorer, scripted = _scorer(lambda text, sample: "Yes")
+    scorer, asked = _scorer(lambda text, sample: "Yes")
     assert scorer.score([HintPair("Which?", "A city.", "Paris")]).tolist() == [1.0]
-    assert scripted.asked == ['Does the hint "A city." refer to "Paris"? Answer with "Yes" or "No" only.']
+    assert asked == ['Does the hint "A city." refer to "Paris"? Answer with "Yes" or "No" only.']
 
 
 def test_convergence_follows_by_the_formula() -> None:
@@ -50,10 +42,10 @@ def test_convergence_follows_by_the_formula() -> None:
 
 
 def test_an_unreadable_reply_is_asked_for_again_then_reported(caplog: pytest.LogCaptureFixture) -> None:
-    scorer, scripted = _scorer(lambda text, sample: "Yes" if sample == 1 and "Lyon" in text else "Hm")
+    scorer, asked = _scorer(lambda text, sample: "Yes" if sample == 1 and "Lyon" in text else "Hm")
     pairs = [HintPair("Which?", "A city.", name) for name in ("Lyon", "Nice")]
     assert scorer.score(pairs).tolist() == [1.0, 0.0]
-    assert len(scripted.asked) == 2 + 2 + 1
+    assert len(asked) == 2 + 2 + 1
     assert "1 of 2" in caplog.text
 
 
@@ -68,20 +60,13 @@ class Same:
 
 def test_written_candidates_are_cleaned_and_none_is_the_answer(encoder) -> None:
     reply = '1. Lyon\n- Nice\n* "Rome".\n\n4) lyon\nPARIS\nCity of Light\nBonn\nOslo'
-    made = LLMCandidates(
-        CachedGenerator(Scripted(lambda text, sample: reply), None),
-        load_prompt("candidates"),
-        encoder,
-        Same(),
-        Convergence(candidate_cap=5),
-    )
-    drawn = made.draw([{"question_id": "q1", "question": "Which city?", "answers": ["Paris"]}])[0]
-    assert [one.candidate for one in drawn] == ["Lyon", "Nice", "Rome", "Bonn"]
-    assert all(-1 <= one.similarity <= 1 for one in drawn)
+    settings = Convergence(candidate_cap=5)
+    written = LLMCandidates(scripted(lambda request: reply), load_prompt("candidates"), encoder, Same(), settings)
+    [drawn] = written.draw([{"question_id": "q1", "question": "Which city?", "answers": ["Paris"]}])
+    assert [candidate.candidate for candidate in drawn] == ["Lyon", "Nice", "Rome", "Bonn"]
+    assert all(-1 <= candidate.similarity <= 1 for candidate in drawn)
 
 
 def test_the_setting_must_name_a_language_model() -> None:
-    from quit.errors import SettingsError
-
     with pytest.raises(SettingsError, match="language_model must name"):
         parse({"convergence": {"method": "llm", "language_model": "nobody"}})

@@ -1,4 +1,4 @@
-"""What a folder of model files is known by, and that replies paid for under its former name are still found."""
+"""What a folder of model files is known by."""
 
 from __future__ import annotations
 
@@ -11,29 +11,22 @@ import pytest
 
 from quit.corpora.encoders import model_identity
 from quit.models.equivalence.bem import checkpoint_identity
-from quit.models.folders import folder_checksum, former_identity
-from quit.models.generation.base import ModelOptions, cache_key
-from quit.models.generation.cache import CachedGenerator, GenerationCache
+from quit.models.folders import folder_checksum
+from quit.models.generation.base import ModelOptions
 from quit.settings import Settings
-from tests.models.generation.test_cache import Counting, _request
 
 MIDDLE = (3 << 20) // 2
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "tiny"
-    made.mkdir()
-    (made / "config.json").write_text("{}")
-    (made / "model.safetensors").write_bytes(bytes(3 << 20))
-    age(made, 100)
-    return made
-
-
-def age(folder: Path, moment: float) -> None:
-    """Let every file be written at some moment long ago."""
-    for path in folder.rglob("*"):
-        os.utime(path, (moment, moment))
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(bytes(3 << 20))
+    for path in folder.iterdir():
+        os.utime(path, (100, 100))  # seconds since 1970: long ago
+    return folder
 
 
 def change(folder: Path) -> None:
@@ -73,6 +66,7 @@ def test_all_three_uses_know_a_folder_by_the_same_digits_wherever_it_lies(folder
     digits = digest.hexdigest()[:12]
     expected = [f"tiny#{digits}", f"bem-1@{digits}", f"tiny@{digits}/{Settings().first_stages.precision}"]
     assert identities(folder) == identities(other) == expected
+    assert ModelOptions("Qwen/Qwen3-4B", "main").identity == "Qwen/Qwen3-4B@main"
 
 
 def test_a_file_is_hashed_once_for_as_long_as_nobody_writes_to_it(
@@ -88,31 +82,3 @@ def test_a_file_is_hashed_once_for_as_long_as_nobody_writes_to_it(
     (folder / "config.json").write_text("{ }")
     opened.clear()
     assert folder_checksum(folder) != first and opened == ["config.json"]
-
-
-FORMER = "chat/tiny#994a4a759964"
-"""What a version before this one made of the folder above: names, sizes, first and last mebibyte."""
-
-
-def test_replies_paid_for_under_the_former_identity_are_found_unless_the_weights_changed_since(
-    folder: Path, tmp_path: Path
-) -> None:
-    request = _request("Who?")
-
-    def ask(cache: GenerationCache) -> list[str]:
-        model = Counting()
-        model.identity = f"chat/{ModelOptions(str(folder)).identity}"
-        assert former_identity(model.identity).identity == FORMER and model.identity != FORMER
-        CachedGenerator(model, cache).complete([request])
-        return model.asked
-
-    with GenerationCache(tmp_path / "g.sqlite") as cache:
-        model = Counting()
-        model.identity = FORMER
-        CachedGenerator(model, cache).complete([request])
-        assert model.asked == ["Who?"] and cache.find([cache_key(FORMER, request)])
-        assert ask(cache) == []
-        change(folder)  # the former identity cannot tell
-        os.utime(folder / "model.safetensors", (4e9, 4e9))  # later than the reply
-        assert ask(cache) == ["Who?"]
-        assert ask(cache) == []  # known under its own identity from now on

@@ -60,9 +60,9 @@ def test_states_are_those_of_the_plain_layers(together: list[np.ndarray]) -> Non
     """The reference: the module that training uses, one text at a time."""
     body = body_of()
     for text, computed in zip(texts_of(), together, strict=True):
-        ids, segments, matches = (torch.tensor([part]) for part in text)
+        parts = [torch.tensor([part]) for part in text]
         with torch.inference_mode():
-            pooled = body.pooled(ids, segments, matches, torch.ones_like(ids, dtype=torch.bool))[0].numpy()
+            pooled = body.pooled(*parts, torch.ones_like(parts[0], dtype=torch.bool))[0].numpy()
         np.testing.assert_allclose(np.concatenate([computed[0], computed.mean(axis=0)]), pooled, atol=2e-5)
 
 

@@ -48,9 +48,9 @@ def test_a_label_outside_the_taxonomy_is_an_error():
 
 @pytest.mark.parametrize(("question", "label"), CASES, ids=[question for question, _ in CASES])
 def test_plain_questions(classifier, question, label):
-    (found,) = classifier.classify([question])
-    assert (found.coarse, found.fine) == from_trec(label)
-    assert 0 < found.confidence <= 1
+    (typed,) = classifier.classify([question])
+    assert (typed.coarse, typed.fine) == from_trec(label)
+    assert 0 < typed.confidence <= 1
 
 
 def test_company_and_order_do_not_matter(classifier, encoder):
@@ -62,8 +62,8 @@ def test_company_and_order_do_not_matter(classifier, encoder):
 
 
 def test_strange_questions_get_a_type(classifier):
-    for found in classifier.classify(["", "?", "東京", "word " * 2000]):
-        assert isinstance(found, QuestionType) and found.coarse in COARSE.values()
+    for typed in classifier.classify(["", "?", "東京", "word " * 2000]):
+        assert isinstance(typed, QuestionType) and typed.coarse in COARSE.values()
 
 
 def test_weights_stay_under_ten_megabytes():
@@ -86,6 +86,6 @@ def test_fits_its_training_questions(classifier, data):
     (QUESTION_TYPE.md)."""
     lines = (data / "trec-qc" / "train_5500.label").read_text("latin-1").splitlines()[:400]
     labels, questions = zip(*(line.split(" ", 1) for line in lines), strict=True)
-    found = classifier.classify(questions)
-    right = sum((item.coarse, item.fine) == from_trec(label) for item, label in zip(found, labels, strict=True))
+    typed = classifier.classify(questions)
+    right = sum((item.coarse, item.fine) == from_trec(label) for item, label in zip(typed, labels, strict=True))
     assert right / len(lines) > 0.93

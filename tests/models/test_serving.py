@@ -40,6 +40,6 @@ def test_a_server_that_serves_the_model_is_well_and_others_are_told() -> None:
 def test_a_rude_answer_is_one_line_without_the_key(answer: Fault, says: str) -> None:
     with RudeServer() as server:
         server.models = answer
-        well, found = _check(server.base_url)
-    assert not well and says in found and found.isprintable() and len(found) < 500
-    assert not any(piece in found for piece in pieces())
+        well, message = _check(server.base_url)
+    assert not well and says in message and message.isprintable() and len(message) < 500
+    assert not any(piece in message for piece in pieces())

@@ -64,8 +64,8 @@ def test_an_instance_in_full(tmp_path):
 
 
 def test_subsets_are_files_of_their_own_because_ids_repeat_in_them(tmp_path):
-    made = read(tmp_path, dataset(train={"id_1": instance()}, test={"id_1": instance()}))
-    assert [(r.question.file, r.question.record_id) for r in made] == [
+    parsed = read(tmp_path, dataset(train={"id_1": instance()}, test={"id_1": instance()}))
+    assert [(r.question.file, r.question.record_id) for r in parsed] == [
         ("h.json#train", "id_1"),
         ("h.json#test", "id_1"),
     ]

@@ -76,8 +76,8 @@ def test_a_sequence_of_objects_which_datasets_turns_into_an_object_of_lists(tmp_
 def test_a_row_that_is_no_question_is_rejected(tmp_path):
     good, bad = rows(2)
     datasets.Dataset.from_list([good, bad | {"answers": None}]).save_to_disk(tmp_path / "d")
-    made = list(huggingface.read(tmp_path / "d"))
-    assert made[0].question and made[1].rejects[0].reason == "missing_field" and "row 1" in made[1].rejects[0].detail
+    first, second = huggingface.read(tmp_path / "d")
+    assert first.question and second.rejects[0].reason == "missing_field" and "row 1" in second.rejects[0].detail
 
 
 @pytest.mark.parametrize(

@@ -129,9 +129,9 @@ def test_bad_lines_cost_themselves_alone(tmp_path):
     path = tmp_path / "q.jsonl"
     lines = [b"\xef\xbb\xbf" + json.dumps(good(0)).encode(), b"{broken", b"\xff\xfe", b"[1]", b"null", b"[" * 100_000]
     path.write_bytes(b"\r\n".join([*lines, json.dumps(good(1)).encode()]))
-    made = list(jsonl.read(path))
-    assert [record.question.record_id for record in made if record.question] == ["q0", "q1"]
-    assert [reject.reason for record in made for reject in record.rejects] == [
+    parsed = list(jsonl.read(path))
+    assert [record.question.record_id for record in parsed if record.question] == ["q0", "q1"]
+    assert [reject.reason for record in parsed for reject in record.rejects] == [
         "not_json", "not_utf8", "not_an_object", "not_an_object", "not_json",
     ]  # fmt: skip
 
@@ -160,11 +160,11 @@ def test_parquet_holds_the_same(tmp_path):
     columns |= {"candidates": texts, "question_type": kind, "difficulty": pa.string()}
     schema = pa.schema(list(columns.items()))
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "q.parquet")
-    made = [record.question for record in jsonl.read(tmp_path / "q.parquet")]
-    assert [question.record_id for question in made] == ["q0", "q1"]
-    assert made[0].hints[0].scores == {"Venus": 0, "Mars": 1} and made[0].hints[1].scores is None
-    assert made[0].coarse == "LOC:LOCATION" and made[1].coarse is None
-    assert made[1].candidates == ("Venus", "Mars")
+    parsed = [record.question for record in jsonl.read(tmp_path / "q.parquet")]
+    assert [question.record_id for question in parsed] == ["q0", "q1"]
+    assert parsed[0].hints[0].scores == {"Venus": 0, "Mars": 1} and parsed[0].hints[1].scores is None
+    assert parsed[0].coarse == "LOC:LOCATION" and parsed[1].coarse is None
+    assert parsed[1].candidates == ("Venus", "Mars")
 
 
 def test_a_damaged_parquet_file_is_an_error(tmp_path):

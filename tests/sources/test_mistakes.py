@@ -102,7 +102,7 @@ FAULTS = {
 }  # fmt: skip
 NOTES = {
     "an unknown key": (changed(candidates=..., canditates=["squid"]), ["'canditates'", "did you mean 'candidates'?"]),
-    "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' stands twice", "only the last one"]),
+    "a key twice": (changed()[:-1] + ', "answers": ["octopus"]}', ["'answers' is there twice", "only the last one"]),
     "the answer among the candidates": (changed(candidates=["squid", "Octopus"]), ["'Octopus'", "Take it out"]),
     "a list in one text": (
         changed(candidates="Gauguin, Monet, Cezanne"),
@@ -121,34 +121,34 @@ NOTES = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_mistake_is_left_out_with_file_line_field_and_remedy(tmp_path, capsys, name):
     line, reason, words = FAULTS[name]
-    code, told = checked(capsys, written(tmp_path, line))
-    assert code == 1 and told["records"] == len(LINES)
-    faults = [row for row in told["faults"] if row["reason"] == reason]
-    assert faults, told["faults"]
+    code, outcome = checked(capsys, written(tmp_path, line))
+    assert code == 1 and outcome["records"] == len(LINES)
+    faults = [row for row in outcome["faults"] if row["reason"] == reason]
+    assert faults, outcome["faults"]
     for row in faults:
         assert row["file"] == "hints.jsonl" and row["detail"].startswith(f"line {PLACE + 1}")
     assert all(any(word in row["detail"] for row in faults) for word in words), faults
     # One bad line costs nobody else anything.
-    assert told["questions"] >= len(LINES) - 1
+    assert outcome["questions"] >= len(LINES) - 1
 
 
 @pytest.mark.parametrize("name", NOTES)
 def test_what_can_be_used_but_looks_wrong_is_noted(tmp_path, capsys, name):
     line, words = NOTES[name]
-    code, told = checked(capsys, written(tmp_path, line))
-    assert code == 0 and told["questions"] == len(LINES)
-    mine = [row["detail"] for row in told["notes"] if row["detail"].startswith(f"line {PLACE + 1}")]
-    assert any(all(word in said for word in words) for said in mine), told["notes"]
+    code, outcome = checked(capsys, written(tmp_path, line))
+    assert code == 0 and outcome["questions"] == len(LINES)
+    mine = [row["detail"] for row in outcome["notes"] if row["detail"].startswith(f"line {PLACE + 1}")]
+    assert any(all(word in note for word in words) for note in mine), outcome["notes"]
 
 
 def test_the_tutorials_data_has_one_leak(tmp_path, capsys):
-    code, told = checked(capsys, TUTORIAL)
-    assert (code, told["questions"], told["hints"], told["notes"]) == (1, 10, 60, [])
-    [fault] = told["faults"]
+    code, outcome = checked(capsys, TUTORIAL)
+    assert (code, outcome["questions"], outcome["hints"], outcome["notes"]) == (1, 10, 60, [])
+    [fault] = outcome["faults"]
     assert fault["reason"] == "answer_leak" and fault["detail"].startswith("line 10 (everest): 2 of 6 hints leak")
-    assert "--no-models" in told["skipped"]
-    code, told = checked(capsys, written(tmp_path, LINES[PLACE]))
-    assert (code, told["faults"], told["notes"]) == (0, [], [])
+    assert "--no-models" in outcome["skipped"]
+    code, outcome = checked(capsys, written(tmp_path, LINES[PLACE]))
+    assert (code, outcome["faults"], outcome["notes"]) == (0, [], [])
 
 
 def test_leaks_that_only_models_find_are_faults_unless_skipped(tmp_path):
@@ -182,10 +182,10 @@ def test_a_line_without_end_costs_itself_alone_and_no_memory(tmp_path, capsys, m
     monkeypatch.setattr(files, "LONGEST_LINE", 10_000)
     path = written(tmp_path, changed(difficulty="x" * 10_000_000))
     tracemalloc.start()
-    made = [(item.position, item.fault and item.fault.reason) for item in files.line_items(path, "JSON Lines")]
+    items = [(item.position, item.fault and item.fault.reason) for item in files.line_items(path, "JSON Lines")]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert made == [(index, "too_long" if index == PLACE else None) for index in range(len(LINES))]
+    assert items == [(index, "too_long" if index == PLACE else None) for index in range(len(LINES))]
     assert most < 1_000_000
 
 
@@ -211,16 +211,16 @@ def test_the_same_question_again_is_pooled(tmp_path, capsys):
     path = tmp_path / "hints.jsonl"
     again = changed(id="octopus-2", hints=["It is a mollusc."])
     path.write_text("\n".join([*LINES, again]), encoding="utf-8")
-    code, told = checked(capsys, path)
-    assert (code, told["records"], told["questions"], told["hints"]) == (0, 11, 10, 61)
+    code, outcome = checked(capsys, path)
+    assert (code, outcome["records"], outcome["questions"], outcome["hints"]) == (0, 11, 10, 61)
 
 
 @pytest.mark.parametrize("start", [b"\xef\xbb\xbf", b"\r\n\r\n"])
 def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(tmp_path, capsys, start):
     path = tmp_path / "hints.jsonl"
     path.write_bytes(start + "\r\n".join(LINES).encode())
-    code, told = checked(capsys, path)
-    assert (code, told["questions"]) == (0, 10)
+    code, outcome = checked(capsys, path)
+    assert (code, outcome["questions"]) == (0, 10)
 
 
 def test_a_file_in_utf_16_is_refused_with_what_to_do(tmp_path):

@@ -29,14 +29,14 @@ def test_references_are_replaced_by_earlier_answers(question: str, answers: list
 def test_a_step_without_support_has_no_relevant_document(tmp_path: Path) -> None:
     record = musique_record("2hop__1", [("A", "one"), ("B", "two")], [0, 1])
     record["question_decomposition"][1]["paragraph_support_idx"] = None
-    [made] = read(write_lines(tmp_path / "m.jsonl", [record]))
-    assert [query.relevant for query in made.queries] == [((0, 1), (1, 1)), ((0, 1),), ()]
+    [parsed] = read(write_lines(tmp_path / "m.jsonl", [record]))
+    assert [query.relevant for query in parsed.queries] == [((0, 1), (1, 1)), ((0, 1),), ()]
 
 
 def test_white_space_and_unicode_are_cleaned_and_nothing_else(tmp_path: Path) -> None:
     record = musique_record("2hop__1", [("Cafe\u0301 \n", "a\u00a0 b  &amp; c"), ("B", "two")], [0, 1])
-    [made] = read(write_lines(tmp_path / "m.jsonl", [record]))
-    assert (made.documents[0].title, made.documents[0].text) == ("Café", "a b &amp; c")
+    [parsed] = read(write_lines(tmp_path / "m.jsonl", [record]))
+    assert (parsed.documents[0].title, parsed.documents[0].text) == ("Café", "a b &amp; c")
 
 
 def test_a_file_without_a_record_is_an_error(tmp_path: Path) -> None:

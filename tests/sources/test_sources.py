@@ -103,6 +103,6 @@ def test_read_source(tmp_path):
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
     refs = [SourceRef("jsonl", write(tmp_path / folder / "q.jsonl", LINE, 3)) for folder in ("x/a", "x/b")]
     refs.append(SourceRef("jsonl", write(tmp_path / "r.jsonl", LINE)))
-    made = list(read_sources(refs))
-    assert [record.question.file for record in made if record.question] == ["a/q.jsonl", "b/q.jsonl", "r.jsonl"]
-    assert [reject.file for record in made for reject in record.rejects] == ["a/q.jsonl", "b/q.jsonl"]
+    records = list(read_sources(refs))
+    assert [record.question.file for record in records if record.question] == ["a/q.jsonl", "b/q.jsonl", "r.jsonl"]
+    assert [reject.file for record in records for reject in record.rejects] == ["a/q.jsonl", "b/q.jsonl"]

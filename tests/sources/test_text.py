@@ -1,15 +1,12 @@
 """Repair of text, citation marks, numbering and boiler-plate."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quit.sources.text import clean_hint, is_boilerplate, repair
-
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 @pytest.mark.parametrize(
@@ -90,12 +87,11 @@ def test_hints_are_not_taken_for_boilerplate(hint):
     assert not is_boilerplate(hint)
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the shared real data is not here")
-def test_no_real_hint_is_boilerplate_and_no_mark_is_left():
+def test_no_real_hint_is_boilerplate_and_no_mark_is_left(data):
     texts = []
-    for path in sorted((DATA / "triviahg").glob("*.json")):
+    for path in sorted((data / "triviahg").glob("*.json")):
         texts += [hint for record in json.loads(path.read_text("utf-8")) for hint in record["Hints"]]
-    for record in json.loads((DATA / "wikihint" / "test_first50.json").read_text("utf-8")):
+    for record in json.loads((data / "wikihint" / "test_first50.json").read_text("utf-8")):
         texts += [hint["hint"] for hint in record["hints"]]
     assert len(texts) == 970 + 898 + 923 + 250
     assert sum("[^" in text for text in texts) == 467

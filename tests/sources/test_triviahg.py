@@ -1,15 +1,11 @@
 """The TriviaHG reader: the real files, and records that are broken in every way."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from quit.errors import InputError
 from quit.sources import triviahg
-
-DATA = Path(__file__).parents[2].parent / "shared" / "data" / "triviahg"
-real = pytest.mark.skipif(not DATA.exists(), reason="the shared real data is not here")
 
 
 def good(number=0, **changes):
@@ -34,13 +30,12 @@ def read(tmp_path, value, name="t.json"):
     return list(triviahg.read(path))
 
 
-@real
 @pytest.mark.parametrize(
     ("name", "hints", "few"), [("Copilot", 970, 0), ("GPT_3.5", 898, 4), ("LLaMA_7b_Finetuned", 923, 5)]
 )
-def test_real_files(name, hints, few):
-    raw = json.loads((DATA / f"{name}.json").read_text("utf-8"))
-    records = list(triviahg.read(DATA / f"{name}.json"))
+def test_real_files(data, name, hints, few):
+    path = data / "triviahg" / f"{name}.json"
+    raw, records = json.loads(path.read_text("utf-8")), list(triviahg.read(path))
     questions = [record.question for record in records]
     assert len(records) == 100 and not [reject for record in records for reject in record.rejects]
     assert sum(len(question.hints) for question in questions) == hints
@@ -53,9 +48,8 @@ def test_real_files(name, hints, few):
         assert list(question.candidates)[-1].casefold() == record["Candidates_Answers"][-1].casefold()
 
 
-@real
-def test_a_real_record_in_full():
-    question = next(triviahg.read(DATA / "Copilot.json")).question
+def test_a_real_record_in_full(data):
+    question = next(triviahg.read(data / "triviahg" / "Copilot.json")).question
     assert question.question == "Which country hosted the 2000 Summer Olympic Games?"
     assert question.answers == ("Australia",)
     assert (question.coarse, question.fine, question.difficulty) == ("LOC:LOCATION", "country:Country", "Easy")
@@ -119,21 +113,21 @@ def test_what_is_no_object_is_rejected(tmp_path, value):
 def test_hints_that_are_none_are_rejected_one_by_one_and_values_stay_with_their_hints(tmp_path):
     hints = ["", "Sure, here are ten hints:", None, 5, "It is far away."]
     record = good(Hints=hints, Scores=[{"Fiji": 1}] * 4 + [{"Fiji": 0}], Convergence=[0.1, 0.2, 0.3, 0.4, 0.5])
-    (made,) = read(tmp_path, [record])
-    assert [hint.text for hint in made.question.hints] == ["It is far away."]
-    assert made.question.hints[0].convergence == 0.5 and made.question.hints[0].scores == {"Fiji": 0}
-    assert [(reject.kind, reject.reason) for reject in made.rejects] == [
+    (parsed,) = read(tmp_path, [record])
+    assert [hint.text for hint in parsed.question.hints] == ["It is far away."]
+    assert parsed.question.hints[0].convergence == 0.5 and parsed.question.hints[0].scores == {"Fiji": 0}
+    assert [(reject.kind, reject.reason) for reject in parsed.rejects] == [
         ("hint", "empty_hint"), ("hint", "boilerplate_hint"), ("hint", "empty_hint"), ("hint", "wrong_type"),
     ]  # fmt: skip
-    assert "Hint 2 of the record" in made.rejects[1].detail and made.rejects[1].record_id == "q0"
+    assert "Hint 2 of the record" in parsed.rejects[1].detail and parsed.rejects[1].record_id == "q0"
 
 
 def test_optional_fields_may_be_missing_and_nan_is_no_convergence(tmp_path):
     names = ("Scores", "MajorType", "MinorType", "Candidates_Answers", "Exact_Answer_Popularity")
     record = good(Convergence=[float("nan"), None], **dict.fromkeys(names, ...))
-    (made,) = read(tmp_path, [record])
-    assert [hint.convergence for hint in made.question.hints] == [None, None]
-    assert made.question.coarse is None and made.question.candidates == ()
+    (parsed,) = read(tmp_path, [record])
+    assert [hint.convergence for hint in parsed.question.hints] == [None, None]
+    assert parsed.question.coarse is None and parsed.question.candidates == ()
 
 
 @pytest.mark.parametrize("shape", ["object by id", "splits", "lines", "one record"])
@@ -145,14 +139,14 @@ def test_other_forms(tmp_path, shape):
         "lines": "\n".join(json.dumps(record) for record in records) + "\n{broken\n",
         "one record": good(0),
     }[shape]
-    made = read(tmp_path, value)
-    assert [record.question.record_id for record in made if record.question] == ["q0", "q1"][
+    parsed = read(tmp_path, value)
+    assert [record.question.record_id for record in parsed if record.question] == ["q0", "q1"][
         : 1 if shape == "one record" else 2
     ]
     if shape == "splits":
-        assert [record.question.file for record in made] == ["t.json#train", "t.json#test"]
+        assert [record.question.file for record in parsed] == ["t.json#train", "t.json#test"]
     if shape == "lines":
-        assert made[2].rejects[0].reason == "not_json" and "line 3" in made[2].rejects[0].detail
+        assert parsed[2].rejects[0].reason == "not_json" and "line 3" in parsed[2].rejects[0].detail
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,12 @@ def _read(tmp_path: Path, *records: dict, **options):
 
 
 def test_sentences_are_joined_and_support_is_by_title(tmp_path: Path) -> None:
-    [made] = _read(tmp_path, RECORD)
-    assert made.documents[0].text == "Blue is a film. It was directed by Bo."
-    assert made.queries[0].relevant == ((3, 1), (0, 1), (2, 1), (4, 1))
-    [made] = _read(tmp_path, RECORD, all_context=True)
-    assert made.queries[0].relevant == tuple((row, 1) for row in range(5))
-    assert [query.relevant for query in made.queries[1:]] == [((3, 1),), ((0, 1),), ((2, 1),), ((4, 1),)]
+    [parsed] = _read(tmp_path, RECORD)
+    assert parsed.documents[0].text == "Blue is a film. It was directed by Bo."
+    assert parsed.queries[0].relevant == ((3, 1), (0, 1), (2, 1), (4, 1))
+    [parsed] = _read(tmp_path, RECORD, all_context=True)
+    assert parsed.queries[0].relevant == tuple((row, 1) for row in range(5))
+    assert [query.relevant for query in parsed.queries[1:]] == [((3, 1),), ((0, 1),), ((2, 1),), ((4, 1),)]
 
 
 def test_sub_questions_with_and_without_qa_pairs(tmp_path: Path) -> None:
@@ -72,14 +72,14 @@ def test_sub_questions_with_and_without_qa_pairs(tmp_path: Path) -> None:
 def test_of_two_paragraphs_with_one_title_the_one_with_the_sentence_counts(tmp_path: Path) -> None:
     record = {**RECORD, "context": [*RECORD["context"], ["Blue (film)", ["Another Blue."]]]}
     record["context"] = [record["context"][5], *record["context"][:5]]
-    [made] = _read(tmp_path, record)
-    assert (1, 1) in made.queries[0].relevant and (0, 1) not in made.queries[0].relevant
+    [parsed] = _read(tmp_path, record)
+    assert (1, 1) in parsed.queries[0].relevant and (0, 1) not in parsed.queries[0].relevant
 
 
 def test_a_public_test_file_gives_documents_without_questions(tmp_path: Path) -> None:
-    [made] = _read(tmp_path, {**RECORD, "answer": "", "supporting_facts": [], "evidences": []})
-    assert len(made.documents) == 5 and not made.queries
-    assert [reject.reason for reject in made.rejects] == ["no_answer"]
+    [parsed] = _read(tmp_path, {**RECORD, "answer": "", "supporting_facts": [], "evidences": []})
+    assert len(parsed.documents) == 5 and not parsed.queries
+    assert [reject.reason for reject in parsed.rejects] == ["no_answer"]
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_a_public_test_file_gives_documents_without_questions(tmp_path: Path) ->
     ],
 )
 def test_faults_are_rejects(tmp_path: Path, change: dict, reason: str) -> None:
-    made = _read(tmp_path, RECORD, {**RECORD, "_id": "x2", **change})
-    assert [reject.reason for reject in made[1].rejects] == [reason] and not made[1].queries
+    parsed = _read(tmp_path, RECORD, {**RECORD, "_id": "x2", **change})
+    assert [reject.reason for reject in parsed[1].rejects] == [reason] and not parsed[1].queries
 
 
 def test_a_cut_off_file_says_where(tmp_path: Path) -> None:

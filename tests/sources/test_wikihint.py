@@ -1,13 +1,10 @@
 """The WikiHint reader: the real file and other forms."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from quit.sources import wikihint
-
-FILE = Path(__file__).parents[2].parent / "shared" / "data" / "wikihint" / "test_first50.json"
 
 
 def good(number=1, **changes):
@@ -30,10 +27,9 @@ def read(tmp_path, value):
     return list(wikihint.read(path))
 
 
-@pytest.mark.skipif(not FILE.exists(), reason="the shared real data is not here")
-def test_the_real_file():
-    raw = json.loads(FILE.read_text("utf-8"))
-    records = list(wikihint.read(FILE))
+def test_the_real_file(data):
+    path = data / "wikihint" / "test_first50.json"
+    raw, records = json.loads(path.read_text("utf-8")), list(wikihint.read(path))
     questions = [record.question for record in records]
     assert len(questions) == 50 and not [reject for record in records for reject in record.rejects]
     for question, record in zip(questions, raw, strict=True):

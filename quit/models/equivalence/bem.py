@@ -16,7 +16,7 @@ import numpy as np
 
 from quit.errors import InputError, MissingDependency
 from quit.models.folders import folder_checksum
-from quit.models.loading import load_pretrained
+from quit.models.loading import load_pretrained, usable_device
 from quit.models.protocols import Pair
 
 CHECKPOINT = "kortukov/answer-equivalence-bem"
@@ -31,21 +31,17 @@ class BemEquivalence:
     """Equivalence from a BERT sequence classifier.
 
     ``checkpoint`` is a name on the hub or a local folder, ``revision`` a commit of the former; ``device`` is ``cpu``,
-    ``cuda`` or None (a GPU where there is one). Pairs are read in batches of like length, each padded to its own
-    longest. Raises :class:`MissingDependency` when the checkpoint cannot be had.
+    ``cuda`` or ``auto`` (a GPU where there is one). Pairs are read in batches of like length, each padded to its own
+    longest. Raises :class:`MissingDependency` when the checkpoint cannot be loaded.
     """
 
-    def __init__(
-        self, checkpoint: str = CHECKPOINT, *, revision: str | None = None, device: str | None = None, batch: int = 64
-    ) -> None:
-        import torch
-
-        self._device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    def __init__(self, checkpoint: str, *, revision: str = "", device: str = "auto", batch: int = 64) -> None:
+        self._device = usable_device(device, "models.bem_device")
         try:
             self._model, self._tokenizer = load_pretrained(
                 "AutoModelForSequenceClassification",
                 checkpoint,
-                revision=revision or "",
+                revision=revision,
                 device=self._device,
                 what="The BEM checkpoint",
             )
@@ -57,24 +53,22 @@ class BemEquivalence:
         labels = int(self._model.config.num_labels)
         if labels != 2:
             raise InputError(f"The checkpoint {checkpoint!r} has {labels} classes; BEM has two.")
-        self._torch = torch
         self._batch = batch
-        # Of the cased form of a checkpoint only its own bytes speak: a folder may change under its name.
         self.identity = f"bem:{Path(checkpoint).name}@{_digest(self._model)}"
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability of class 1 for each pair, shape (len(pairs),), float64 in [0, 1]."""
-        result = np.zeros(len(pairs), dtype=np.float64)
+        import torch
+
         if not pairs:
-            return result
-        limit = min(512, self._model.config.max_position_embeddings)
+            return np.zeros(0)
         distinct = list(dict.fromkeys(pairs))
         encoded = self._tokenizer(
             [f"[CLS] {pair.candidate} [SEP]" for pair in distinct],
             [f"{pair.reference} [SEP] {pair.question} [SEP]" for pair in distinct],
             add_special_tokens=False,
             truncation="longest_first",
-            max_length=limit,
+            max_length=min(512, self._model.config.max_position_embeddings),
         )
         lengths = [len(ids) for ids in encoded["input_ids"]]
         order = sorted(range(len(distinct)), key=lengths.__getitem__)
@@ -84,11 +78,10 @@ class BemEquivalence:
             batch = self._tokenizer.pad(
                 {key: [encoded[key][row] for row in rows] for key in encoded}, padding=True, return_tensors="pt"
             ).to(self._device)
-            with self._torch.inference_mode():
+            with torch.inference_mode():
                 chance = self._model(**batch).logits.float().softmax(dim=-1)[:, 1].cpu().numpy()
             value.update((distinct[row], float(p)) for row, p in zip(rows, chance, strict=True))
-        result[:] = [value[pair] for pair in pairs]
-        return result
+        return np.array([value[pair] for pair in pairs])
 
 
 def checkpoint_identity(checkpoint: str, revision: str) -> str:

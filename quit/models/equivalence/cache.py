@@ -5,7 +5,6 @@ It serves the embedded model too: a filter that runs again after an override fin
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -30,19 +29,13 @@ class CachedEquivalence:
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
-        keys = {pair: self._key(pair) for pair in pairs}
-        known = {key: _probability(value) for key, value in self._store.read(list(keys.values())).items()}
+        keys = {pair: content_key(self.identity, pair.question, pair.reference, pair.candidate) for pair in pairs}
+        known = self._store.read(list(keys.values()))
         fresh = [pair for pair, key in keys.items() if key not in known]
         for start in range(0, len(fresh), CHUNK):
             part = fresh[start : start + CHUNK]
-            learnt = dict(zip((keys[pair] for pair in part), self._equivalence.probability(part).tolist(), strict=True))
-            self._store.write({key: struct.pack("<d", probability) for key, probability in learnt.items()})
-            known.update(learnt)
-        return np.array([known[keys[pair]] for pair in pairs], dtype=np.float64)
-
-    def _key(self, pair: Pair) -> bytes:
-        return content_key(self.identity, pair.question, pair.reference, pair.candidate)
-
-
-def _probability(value: bytes) -> float:
-    return struct.unpack("<d", value)[0]
+            values = self._equivalence.probability(part).astype("<f8")
+            learnt = {keys[pair]: value.tobytes() for pair, value in zip(part, values, strict=True)}
+            self._store.write(learnt)
+            known |= learnt
+        return np.frombuffer(b"".join(known[keys[pair]] for pair in pairs), dtype="<f8").astype(np.float64)

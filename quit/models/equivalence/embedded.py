@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from quit.common.files import file_checksum
 from quit.models.equivalence.features import NAMES, clean, focus, lexical
+from quit.models.loading import once
 from quit.models.protocols import Pair
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
@@ -26,11 +26,6 @@ SURE = 4.6
 CHUNK = 4096
 
 _EMPTY = NAMES.index("empty")
-
-
-def joint_inputs(trees: np.ndarray, cross: np.ndarray) -> np.ndarray:
-    """Return what the last step weighs, shape (pairs, 2): both log odds, each of shape (pairs,)."""
-    return np.stack([trees, cross], axis=1)
 
 
 class Joined:
@@ -67,8 +62,7 @@ class Joined:
         """Return the cross-encoder's log odds of inputs that its tokenizer made, shape (len(sequences),), float64."""
         from quit.models import packed
 
-        texts = [(sequence.ids, sequence.segments, sequence.matches) for sequence in sequences]
-        return packed.logits(self._net, texts).astype(np.float64)
+        return packed.logits(self._net, sequences).astype(np.float64)
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""
@@ -85,7 +79,7 @@ class Joined:
                 )
                 for row in open_rows
             ]
-            z = joint_inputs(logits[open_rows], self.cross(sequences))
+            z = np.stack([logits[open_rows], self.cross(sequences)], axis=1)
             logits[open_rows] = (z * self._arrays["join"]).sum(axis=1) + self._arrays["join_bias"]
         return 1.0 / (1.0 + np.exp(-logits))
 
@@ -98,22 +92,20 @@ class EmbeddedEquivalence:
 
     def __init__(self, weights: Path = WEIGHTS) -> None:
         self._weights = weights
-        self._model: Joined | None = None
-        self._lock = Lock()
         # The number is this code's: raise it when features change, for then the same weights answer differently.
         self.identity = f"embedded-equivalence-{VERSION}@{file_checksum(weights)[:12]}"
+
+    @once
+    def _model(self) -> Joined:
+        from quit.models.finetune import load
+
+        return Joined(load(self._weights))
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64 in [0, 1]."""
         distinct = list(dict.fromkeys(pairs))
-        with self._lock:
-            if distinct and self._model is None:
-                from quit.models.finetune import load
-
-                self._model = Joined(load(self._weights))
         values: dict[Pair, float] = {}
         for start in range(0, len(distinct), CHUNK):
-            assert self._model is not None  # loaded above, since there are pairs
             part = distinct[start : start + CHUNK]
             values.update(zip(part, self._model.probability(part).tolist(), strict=True))
         return np.array([values[pair] for pair in pairs], dtype=np.float64)

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from quit.evaluate.normalize import STOP_WORDS, strip_accents
+from quit.evaluate.normalize import ARTICLES, STOP_WORDS, is_punctuation, strip_accents
 
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -51,7 +51,6 @@ ALIASES = {
 NEGATIONS = frozenset(
     "not no never none neither nor cannot unable unknown unclear sorry isn't wasn't doesn't didn't don't".split()
 )
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 OPPOSITES = tuple(
     frozenset(group.split())
     for group in (
@@ -154,8 +153,8 @@ def _spaced(text: str) -> str:
     """Return ``text`` case folded, without articles, with a space for each mark: ``1910–1939`` stays two numbers, where
     :func:`quit.evaluate.normalize.normalize_answer` (SQuAD's) makes one word of it."""
     flat = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-    kept = "".join(" " if unicodedata.category(char)[0] == "P" or char in "$+<=>^`|~" else char for char in flat)
-    return " ".join(_ARTICLES.sub(" ", kept).split()) or flat
+    kept = "".join(" " if is_punctuation(char) else char for char in flat)
+    return " ".join(ARTICLES.sub(" ", kept).split()) or flat
 
 
 def _singular(word: str) -> str:
@@ -251,8 +250,7 @@ def _share(weights: Sequence[tuple[str, float]]) -> float:
 
 
 def likeness(reference: str, candidate: str) -> float:
-    """Return a quick ranking of references for one candidate: 3 equal, from 2 on contained, else shared trigrams in
-    [0, 1]."""
+    """Return how to rank references for a candidate: 3 equal, from 2 on contained, else shared trigrams, 0 to 1."""
     first, second = " ".join(folded(reference)), " ".join(folded(candidate))
     if first == second:
         return 3.0

@@ -23,8 +23,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from quit.common.cache import cache_folder, open_wal, select_keys
+from quit.common.files import replacing
+from quit.common.json_lines import json_lines
 from quit.errors import InputError, WorkspaceError
-from quit.models.folders import former_identity
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key
 from quit.models.generation.meter import Meter
 
@@ -39,14 +40,9 @@ COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_token
 _NAMES = COLUMNS.split(", ")
 _COMPLETION = _NAMES[5:9]
 _INSERT = f"INSERT OR IGNORE INTO generations ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)"
-_FIND = f"SELECT key, {', '.join(_COMPLETION)} FROM generations WHERE key IN ({{keys}}) AND created >= ?"
+_FIND = f"SELECT key, {', '.join(_COMPLETION)} FROM generations WHERE key IN ({{keys}})"
 _VERSION = 1
 _TICK = 0.5  # seconds between looks at what another caller is asking for
-
-
-def default_path() -> Path:
-    """Return ``$QUIT_CACHE/generations.sqlite``, or ``~/.cache/quit/generations.sqlite`` without that variable."""
-    return cache_folder("generations.sqlite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ class GenerationCache:
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path or default_path()
+        self.path = path or cache_folder("generations.sqlite")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._incoming: queue.SimpleQueue[tuple[Entry, Future[None]] | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
@@ -76,7 +72,7 @@ class GenerationCache:
         self.heard: Callable[[Sequence[bytes]], None] | None = None
         """Called with the keys of all replies that are given out or added from then on."""
         try:
-            self._database = open_wal(self.path, "FULL")  # for readers; the writer has one of its own
+            self._database = open_wal(self.path, "FULL")  # for readers; the writer has another
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
             if version > _VERSION:
                 raise WorkspaceError(f"{self.path} was written by a newer program (cache version {version}). Upgrade.")
@@ -89,10 +85,10 @@ class GenerationCache:
                 "Move it away, or set QUIT_CACHE to another folder."
             ) from error
 
-    def find(self, keys: Sequence[bytes], since: float = 0.0) -> dict[bytes, Completion]:
-        """Return the completions of those keys that are known, created at ``since`` (seconds since 1970) or later."""
+    def find(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
+        """Return the completions of those keys that are known."""
         with self._lock:
-            known = {key: Completion(*reply) for key, *reply in select_keys(self._database, _FIND, keys, since)}
+            known = {key: Completion(*reply) for key, *reply in select_keys(self._database, _FIND, keys)}
         if self.heard is not None and known:
             self.heard(list(known))
         return known
@@ -123,14 +119,12 @@ class GenerationCache:
 
     def export(self, out: Path) -> int:
         """Write every reply to a JSONL file, sorted by key; returns how many."""
-        partial = out.with_name(out.name + ".partial")
         count = 0
-        with self._lock, partial.open("w", encoding="utf-8") as file:
+        with self._lock, replacing(out) as partial, partial.open("w", encoding="utf-8") as file:
             for key, *columns in self._database.execute(f"SELECT {COLUMNS} FROM generations ORDER BY key"):
                 row = dict(zip(_NAMES, (key.hex(), *columns), strict=True))
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 count += 1
-        partial.replace(out)
         return count
 
     def merge(self, path: Path) -> tuple[int, int]:
@@ -203,35 +197,27 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
-    try:
-        with path.open(encoding="utf-8") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    fields = json.loads(line)
-                    row = [fields[name] for name in _NAMES]
-                    row[0] = bytes.fromhex(row[0])
-                    if len(row[0]) != 32 or not fields["reply"]:
-                        raise ValueError("key or reply")
-                    Completion(*(fields[name] for name in _COMPLETION))  # refuses what the table could not hold
-                    "".join(fields[name] for name in ("model", "prompt", "label", "finish_reason")).encode()
-                    if not 0 <= fields["sample"] < 1 << 63 or fields["created"] < 0:
-                        raise ValueError("sample or created")
-                except (ValueError, KeyError, TypeError, RecursionError) as error:
-                    raise InputError(
-                        f"{path}, line {number}: not a reply of an exported generation cache ({error})."
-                    ) from None
-                yield tuple(row)
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+    for number, fields in json_lines(path):
+        try:
+            row = [fields[name] for name in _NAMES]
+            row[0] = bytes.fromhex(row[0])
+            if len(row[0]) != 32 or not fields["reply"]:
+                raise ValueError("key or reply")
+            Completion(*(fields[name] for name in _COMPLETION))  # refuses what the table could not hold
+            "".join(fields[name] for name in ("model", "prompt", "label", "finish_reason")).encode()
+            if not 0 <= fields["sample"] < 1 << 63 or fields["created"] < 0:
+                raise ValueError("sample or created")
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path}, line {number}: not a reply of an exported generation cache ({error}).") from None
+        yield tuple(row)
 
 
 class Claims:
     """The keys of the requests that a caller is sending: its own among all callers of all processes that share a cache.
 
-    They are in ``<cache>-claims.sqlite``. As long as a caller has claims, it holds a lock on a file of its own in the
+    They are in ``<cache>-claims.sqlite``. As long as a caller has claims, it holds a lock on its file in the
     folder ``<cache>-claims``. The system frees that lock however its process dies, so its claims go to the next
-    caller; no clock and no process number (which another machine may use too) decides. Close it, or use it as a
-    context manager.
+    caller; no clock and no process number (which another machine may use too) decides. Close it.
     """
 
     def __init__(self, cache: Path) -> None:
@@ -272,12 +258,6 @@ class Claims:
             self._alive.release(force=True)
             (self._folder / self._owner).unlink(missing_ok=True)
 
-    def __enter__(self) -> Claims:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def _claim(self, database: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Claim what is free; returns key -> owner."""
         with database:
@@ -298,18 +278,6 @@ class Claims:
     def _open(self) -> sqlite3.Connection:
         schema = "CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID"
         return open_wal(self._path, "OFF", schema)  # claims mean nothing after a power cut
-
-
-def known_replies(
-    cache: GenerationCache, identity: str, requests: Mapping[bytes, ChatRequest]
-) -> dict[bytes, Completion]:
-    """Return key -> reply for the requests whose reply the cache has, also under a model folder's former identity."""
-    replies = cache.find(list(requests))
-    missing = [key for key in requests if key not in replies]
-    if missing and (former := former_identity(identity)) is not None:
-        keys = {cache_key(former.identity, requests[key]): key for key in missing}
-        replies |= {keys[key]: reply for key, reply in cache.find(list(keys), former.since).items()}
-    return replies
 
 
 class CachedGenerator:
@@ -339,7 +307,7 @@ class CachedGenerator:
             self._ask(distinct, replies)
         while missing := self._look_up(distinct, replies):
             assert self._cache is not None  # without one, every reply is there by now
-            with Claims(self._cache.path) as claims:
+            with closing(Claims(self._cache.path)) as claims:
                 mine = claims.take(list(missing))
                 # Between the look-up and the claim, another caller may have asked and let go.
                 self._ask(self._look_up({key: missing[key] for key in missing if key in mine}, replies), replies)
@@ -354,7 +322,7 @@ class CachedGenerator:
         missing = {key: request for key, request in requests.items() if key not in replies}
         if self._cache is None or not missing:
             return missing
-        known = known_replies(self._cache, self.identity, missing)
+        known = self._cache.find(list(missing))
         replies |= known
         self._meter.add(self.name, cached=len(known))
         return {key: request for key, request in missing.items() if key not in known}

@@ -8,6 +8,7 @@ from typing import Any
 
 from quit.errors import InputError, MissingDependency
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
+from quit.models.loading import once
 
 _AT_ONCE = 4096  # requests handed to the engine together: what is kept when it is killed comes in such portions
 
@@ -23,18 +24,16 @@ class VllmGenerator:
         self.identity = f"vllm/{options.identity}"
         self._options = options
         self._at_once = at_once
-        self._engine: Any = None
         self._lock = threading.Lock()
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
         with self._lock:
-            engine = self._load()
             for start in range(0, len(requests), self._at_once):
-                some = requests[start : start + self._at_once]
-                replies = engine.chat(
-                    [request.messages() for request in some],
-                    [self._sampling(request) for request in some],
+                part = requests[start : start + self._at_once]
+                replies = self._engine.chat(
+                    [request.messages() for request in part],
+                    [self._sampling(request) for request in part],
                     use_tqdm=False,
                     chat_template_kwargs=dict(self._options.template_options) or None,
                 )
@@ -58,21 +57,20 @@ class VllmGenerator:
             options["structured_outputs"] = StructuredOutputsParams(choice=list(request.choices))
         return SamplingParams(**options)
 
-    def _load(self) -> Any:
-        if self._engine is None:
-            try:
-                from vllm import LLM
-            except ImportError as error:
-                raise MissingDependency(
-                    f"{self.name}: vLLM is not installed ({error}). "
-                    "Run: pip install -e '.[vllm]' where there is a GPU, or serve the model and use kind = \"server\"."
-                ) from error
-            revision = {"revision": self._options.revision} if self._options.revision else {}
-            options = {"enable_prefix_caching": True, "generation_config": "vllm"} | revision
-            try:
-                self._engine = LLM(self._options.model, **options, **self._options.extra)
-            except (OSError, ValueError, RuntimeError) as error:
-                raise InputError(
-                    f"{self.name}: vLLM cannot load {self._options.model!r}: {str(error).splitlines()[-1]}"
-                ) from error
-        return self._engine
+    @once
+    def _engine(self) -> Any:
+        try:
+            from vllm import LLM
+        except ImportError as error:
+            raise MissingDependency(
+                f"{self.name}: vLLM is not installed ({error}). "
+                "Run: pip install -e '.[vllm]' where there is a GPU, or serve the model and use kind = \"server\"."
+            ) from error
+        revision = {"revision": self._options.revision} if self._options.revision else {}
+        options = {"enable_prefix_caching": True, "generation_config": "vllm"} | revision
+        try:
+            return LLM(self._options.model, **options, **self._options.extra)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"{self.name}: vLLM cannot load {self._options.model!r}: {str(error).splitlines()[-1]}"
+            ) from error

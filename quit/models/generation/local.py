@@ -13,7 +13,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, before_stop, refuse_thinking
-from quit.models.loading import load_pretrained
+from quit.models.loading import load_pretrained, once
 
 
 class TransformersGenerator:
@@ -26,14 +26,13 @@ class TransformersGenerator:
         self._options = options
         self._device = device
         self._lock = threading.Lock()
-        self._loaded: tuple[Any, Any] | None = None
         self._past: Any = None
         self._past_ids: list[int] = []
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         """See :class:`quit.models.generation.base.Generator`. One caller at a time."""
         with self._lock:
-            model, tokenizer = self._load()
+            model, tokenizer = self._loaded
             for position, request in enumerate(requests):
                 commit = done(position, self._complete(model, tokenizer, request))
                 if commit is not None:
@@ -99,21 +98,20 @@ class TransformersGenerator:
         _cut(self._past, common)
         return common
 
-    def _load(self) -> tuple[Any, Any]:
-        if self._loaded is None:
-            model, tokenizer = load_pretrained(
-                "AutoModelForCausalLM",
-                self._options.model,
-                revision=self._options.revision,
-                device=self._device,
-                what=f"{self.name}: the model",
-                dtype="auto",
-            )
-            if tokenizer.chat_template is None:
-                raise InputError(f"{self.name}: {self._options.model!r} has no chat template. Use an instruct model.")
-            model.generation_config.temperature = model.generation_config.top_p = model.generation_config.top_k = None
-            self._loaded = (model, tokenizer)
-        return self._loaded
+    @once
+    def _loaded(self) -> tuple[Any, Any]:
+        model, tokenizer = load_pretrained(
+            "AutoModelForCausalLM",
+            self._options.model,
+            revision=self._options.revision,
+            device=self._device,
+            what=f"{self.name}: the model",
+            dtype="auto",
+        )
+        if tokenizer.chat_template is None:
+            raise InputError(f"{self.name}: {self._options.model!r} has no chat template. Use an instruct model.")
+        model.generation_config.temperature = model.generation_config.top_p = model.generation_config.top_k = None
+        return model, tokenizer
 
 
 def _penalties(request: ChatRequest, prompt: int) -> Any:

@@ -10,7 +10,7 @@ import email.utils
 import json
 import random
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,45 +41,38 @@ class Limiter:
     def __init__(self, most: int) -> None:
         self.most = most
         self.limit = float(most)
-        self.in_flight = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._free = asyncio.Semaphore(most)
+        self._surplus = 0
+        """Places that the limit lost and that are still to be taken away."""
         self._halved = 0.0
 
     async def acquire(self) -> None:
         """Wait until one more may be in flight."""
-        admitted = asyncio.get_running_loop().create_future()
-        self._waiting.append(admitted)
-        self._admit()
-        try:
-            await admitted
-        except asyncio.CancelledError:
-            if admitted.done() and not admitted.cancelled():
-                self.release()
-            raise
+        await self._free.acquire()
+        while self._surplus:
+            self._surplus -= 1
+            await self._free.acquire()
 
     def release(self) -> None:
         """One is no longer in flight."""
-        self.in_flight -= 1
-        self._admit()
+        if self._surplus:
+            self._surplus -= 1
+        else:
+            self._free.release()
 
     def succeeded(self) -> None:
         """A request went well: one more after a full round of them."""
-        self.limit = min(float(self.most), self.limit + 1 / self.limit)
-        self._admit()
+        before, self.limit = int(self.limit), min(float(self.most), self.limit + 1 / self.limit)
+        if int(self.limit) > before:
+            self.release()
 
     def overloaded(self) -> None:
         """The server asks for less. Halves once a second at most: one overload refuses many requests at once."""
         now = time.monotonic()
         if now - self._halved >= 1.0:
             self._halved = now
-            self.limit = max(1.0, self.limit / 2)
-
-    def _admit(self) -> None:
-        while self._waiting and self.in_flight < int(self.limit):
-            admitted = self._waiting.popleft()
-            if not admitted.done():
-                self.in_flight += 1
-                admitted.set_result(None)
+            before, self.limit = int(self.limit), max(1.0, self.limit / 2)
+            self._surplus += before - int(self.limit)
 
 
 class Budget:
@@ -105,17 +98,13 @@ class Budget:
         self._room += amount
 
 
-@dataclass
-class Patience:
-    """Pauses between attempts: exponential with jitter over their upper half, never shorter than the server asks."""
+def pause(server: ServerSettings, attempt: int, retry_after: float | None = None) -> float:
+    """Return the seconds to wait after a failed attempt (1, 2, ...), never fewer than the server asks for.
 
-    base: float
-    cap: float
-
-    def pause(self, attempt: int, retry_after: float | None = None) -> float:
-        """Return the seconds to wait after the given failed attempt (1, 2, ...)."""
-        most = min(self.cap, self.base * 2 ** (attempt - 1))
-        return max(retry_after or 0.0, random.uniform(most / 2, most))  # not for results: jitter only
+    They grow exponentially up to a cap, with jitter over their upper half.
+    """
+    most = min(server.backoff_cap_seconds, server.backoff_seconds * 2 ** (attempt - 1))
+    return max(retry_after or 0.0, random.uniform(most / 2, most))  # not for results: jitter only
 
 
 def retry_after(value: str | None) -> float | None:
@@ -130,29 +119,6 @@ def retry_after(value: str | None) -> float | None:
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except (ValueError, OverflowError):
         return None
-
-
-@dataclass
-class Circuit:
-    """Whether a server is there at all. Opens after ``failures`` failed connections in a row; one success closes it."""
-
-    failures: int
-    failed: int = 0
-    last: str = ""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it is no use to send more."""
-        return self.failed >= self.failures
-
-    def failure(self, message: str) -> None:
-        """The server could not be reached."""
-        self.failed += 1
-        self.last = message
-
-    def success(self) -> None:
-        """The server answered something."""
-        self.failed = 0
 
 
 class _Passing(QuitError):
@@ -185,14 +151,18 @@ class Batch:
 
 
 class Replica:
-    """A base URL such as ``http://127.0.0.1:8000/v1``, and how it is treated."""
+    """A base URL such as ``http://127.0.0.1:8000/v1``, and how it is treated.
+
+    ``last_fault``: why no connection to it could be made the last time.
+    """
 
     def __init__(
         self, name: str, url: str, key: str | None, options: ModelOptions, server: ServerSettings, meter: Meter
     ) -> None:
         self.name = name
         self.url = url.rstrip("/")
-        self.circuit = Circuit(server.circuit_failures)
+        self.last_fault = ""
+        self._failed = 0  # connections in a row that could not be made
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._options = options
         self._server = server
@@ -200,10 +170,14 @@ class Replica:
         self._limiter = Limiter(server.concurrency)
         self._requests = Budget(server.requests_per_minute)
         self._tokens = Budget(server.tokens_per_minute)
-        self._patience = Patience(server.backoff_seconds, server.backoff_cap_seconds)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is no use to send more: too many connections in a row could not be made."""
+        return self._failed >= self._server.circuit_failures
 
     async def work(self, batch: Batch, positions: Sequence[int]) -> None:
-        """Answer the requests at ``positions``, starting them in order; returns early when the circuit opens.
+        """Answer the requests at ``positions``, starting them in order; returns early when the server is gone.
 
         Raises :class:`SettingsError` for what the server refuses for good, :class:`ServerError` after too many
         attempts.
@@ -213,7 +187,7 @@ class Replica:
             for position in positions:
                 await self._limiter.acquire()
                 tasks = {task for task in tasks if not task.done() or task.exception()}
-                if self.circuit.is_open or any(task.done() for task in tasks):
+                if self.is_gone or any(task.done() for task in tasks):
                     self._limiter.release()
                     break
                 task = asyncio.ensure_future(self._answer(batch, position))
@@ -229,7 +203,7 @@ class Replica:
             await stop(tasks)
 
     async def is_back(self, session: aiohttp.ClientSession) -> bool:
-        """Whether the server answers again; closes the circuit if so."""
+        """Whether the server answers again."""
         try:
             limit = aiohttp.ClientTimeout(total=self._server.connect_seconds)
             url = f"{self.url}/models"
@@ -238,7 +212,7 @@ class Replica:
                     return False
         except (aiohttp.ClientError, TimeoutError, OSError):
             return False
-        self.circuit.success()
+        self._failed = 0
         return True
 
     async def _answer(self, batch: Batch, position: int) -> None:
@@ -252,7 +226,7 @@ class Replica:
             await asyncio.shield(asyncio.wrap_future(commit))
 
     async def _complete(self, batch: Batch, position: int) -> Completion | None:
-        """Return the completion, or None when the server is gone (the circuit is open)."""
+        """Return the completion, or None when the server is gone."""
         request = batch.requests[position]
         body = self._body(request)
         estimate = len(body) / _BYTES_A_TOKEN + request.max_tokens
@@ -265,15 +239,16 @@ class Replica:
             except _Passing as fault:
                 self._meter.add(self.name, retries=1)
                 if fault.absent:
-                    self.circuit.failure(str(fault))
-                    if self.circuit.is_open:
+                    self._failed += 1
+                    self.last_fault = str(fault)
+                    if self.is_gone:
                         return None
-                    await asyncio.sleep(self._patience.pause(self.circuit.failed))
+                    await asyncio.sleep(pause(self._server, self._failed))
                 else:
                     batch.attempts[position] += 1
                     await asyncio.sleep(self._pause_after(fault, batch.attempts[position]))
                 continue
-            self.circuit.success()
+            self._failed = 0
             self._limiter.succeeded()
             if completion.prompt_tokens:
                 self._tokens.correct(estimate - tokens_used(completion, body, request.max_tokens))
@@ -284,7 +259,7 @@ class Replica:
 
     def _pause_after(self, fault: _Passing, attempts: int) -> float:
         """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
-        self.circuit.success()
+        self._failed = 0
         if fault.overloaded:
             self._limiter.overloaded()
         if attempts >= self._server.attempts:
@@ -292,7 +267,7 @@ class Replica:
                 f"{self.url} ({self.name}) failed {attempts} times on one request; the last time: "
                 f"{fault}. What it answered before is kept; run the same command again when it is well."
             ) from fault
-        return self._patience.pause(attempts, fault.after)
+        return pause(self._server, attempts, fault.after)
 
     async def _ask(self, session: aiohttp.ClientSession, body: bytes) -> Completion:
         url = f"{self.url}/chat/completions"

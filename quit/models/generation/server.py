@@ -47,7 +47,7 @@ class ServerGenerator:
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
             batch = Batch(session, requests, done)
             while left := [position for position in range(len(requests)) if position not in batch.finished]:
-                present = [replica for replica in self._replicas if not replica.circuit.is_open]
+                present = [replica for replica in self._replicas if not replica.is_gone]
                 if not present:
                     present, waited = await self._wait_for_any(session, waited)
                 queues: dict[Replica, list[int]] = defaultdict(list)
@@ -75,7 +75,7 @@ class ServerGenerator:
             back = [replica for replica in self._replicas if await replica.is_back(session)]
             if back:
                 return back, waited
-        tried = "; ".join(f"{replica.url} ({replica.circuit.last})" for replica in self._replicas)
+        tried = "; ".join(f"{replica.url} ({replica.last_fault})" for replica in self._replicas)
         raise ServerError(
             f"The server of {self.name} is gone: {tried}. Waited {waited:.0f} s for it. "
             "What it answered before is kept; start it and run the same command again."
@@ -92,7 +92,7 @@ _MAKING = threading.Lock()
 
 
 def _loop() -> asyncio.AbstractEventLoop:
-    """Return the event loop on which this process talks to servers, on a thread of its own.
+    """Return the event loop on which this process talks to servers, on its own thread.
 
     There must be one only: shards share the replicas' limits, which know no locks.
     """

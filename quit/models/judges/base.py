@@ -1,4 +1,4 @@
-"""What every judge shares: answers that cost nothing are settled without it."""
+"""What every judge shares (answers that cost nothing are settled without it), and the judge that needs no LLM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quit.evaluate.normalize import normalize_answer
-from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Verdict
+from quit.models.protocols import NO_ANSWER, Equivalence, Judge, JudgeItem, Pair, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +32,23 @@ def rule(items: Sequence[JudgeItem], judge: Judge, sample: int = 0) -> list[Ruli
             asked.append(item)
     verdicts = iter(judge.verdicts(asked, sample) if asked else ())
     return [Ruling(next(verdicts), "model") if ruling is None else ruling for ruling in rulings]
+
+
+class EquivalenceJudge:
+    """Correct if equivalent to any gold answer with at least ``threshold`` probability."""
+
+    def __init__(self, name: str, equivalence: Equivalence, threshold: float) -> None:
+        self.name = name
+        self._equivalence = equivalence
+        self._threshold = threshold
+        self.identity = f"equivalence-judge/{threshold:g}+{equivalence.identity}"
+
+    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
+        """Return one verdict an item with the highest probability over its gold answers; ``sample`` changes nothing."""
+        pairs = [Pair(item.question, gold, item.candidate) for item in items for gold in item.gold_answers]
+        probabilities = iter(self._equivalence.probability(pairs).tolist() if pairs else ())
+        verdicts = []
+        for item in items:
+            best = max((next(probabilities) for _ in item.gold_answers), default=0.0)
+            verdicts.append(Verdict(best >= self._threshold, best, f"p={best:.4f}"))
+        return verdicts

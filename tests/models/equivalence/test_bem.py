@@ -132,9 +132,9 @@ def test_the_leakage_check_asks_it(checkpoint, encoder):
 
     bem = BemEquivalence(str(checkpoint), device="cpu")
     every = Leakage(screen=-1, threshold=0.0)
-    [found] = find_leaks("who wrote it ?", ["paul anka"], ["john lennon of the band"], bem, encoder, every)
-    assert {leak.span for leak in found} >= {"john", "lennon", "band", "john lennon"}
-    for leak in found:
+    [findings] = find_leaks("who wrote it ?", ["paul anka"], ["john lennon of the band"], bem, encoder, every)
+    assert {leak.span for leak in findings} >= {"john", "lennon", "band", "john lennon"}
+    for leak in findings:
         expected = _by_hand(checkpoint, Pair("who wrote it ?", "paul anka", leak.span))
         assert leak.probability == pytest.approx(expected, abs=1e-5) and leak.producer == bem.identity
 

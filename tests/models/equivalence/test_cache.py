@@ -34,10 +34,10 @@ def store(tmp_path: Path) -> ContentStore:
 
 def test_a_second_process_asks_nothing_and_gets_the_same_bits(store: ContentStore) -> None:
     first, second = Counting(), Counting()
-    made = CachedEquivalence(first, store).probability(PAIRS + PAIRS[:9])
+    computed = CachedEquivalence(first, store).probability(PAIRS + PAIRS[:9])
     again = CachedEquivalence(second, store).probability(PAIRS + PAIRS[:9])
     assert (first.asked, second.asked) == (50, 0)
-    assert made.tobytes() == again.tobytes() == Counting().probability(PAIRS + PAIRS[:9]).tobytes()
+    assert computed.tobytes() == again.tobytes() == Counting().probability(PAIRS + PAIRS[:9]).tobytes()
     assert isinstance(CachedEquivalence(first, store), Equivalence)
     assert CachedEquivalence(first, store).probability([]).shape == (0,)
 

@@ -173,7 +173,7 @@ def test_at_least_150_short_pairs_a_second_on_one_core():
     references = [
         f"{first} {last}" for first in "Ada Ben Cora Dan Eve Finn Gus Hal".split() for last in ("Ray", "Moss")
     ]
-    pairs = [Pair(Q["author"], gold, said) for gold in references for said in references]
+    pairs = [Pair(Q["author"], gold, candidate) for gold in references for candidate in references]
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

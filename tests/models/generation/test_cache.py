@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
-from quit.models.generation.base import Done, ModelOptions, cache_key
+from quit.models.generation.base import Done, cache_key
 from quit.models.generation.cache import Entry
 from quit.models.prompting import load_prompt
 
@@ -66,13 +66,13 @@ def test_a_reply_that_counts_survives_kill_9(tmp_path: Path) -> None:
         """
     )
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=ROOT)
-    told = [int(process.stdout.readline()) for _ in range(50)]
+    numbers = [int(process.stdout.readline()) for _ in range(50)]
     os.kill(process.pid, signal.SIGKILL)
-    told += [int(line) for line in process.stdout if line.endswith("\n")]
+    numbers += [int(line) for line in process.stdout if line.endswith("\n")]
     process.wait()
     with GenerationCache(tmp_path / "g.sqlite") as cache:
-        found = cache.find([number.to_bytes(32, "big") for number in told])
-    assert [found[number.to_bytes(32, "big")].text for number in told] == [f"reply {number}" for number in told]
+        replies = cache.find([number.to_bytes(32, "big") for number in numbers])
+    assert [replies[number.to_bytes(32, "big")].text for number in numbers] == [f"reply {number}" for number in numbers]
 
 
 def _fill(path: Path, start: int) -> None:
@@ -223,13 +223,13 @@ class Counting:
         self._pause = pause
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
-        for place, request in enumerate(requests):
-            if self._fail_after is not None and place >= self._fail_after:
+        for position, request in enumerate(requests):
+            if self._fail_after is not None and position >= self._fail_after:
                 raise ServerError("gone")
             time.sleep(self._pause)
             question = request.fields["question"]
             self.asked.append(question)
-            done(place, Completion(self._replies.get(question, f"to {question}"), "stop", 5, 1))
+            done(position, Completion(self._replies.get(question, f"to {question}"), "stop", 5, 1))
 
 
 def test_nothing_is_asked_twice(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     with GenerationCache(tmp_path / "g.sqlite") as cache:
         cached = CachedGenerator(counting, cache, meter)
         first = cached.complete([_request(text) for text in "abcab"])
-        assert [one.text for one in first] == ["to a", "to b", "to c", "to a", "to b"]
+        assert [reply.text for reply in first] == ["to a", "to b", "to c", "to a", "to b"]
         assert CachedGenerator(counting, cache).complete([_request("b"), _request("d")])[1].text == "to d"
     assert counting.asked == ["a", "b", "c", "d"], "in order, each once"
     assert meter.snapshot()["counting"]["requests"] == 3
@@ -259,7 +259,7 @@ def test_empty_replies_are_returned_and_not_kept(tmp_path: Path) -> None:
     counting = Counting({"a": " "})
     with GenerationCache(tmp_path / "g.sqlite") as cache:
         cached = CachedGenerator(counting, cache)
-        assert [one.text for one in cached.complete([_request("a"), _request("b")])] == [" ", "to b"]
+        assert [reply.text for reply in cached.complete([_request("a"), _request("b")])] == [" ", "to b"]
         cached.complete([_request("a"), _request("b")])
     assert counting.asked == ["a", "b", "a"]
 
@@ -271,16 +271,3 @@ def test_what_came_before_a_fault_is_kept(tmp_path: Path) -> None:
             CachedGenerator(failing, cache).complete([_request(text) for text in "abcd"])
         CachedGenerator(well, cache).complete([_request(text) for text in "abcd"])
     assert failing.asked == ["a", "b"] and well.asked == ["c", "d"]
-
-
-def test_a_folder_is_known_by_what_is_in_it(tmp_path: Path) -> None:
-    for name in ("here", "there", "other"):
-        (tmp_path / name / "tiny").mkdir(parents=True)
-        (tmp_path / name / "tiny" / "config.json").write_text("{}")
-        weights = bytearray(3 << 20)
-        weights[-1] = name == "other"
-        (tmp_path / name / "tiny" / "model.safetensors").write_bytes(weights)
-    here, there, other = (ModelOptions(str(tmp_path / name / "tiny")).identity for name in ("here", "there", "other"))
-    assert here == there != other
-    assert str(tmp_path) not in here and here.startswith("tiny#")
-    assert ModelOptions("Qwen/Qwen3-4B", "main").identity == "Qwen/Qwen3-4B@main"

@@ -31,8 +31,8 @@ server = ServerSettings(name="s", base_urls=(url,), concurrency=at_once)
 prompt = load_prompt("probe")
 asked = [ChatRequest(prompt, {"question": f"Q{n}?"}, 32, group=f"q{n}") for n in range(count)]
 with GenerationCache(cache) as opened:
-    made = CachedGenerator(ServerGenerator("r", ModelOptions("m"), server), opened).complete(asked)
-print(" ".join(one.text for one in made))
+    replies = CachedGenerator(ServerGenerator("r", ModelOptions("m"), server), opened).complete(asked)
+print(" ".join(reply.text for reply in replies))
 """
 
 
@@ -53,10 +53,10 @@ def _times(server: RudeServer) -> Counter[str]:
 def test_several_processes_ask_for_each_request_once(tmp_path: Path) -> None:
     with RudeServer(lambda number, payload: rude.slow(0.1), reply=_question) as server:
         askers = [_start(server, tmp_path / "g.sqlite", 30) for _ in range(3)]
-        said = [asker.communicate(timeout=120) for asker in askers]
+        outputs = [asker.communicate(timeout=120) for asker in askers]
         times = _times(server)
     expected = " ".join(f"Q{n}?" for n in range(30))
-    assert [out.strip() for out, _ in said] == [expected] * 3, said
+    assert [out.strip() for out, _ in outputs] == [expected] * 3, outputs
     assert times == {f"Q{n}?": 1 for n in range(30)}
     assert not list((tmp_path / "g-claims").iterdir()), "who ends leaves nothing behind"
 

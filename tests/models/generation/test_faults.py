@@ -68,7 +68,7 @@ def test_a_fault_ends_in_one_clear_error_without_the_key(
 @pytest.mark.parametrize("name", ["lone surrogate", "infinitely many tokens", "nested 100,000 deep", "endless body"])
 def test_what_no_cache_could_hold_is_asked_for_again(name: str, tmp_path: Path) -> None:
     with RudeServer([FAULTS[name]]) as server:
-        assert [made.text for made in _complete(server.base_url, tmp_path)] == ["NO ANSWER"]
+        assert [reply.text for reply in _complete(server.base_url, tmp_path)] == ["NO ANSWER"]
 
 
 @pytest.mark.parametrize("fault", [rude.ENDLESS, rude.GZIP_BOMB], ids=["endless", "bomb"])

@@ -74,8 +74,8 @@ def test_replies_are_those_of_transformers(tmp_path: Path) -> None:
     expected: dict[int, Completion] = {}
     template = load_prompt(str(prompt))
     plain.generate([ChatRequest(template, {"question": question}, 8) for question in questions], expected.__setitem__)
-    assert [reply[0] for reply in replies] == [expected[place].text for place in range(7)]
-    assert [reply[2] for reply in replies] == [expected[place].prompt_tokens for place in range(7)]
+    assert [reply[0] for reply in replies] == [expected[row].text for row in range(7)]
+    assert [reply[2] for reply in replies] == [expected[row].prompt_tokens for row in range(7)]
     assert constrained[0] in ("Yes", "No")
 
 
@@ -83,5 +83,5 @@ def test_without_vllm_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(MissingDependency, match="pip install"):
         VllmGenerator("v", ModelOptions("m")).generate(
-            [ChatRequest(load_prompt("probe"), {"question": "Who?"}, 8)], lambda place, made: None
+            [ChatRequest(load_prompt("probe"), {"question": "Who?"}, 8)], lambda row, reply: None
         )

@@ -22,7 +22,7 @@ def _requests(temperature: float = 0.0, sample: int = 0) -> list[ChatRequest]:
     return [
         ChatRequest(
             PROMPT,
-            {"context": " ".join(HINTS[place] for place in path), "question": "Which city?"},
+            {"context": " ".join(HINTS[row] for row in path), "question": "Which city?"},
             3,
             temperature,
             sample,
@@ -33,10 +33,10 @@ def _requests(temperature: float = 0.0, sample: int = 0) -> list[ChatRequest]:
 
 
 def _generate(generator: TransformersGenerator, requests: list[ChatRequest]) -> list[Completion]:
-    found: dict[int, Completion] = {}
-    generator.generate(requests, found.__setitem__)
-    assert list(found) == list(range(len(requests)))
-    return list(found.values())
+    replies: dict[int, Completion] = {}
+    generator.generate(requests, replies.__setitem__)
+    assert list(replies) == list(range(len(requests)))
+    return list(replies.values())
 
 
 @pytest.fixture(scope="module", params=["llama", "qwen3", "gemma3"])
@@ -60,8 +60,8 @@ def test_replies_are_those_of_a_model_asked_for_each_prompt_alone(model: Path) -
             request.messages(), add_generation_prompt=True, return_dict=True, return_tensors="pt", **options
         )
         with torch.inference_mode():
-            made = plain.generate(**ids, do_sample=False, max_new_tokens=3)
-        new = made[0, ids["input_ids"].shape[1] :]
+            output = plain.generate(**ids, do_sample=False, max_new_tokens=3)
+        new = output[0, ids["input_ids"].shape[1] :]
         assert reply.text == tokenizer.decode(new, skip_special_tokens=True)
         assert (reply.prompt_tokens, reply.completion_tokens) == (ids["input_ids"].shape[1], len(new))
         whole += reply.prompt_tokens
@@ -70,10 +70,10 @@ def test_replies_are_those_of_a_model_asked_for_each_prompt_alone(model: Path) -
 
 def test_a_reply_does_not_depend_on_what_was_asked_before(model: Path) -> None:
     requests = _requests()
-    one = _generate(TransformersGenerator("t", ModelOptions(str(model))), requests)
+    forwards = _generate(TransformersGenerator("t", ModelOptions(str(model))), requests)
     other = TransformersGenerator("t", ModelOptions(str(model)))
     backwards = _generate(other, requests[::-1])[::-1]
-    assert [reply.text for reply in one] == [reply.text for reply in backwards]
+    assert [reply.text for reply in forwards] == [reply.text for reply in backwards]
 
 
 def test_samples_follow_their_number() -> None:
@@ -97,7 +97,7 @@ def test_a_prompt_that_is_too_long_names_its_question() -> None:
 
 def test_thinking_that_comes_back_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = TransformersGenerator("t", ModelOptions(str(checkpoint("llama", 3))))
-    _, tokenizer = generator._load()
+    _, tokenizer = generator._loaded
     # A tiny checkpoint cannot be made to think aloud.
     monkeypatch.setattr(type(tokenizer), "decode", lambda *_, **__: "<think>Well")
     with pytest.raises(SettingsError, match="enable_thinking"):

@@ -1,4 +1,4 @@
-"""How a server is treated: limits, budgets, pauses, circuit, each on its own."""
+"""How a server is treated: limits and pauses, each on its own."""
 
 import asyncio
 import email.utils
@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from quit.models.generation.base import Completion
-from quit.models.generation.replica import Budget, Circuit, Limiter, Patience, retry_after, tokens_used
+from quit.models.generation.replica import Limiter, pause, retry_after, tokens_used
+from quit.settings import ServerSettings
 
 
 async def _settle() -> None:
@@ -32,6 +33,22 @@ def test_the_limiter_lets_through_so_many_in_order() -> None:
         await _settle()
         assert let_in == [0, 1, 2, 3]
         guests[4].cancel()
+
+    asyncio.run(scene())
+
+
+def test_after_an_overload_places_are_taken_away_until_the_new_limit_holds() -> None:
+    async def scene() -> None:
+        limiter = Limiter(8)
+        for _ in range(3):
+            await limiter.acquire()
+        limiter.overloaded()
+        await asyncio.wait_for(limiter.acquire(), 1)
+        fifth = asyncio.ensure_future(limiter.acquire())
+        await _settle()
+        assert not fifth.done(), "four are in flight"
+        limiter.release()
+        await asyncio.wait_for(fifth, 1)
 
     asyncio.run(scene())
 
@@ -61,40 +78,18 @@ def test_a_waiter_that_is_cancelled_gives_its_place_back() -> None:
         waiting.cancel()
         limiter.release()
         await asyncio.wait_for(limiter.acquire(), 1)
-        assert limiter.in_flight == 1
 
     asyncio.run(scene())
 
 
-def test_a_budget_spreads_requests_over_the_minute() -> None:
-    async def scene() -> float:
-        budget = Budget(600)  # ten a second
-        began = time.monotonic()
-        for _ in range(15):
-            await budget.spend(1)
-        return time.monotonic() - began
-
-    assert 0.4 <= asyncio.run(scene()) < 2.0
-
-
-def test_no_budget_never_waits() -> None:
-    async def scene() -> float:
-        budget, began = Budget(0), time.monotonic()
-        for _ in range(1000):
-            await budget.spend(1000)
-        return time.monotonic() - began
-
-    assert asyncio.run(scene()) < 0.5
-
-
 @pytest.mark.parametrize("attempt", [1, 2, 5, 20])
-def test_pauses_double_up_to_the_cap_and_heed_the_server(attempt: int) -> None:
-    patience = Patience(0.5, 8)
+def test_pauses_double_up_to_the_cap_and_are_no_shorter_than_the_server_asks(attempt: int) -> None:
+    server = ServerSettings(name="s", backoff_seconds=0.5, backoff_cap_seconds=8)
     most = min(8, 0.5 * 2 ** (attempt - 1))
-    pauses = [patience.pause(attempt) for _ in range(200)]
-    assert all(most / 2 <= pause <= most for pause in pauses)
+    pauses = [pause(server, attempt) for _ in range(200)]
+    assert all(most / 2 <= seconds <= most for seconds in pauses)
     assert max(pauses) - min(pauses) > most / 10, "jitter keeps clients apart"
-    assert patience.pause(attempt, 60) == 60
+    assert pause(server, attempt, 60) == 60
 
 
 def test_retry_after_is_seconds_or_a_date() -> None:
@@ -104,18 +99,6 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert retry_after(email.utils.formatdate(time.time() - 30, usegmt=True)) == 0
     assert retry_after(None) is None and retry_after("soon") is None
     assert retry_after("Fri, 31 Dec 1999 23:59:59 +99999999999999") is None  # more than a time zone can be
-
-
-def test_the_circuit_opens_after_failures_in_a_row() -> None:
-    circuit = Circuit(3)
-    for _ in range(2):
-        circuit.failure("refused")
-    circuit.success()
-    for _ in range(2):
-        circuit.failure("refused")
-    assert not circuit.is_open
-    circuit.failure("refused again")
-    assert circuit.is_open and circuit.last == "refused again"
 
 
 def test_a_server_cannot_report_more_tokens_than_a_request_has_bytes() -> None:

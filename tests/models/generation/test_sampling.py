@@ -35,8 +35,8 @@ def test_a_server_is_told_what_differs_from_plain_sampling_and_nothing_else() ->
     with RudeServer(reply=lambda payload: "ok") as server:
         settings = ServerSettings(name="s", base_urls=(server.base_url,))
         generator = ServerGenerator("r", ModelOptions("rude"), settings)
-        generator.generate([plain], lambda place, completion: None)
-        generator.generate([replace(plain, **MORE)], lambda place, completion: None)
+        generator.generate([plain], lambda position, completion: None)
+        generator.generate([replace(plain, **MORE)], lambda position, completion: None)
         without, having = (request.payload for request in server.requests)
     assert having == without | MORE | {"stop": ["Answer:"]}
     assert not {"frequency_penalty", "presence_penalty", "stop"} & without.keys() and without["top_p"] == 1
@@ -51,9 +51,9 @@ def test_a_reply_ends_before_the_first_stop_string(text: str, stop: tuple[str, .
 
 
 def _said(generator: TransformersGenerator, request: ChatRequest):
-    found = []
-    generator.generate([request], lambda place, completion: found.append(completion))
-    return found[0]
+    replies = []
+    generator.generate([request], lambda position, completion: replies.append(completion))
+    return replies[0]
 
 
 def test_transformers_heeds_penalties_and_stop_strings() -> None:

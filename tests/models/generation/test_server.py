@@ -37,14 +37,14 @@ def _question(payload) -> str:
 def _ask(
     requests: Sequence[ChatRequest], *urls: str, options: ModelOptions = RUDE, **more
 ) -> tuple[dict[int, str], Meter]:
-    meter, found = Meter(), {}
+    meter, replies = Meter(), {}
 
-    def done(place: int, completion: Completion) -> None:
-        assert place not in found, "handed in twice"
-        found[place] = completion.text
+    def done(position: int, completion: Completion) -> None:
+        assert position not in replies, "handed in twice"
+        replies[position] = completion.text
 
     ServerGenerator("r", options, _settings(*urls, **more), meter).generate(requests, done)
-    return found, meter
+    return replies, meter
 
 
 @pytest.mark.parametrize(
@@ -67,16 +67,16 @@ def _ask(
 )
 def test_a_passing_fault_costs_one_more_attempt_and_nothing_else(fault: rude.Fault) -> None:
     with RudeServer([None, fault], reply=_question) as server:
-        found, meter = _ask(_requests(4), server.base_url, concurrency=1)
-        assert found == {n: f"Q{n}?" for n in range(4)}
+        replies, meter = _ask(_requests(4), server.base_url, concurrency=1)
+        assert replies == {n: f"Q{n}?" for n in range(4)}
         assert len(server.requests) == 5
         assert meter.snapshot()["r"]["retries"] == 1
 
 
 def test_a_slow_server_is_waited_for_and_a_hanging_one_asked_again() -> None:
     with RudeServer([rude.slow(0.3), rude.HANGS], reply=_question) as server:
-        found, _ = _ask(_requests(3), server.base_url, concurrency=1, timeout_seconds=0.8)
-        assert found == {n: f"Q{n}?" for n in range(3)}
+        replies, _ = _ask(_requests(3), server.base_url, concurrency=1, timeout_seconds=0.8)
+        assert replies == {n: f"Q{n}?" for n in range(3)}
         assert len(server.requests) == 4
 
 
@@ -94,7 +94,7 @@ def test_requests_arrive_in_order_and_no_more_at_once_than_allowed() -> None:
         _ask(_requests(40), server.base_url, concurrency=4)
         assert server.most_at_once == 4
         order = [int(_question(request.payload)[1:-1]) for request in server.requests]
-        assert all(abs(place - number) < 4 for place, number in enumerate(order))
+        assert all(abs(position - number) < 4 for position, number in enumerate(order))
     with RudeServer(reply=_question) as server:
         _ask(_requests(40), server.base_url, concurrency=1)
         assert [_question(request.payload) for request in server.requests] == [f"Q{n}?" for n in range(40)]
@@ -105,11 +105,11 @@ def test_an_overloaded_server_gets_fewer_at_once() -> None:
         # A server that takes four at once and refuses the rest.
         return replace(rude.too_many(), delay=0.05) if server.requests[-1].at_once > 4 else rude.slow(0.05)
 
-    found: dict[int, str] = {}
+    replies: dict[int, str] = {}
     with RudeServer(overload, reply=_question) as server:
         generator = ServerGenerator("r", RUDE, _settings(server.base_url, concurrency=32, attempts=50))
-        generator.generate(_requests(150), lambda place, made: found.update({place: made.text}))
-    assert found == {n: f"Q{n}?" for n in range(150)}
+        generator.generate(_requests(150), lambda position, reply: replies.update({position: reply.text}))
+    assert replies == {n: f"Q{n}?" for n in range(150)}
     assert generator._replicas[0]._limiter.limit < 32, "halved, and not grown back to all by so few"
 
 
@@ -141,7 +141,7 @@ def test_a_missing_key_is_named_before_anything_is_sent(monkeypatch: pytest.Monk
 
 
 def test_after_the_last_attempt_the_error_says_how_often_and_what_came_before_was_handed_in() -> None:
-    found: dict[int, str] = {}
+    replies: dict[int, str] = {}
 
     def always(number: int, payload):
         return rude.failure(500, "out of luck") if _question(payload) == "Q2?" else None
@@ -149,13 +149,13 @@ def test_after_the_last_attempt_the_error_says_how_often_and_what_came_before_wa
     with RudeServer(always, reply=_question) as server:
         generator = ServerGenerator("r", ModelOptions("rude"), _settings(server.base_url, concurrency=1, attempts=3))
         with pytest.raises(ServerError, match="failed 3 times.*out of luck") as raised:
-            generator.generate(_requests(5), lambda place, made: found.update({place: made.text}))
+            generator.generate(_requests(5), lambda position, reply: replies.update({position: reply.text}))
     assert raised.value.retryable
-    assert found == {0: "Q0?", 1: "Q1?"}
+    assert replies == {0: "Q0?", 1: "Q1?"}
 
 
 def test_what_is_in_flight_when_a_fault_is_told_still_comes_in() -> None:
-    found: dict[int, str] = {}
+    replies: dict[int, str] = {}
 
     def script(number: int, payload):
         return rude.WRONG_MODEL if _question(payload) == "Q0?" else rude.slow(0.3)
@@ -163,14 +163,14 @@ def test_what_is_in_flight_when_a_fault_is_told_still_comes_in() -> None:
     with RudeServer(script, reply=_question) as server:
         generator = ServerGenerator("r", ModelOptions("rude"), _settings(server.base_url, concurrency=4))
         with pytest.raises(QuitError):
-            generator.generate(_requests(100), lambda place, made: found.update({place: made.text}))
-        assert len(found) == len(server.answered) >= 3, "paid for, so kept"
+            generator.generate(_requests(100), lambda position, reply: replies.update({position: reply.text}))
+        assert len(replies) == len(server.answered) >= 3, "paid for, so kept"
 
 
 def test_an_empty_reply_counts_after_one_more_attempt() -> None:
     with RudeServer(lambda number, payload: rude.CONTENT_NULL) as server:
-        found, _ = _ask(_requests(1), server.base_url)
-        assert found == {0: ""} and len(server.requests) == 2
+        replies, _ = _ask(_requests(1), server.base_url)
+        assert replies == {0: ""} and len(server.requests) == 2
 
 
 def test_questions_stay_on_their_replica() -> None:
@@ -180,9 +180,9 @@ def test_questions_stay_on_their_replica() -> None:
             for group in range(20)
             for n in range(5)
         ]
-        found, _ = _ask(requests, one.base_url, other.base_url, concurrency=3)
+        replies, _ = _ask(requests, one.base_url, other.base_url, concurrency=3)
         groups = [{_question(request.payload).split()[0] for request in each.requests} for each in (one, other)]
-    assert len(found) == 100
+    assert len(replies) == 100
     assert not groups[0] & groups[1]
     assert min(len(each) for each in groups) >= 3, "both work"
 
@@ -191,8 +191,8 @@ def test_a_replica_that_is_gone_leaves_its_questions_to_the_others() -> None:
     gone = RudeServer()
     gone._server.server_close()  # nothing listens at its address
     with RudeServer(reply=_question) as other:
-        found, _ = _ask(_requests(30), gone.base_url, other.base_url, concurrency=3, circuit_failures=3)
-        assert len(found) == 30 == len(other.answered)
+        replies, _ = _ask(_requests(30), gone.base_url, other.base_url, concurrency=3, circuit_failures=3)
+        assert len(replies) == 30 == len(other.answered)
 
 
 def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
@@ -214,10 +214,10 @@ def test_a_server_that_comes_back_is_waited_for() -> None:
     # The port is bound and nothing serves yet: requests time out until it does.
     threading.Thread(target=start_later).start()
     try:
-        found, _ = _ask(
+        replies, _ = _ask(
             _requests(10), server.base_url, timeout_seconds=0.3, circuit_failures=3, patience_seconds=20, attempts=50
         )
-        assert found == {n: f"Q{n}?" for n in range(10)}
+        assert replies == {n: f"Q{n}?" for n in range(10)}
     finally:
         server.__exit__()
 
@@ -274,7 +274,7 @@ def test_a_place_is_free_once_its_reply_is_on_disk() -> None:
     unsafe: list[Future[None]] = []
     waiting = []
 
-    def done(place: int, completion: Completion) -> Future[None]:
+    def done(position: int, completion: Completion) -> Future[None]:
         kept: Future[None] = Future()
         unsafe.append(kept)
         threading.Timer(0.05, lambda: (unsafe.remove(kept), kept.set_result(None))).start()
@@ -290,7 +290,7 @@ def test_a_place_is_free_once_its_reply_is_on_disk() -> None:
 
 
 def test_a_cache_that_cannot_be_written_stops_the_asking() -> None:
-    def done(place: int, completion: Completion) -> Future[None]:
+    def done(position: int, completion: Completion) -> Future[None]:
         kept: Future[None] = Future()
         kept.set_exception(WorkspaceError("the disk is full"))
         return kept

@@ -4,7 +4,6 @@ import json
 import random
 from dataclasses import replace
 from itertools import permutations
-from pathlib import Path
 
 import ftfy
 import numpy as np
@@ -16,7 +15,6 @@ from quit.models.protocols import NO_ANSWER, Prompt, Reader
 from quit.models.readers import EMBEDDED_READERS, EVALUATION_READERS, LABELERS, AnswerPool, embedded_reader
 from quit.models.readers.methods import names_in
 
-WIKIHINT = Path(__file__).parents[4] / "shared" / "data" / "wikihint" / "test_first50.json"
 NAMES = tuple(EMBEDDED_READERS)
 QUESTIONS = {
     "Which country has Lima as its capital?": (
@@ -56,10 +54,8 @@ def prompts():
 
 
 @pytest.fixture(scope="module")
-def wikihint():
-    if not WIKIHINT.exists():
-        pytest.skip(f"the WikiHint sample is not at {WIKIHINT}")
-    return [_wikihint_record(record) for record in json.loads(WIKIHINT.read_text())]
+def wikihint(data):
+    return [_wikihint_record(record) for record in json.loads((data / "wikihint" / "test_first50.json").read_text())]
 
 
 def _wikihint_record(record):
