@@ -5,7 +5,8 @@
 Makes a synthetic collection (five hints a question; twenty-five answers a question, given with falling frequency by six
 readers) and a workspace whose stages up to the readers' answers are filled in without a model; every other step is the
 real one, as people run it, in a process of its own. A row: seconds of the process, its peak memory, bytes it wrote, and
-the seconds that the disk needs to take as many bytes and that one core needs to encode as many characters as UTF-8. The
+the seconds that the disk needs to take as many bytes and that one core needs to encode as many characters as UTF-8.
+Three rows are floors: to start a process, to start one with a Prefect server, and to read all answers with Arrow. The
 paper's index scripts (``tests/export/plain_index.py``) run beside ``paper-index`` on the same data: the baseline.
 Prints JSON lines and, at the end, a Markdown table.
 """
@@ -22,9 +23,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from benchmarks.measuring import bytes_below, timed, write_seconds
 from benchmarks.synthetic import carry_out, make
+from quit.common.starting import OwnServer
 from quit.engine.planning import last_build
+from quit.engine.workspace import Workspace
 from quit.export import FORMATS
 
 
@@ -70,6 +75,9 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
 
     inner = [sys.executable, "-m", "benchmarks.full_size", "--workspace", str(workspace), "--stage"]
     w = ["-w", str(workspace)]
+    step("floor: start", quit_("--version"))
+    step("floor: start with a Prefect server", [*inner, "server"])
+    step("floor: scan of all answers", [*inner, "scan"])
     step("enumerate", [*inner, "enumerate"], workspace / "tables" / "07_*")
     step("label", [*inner, "label"], workspace / "tables" / "10_*")
     step("release create", quit_("release", "create", *w, "--name", "v1"), workspace / "releases" / "v1")
@@ -97,6 +105,23 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
             if path.read_bytes() != (out / "paper-index" / path.relative_to(folder / "plain")).read_bytes():
                 raise SystemExit(f"{path.name} differs from the paper-index export")
     return rows
+
+
+def run_alone(what: str, workspace: Path) -> None:
+    """Carry out one stage again, or a floor: ``server`` starts a Prefect server, ``scan`` reads the columns of all
+    readers' answers that labels and exports need."""
+    if what == "server":
+        OwnServer().wait()
+    elif what == "scan":
+        for path in workspace.glob("tables/08_read_*/*/answers/*.parquet"):
+            with pq.ParquetFile(path, read_dictionary=["question_id", "permutation"]) as part:
+                part.read(["question_id", "permutation", "number"])
+    else:
+        pipeline = last_build(Workspace.open(workspace))
+        run, state = pipeline.stage_run(what), pipeline.workspace.state
+        pipeline.workspace.discard(pipeline.folder(run))
+        carry_out(pipeline, run)
+        pipeline.workspace.set_current(state | {run.key: pipeline.fingerprints[run.key]})
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -132,15 +157,7 @@ def main() -> None:
         make(given.keep, given.make)
         return
     if given.stage:
-        from quit.engine.workspace import Workspace
-
-        pipeline = last_build(Workspace.open(given.workspace))
-        run, state = pipeline.stage_run(given.stage), pipeline.workspace.state
-        for path in pipeline.folder(run).rglob("*"):
-            if path.is_file():
-                path.unlink()
-        carry_out(pipeline, run)
-        pipeline.workspace.set_current(state | {run.key: pipeline.fingerprints[run.key]})
+        run_alone(given.stage, given.workspace)
         return
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
