@@ -64,7 +64,7 @@ def measured(folder: Path) -> dict[str, Any]:
         pipeline = last_build(store.workspace)
         run = pipeline.stage_run("update")
         pipeline.workspace.discard(pipeline.folder(run))
-        seconds |= {"decide": 0.0, "update": 0.0}  # those of the second time are printed
+        seconds.update(decide=0.0, update=0.0)  # those of the second time are printed
         _ = pipeline.models.equivalence, pipeline.models.encoder.encode(["warm"])
         with timed(seconds, "decide"):
             decisions = pipeline.decisions
