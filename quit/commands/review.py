@@ -58,10 +58,10 @@ def serve(
     server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
     try:
         account = server.start(lambda line: typer.echo(line, err=True))
-        invitation = connect(opened.path, review).request("GET", "api/invite")["invite_url"]
+        invited = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
         typer.echo(f"Label Studio {account.version} is ready: {account.url}")
         typer.echo(f"  your account     {account.email}, password {account.password}")
-        typer.echo(f"  for annotators   {account.url}{invitation}")
+        typer.echo(f"  for annotators   {account.url}{invited.invite_url}")
         typer.echo(f"  next             quit review push -w {workspace}")
         server.wait()
     finally:
@@ -275,20 +275,20 @@ def webhook(
     settings = _settings(opened, None if port is None else [f"review.webhook_port={port}"])
     store = ReviewStore(opened)
     server = connect(opened.path, settings.review, url)
-    project_facts = known_project(store, server, project)
+    number = known_project(store, server, project).id
     secret = webhook_secret(store)
 
     def pull_once() -> str:
         opened.refresh()  # another machine may have pulled
-        report = pull_reviews(store, server, settings, project=project_facts["id"])
+        report = pull_reviews(store, server, settings, project=number)
         return (
             f"{report.versions} new versions, {report.withdrawn} withdrawn, {report.events} events; "
             f"{report.done} of {report.tasks} done"
         )
 
     with Receiver(store, secret, settings.review, host) as receiver:
-        register(server, project_facts["id"], public_url or receiver.url, secret)
-        typer.echo(f"Receiving events of project {project_facts['id']} at {public_url or receiver.url}")
+        register(server, number, public_url or receiver.url, secret)
+        typer.echo(f"Receiving events of project {number} at {public_url or receiver.url}")
         serve_events(receiver, pull_once, settings.review, threading.Event(), typer.echo)
 
 

@@ -38,11 +38,11 @@ def _labels(workspace: Workspace, runs: list[str] | None = None) -> dict[tuple[s
     return {(row["question_id"], row["permutation"]): row["label"] for row in rows}
 
 
-def _annotate(server, task: dict, accepted: set[str], **more: list[str]) -> int:
+def _annotate(server, task, accepted: set[str], **more: list[str]) -> int:
     """Submit through the API what the page would: ``accepted``: normalised answers."""
-    question = task["meta"]["key"]
+    question = task.meta["key"]
     entry = lambda name, kind, value: {"from_name": name, "to_name": "question", "type": kind, "value": value}  # noqa: E731
-    result = [entry("shown", "textarea", {"text": [str(task["meta"]["version"])]})]
+    result = [entry("shown", "textarea", {"text": [str(task.meta["version"])]})]
     if accepted:
         result.append(entry("correct", "choices", {"choices": [alias(question, key) for key in sorted(accepted)]}))
     if more.get("missing"):
@@ -51,8 +51,7 @@ def _annotate(server, task: dict, accepted: set[str], **more: list[str]) -> int:
         result.append(entry("note", "textarea", {"text": more["note"]}))
     if more.get("flags"):
         result.append(entry("flags", "choices", {"choices": more["flags"]}))
-    body = {"result": result, "lead_time": 12.5}
-    return server.request("POST", f"api/tasks/{task['id']}/annotations", body=body)["id"]
+    return server.ask(lambda studio: studio.annotations.create(task.id, result=result, lead_time=12.5)).id
 
 
 def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, review_settings, quit_review) -> None:
@@ -67,13 +66,13 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     server = live.client(settings)
     project = pushed["project"]
     tasks = list(server.tasks(project, ["id", "meta", "data", "predictions"]))
-    assert {task["meta"]["key"] for task in tasks} == reviewed
+    assert {task.meta["key"] for task in tasks} == reviewed
 
     judge = {
         (row["question_id"], row["answer_key"]): bool(row["correct"])
         for row in opened.read("verdicts", runs=["judge"]).to_pylist()
     }
-    keys = {task["meta"]["key"]: {row["key"]: row["answer"] for row in task["data"]["answers"]} for task in tasks}
+    keys = {task.meta["key"]: {row["key"]: row["answer"] for row in task.data["answers"]} for task in tasks}
     gold = {
         row["question_id"]: {normalize_answer(text) for text in row["answers"]}
         for row in opened.read("questions").to_pylist()
@@ -89,8 +88,8 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
             given[row["question_id"]].add(normalize_answer(row["answer"]))
     assert {question: set(found) for question, found in keys.items()} == given
 
-    by_question = {task["meta"]["key"]: task for task in tasks}
-    order = [task["meta"]["key"] for task in tasks]  # ids rise in the order of the queue
+    by_question = {task.meta["key"]: task for task in tasks}
+    order = [task.meta["key"] for task in tasks]  # ids rise in the order of the queue
     first, second, third, fourth = order[:4]
 
     # Ada accepts an answer that labelers gave, rejects all in the next question, adds an answer and a flag in the
@@ -155,7 +154,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     # Ben deletes his annotation of the first: Ada's word stands alone, and so do the labels. Then Ada's goes: all is as
     # it was.
     for annotation in sorted({row["annotation"] for row in reviews}):
-        server.request("DELETE", f"api/annotations/{annotation}")
+        server.ask(lambda studio, number=annotation: studio.annotations.delete(number))
     pulled = json.loads(quit_review("pull", "-w", str(workspace), "--url", live.account.url, "--json").stdout)
     assert pulled["withdrawn"] == 3 + len(order) // 2
     assert quit_review("apply", "-w", str(workspace)).returncode == 0

@@ -38,7 +38,7 @@ def server(live, settings) -> Server:
 def pushed(store, server, settings) -> dict[str, int]:
     """Question -> task of a project of six questions."""
     report = push(store, server, settings, [item(number) for number in range(6)])
-    return {task["meta"]["key"]: task["id"] for task in server.tasks(report.project, ["id", "meta"])}
+    return {task.meta["key"]: task.id for task in server.tasks(report.project, ["id", "meta"])}
 
 
 def _result(question: str, *keys: str, shown: int = 1, **texts: list[str]) -> list[dict]:
@@ -54,9 +54,15 @@ def _result(question: str, *keys: str, shown: int = 1, **texts: list[str]) -> li
 
 
 def _annotate(server: Server, task: int, result: list[dict], **more) -> int:
-    return server.request("POST", f"api/tasks/{task}/annotations", body={"result": result, "lead_time": 3.0, **more})[
-        "id"
-    ]
+    return server.ask(lambda studio: studio.annotations.create(task, result=result, lead_time=3.0, **more)).id
+
+
+def _rewrite(server: Server, annotation: int, result: list[dict]) -> None:
+    server.ask(lambda studio: studio.annotations.update(annotation, result=result))
+
+
+def _delete(server: Server, annotation: int) -> None:
+    server.ask(lambda studio: studio.annotations.delete(annotation))
 
 
 def _verdicts(store: ReviewStore, settings) -> dict[tuple[str, str], bool]:
@@ -88,10 +94,10 @@ def test_versions_skips_and_withdrawals_become_rows_once(store, server, settings
     ]  # ticks of a skipped page say nothing
     assert pull(store, server, settings).rows == pull(store, server, settings, full=True).rows == 0
 
-    ada.request("PATCH", f"api/annotations/{one}", body={"result": _result("q000"), "lead_time": 5.0})
+    _rewrite(ada, one, _result("q000"))
     assert pull(store, server, settings).versions == 1
     assert _verdicts(store, settings) == {("q000", "gold"): False, ("q000", "tin"): False}
-    server.request("DELETE", f"api/annotations/{one}")
+    _delete(server, one)
     gone = pull(store, server, settings)
     assert (gone.versions, gone.withdrawn, gone.rows) == (0, 1, 1)
     assert _verdicts(store, settings) == {}
@@ -132,7 +138,7 @@ def test_a_strangers_edit_does_not_count_and_the_own_version_does(store, server,
     ada, ben = (Server(server.url, people[f"{name}@example.org"], settings.review) for name in ("ada", "ben"))
     number = _annotate(ada, pushed["q003"], _result("q003", "gold"))
     pull(store, server, settings)
-    ben.request("PATCH", f"api/annotations/{number}", body={"result": _result("q003")})
+    _rewrite(ben, number, _result("q003"))
     report = pull(store, server, settings)
     assert "by ada@example.org was changed by ben@example.org" in report.problems[0]
     assert _verdicts(store, settings) == {("q003", "gold"): True, ("q003", "tin"): False}
@@ -141,7 +147,7 @@ def test_a_strangers_edit_does_not_count_and_the_own_version_does(store, server,
 def test_a_deleted_task_withdraws_nothing(store, server, settings, pushed) -> None:
     _annotate(server, pushed["q004"], _result("q004", "tin"))
     pull(store, server, settings)
-    server.request("DELETE", f"api/tasks/{pushed['q004']}")
+    server.ask(lambda studio: studio.tasks.delete(str(pushed["q004"])))
     report = pull(store, server, settings)
     assert report.withdrawn == 0 and "were deleted on the server" in report.problems[0]
     assert _verdicts(store, settings) == {("q004", "gold"): False, ("q004", "tin"): True}
@@ -156,7 +162,7 @@ def test_a_pull_killed_with_its_server_counts_everything_once(store, live, setti
 
     def dying(self, project, include, since=None):
         for task in real(self, project, include, since):
-            calls.append(task["id"])
+            calls.append(task.id)
             if len(calls) == 3:  # in the middle of the first page of two
                 live.kill()
             yield task
@@ -194,9 +200,9 @@ def test_the_webhook_brings_versions_that_no_pull_would_see(store, server, setti
         number = register(server, project, receiver.url, "s3cret")
         assert register(server, project, receiver.url, "s3cret") == number  # once, however often it is asked for
         annotation = _annotate(server, pushed["q005"], _result("q005", "gold"))
-        server.request("PATCH", f"api/annotations/{annotation}", body={"result": _result("q005", "tin")})
-        server.request("DELETE", f"api/annotations/{annotation}")
-        server.request("DELETE", f"api/webhooks/{number}")
+        _rewrite(server, annotation, _result("q005", "tin"))
+        _delete(server, annotation)
+        server.ask(lambda studio: studio.webhooks.delete(number))
     assert len(store.queued()) == 3
     report = pull(store, server, settings)
     assert (report.versions, report.withdrawn, report.events) == (2, 1, 3) and store.queued() == []

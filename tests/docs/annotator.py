@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from annotation.client import connect
+from annotation.client import Server, connect
 from annotation.tasks import alias
 from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
@@ -23,18 +23,22 @@ def verify_all(workspace: Path) -> int:
     for row in opened.read("questions").to_pylist():
         right |= {(row["question_id"], normalize_answer(answer)) for answer in row["answers"]}
     server = connect(opened.path, Settings().review)
-    [project] = server.request("GET", "api/projects")["results"]
-    tasks = list(server.tasks(project["id"], ["id", "meta", "data"]))
+    [project] = server.ask(lambda studio: list(studio.projects.list()))
+    tasks = list(server.tasks(project.id, ["id", "meta", "data"]))
     for task in tasks:
-        question = task["meta"]["key"]
-        keys = [row["key"] for row in task["data"]["answers"] if (question, row["key"]) in right | ALSO_RIGHT]
-        entries = [("shown", "textarea", {"text": [str(task["meta"]["version"])]})]
+        question = task.meta["key"]
+        keys = [row["key"] for row in task.data["answers"] if (question, row["key"]) in right | ALSO_RIGHT]
+        entries = [("shown", "textarea", {"text": [str(task.meta["version"])]})]
         entries += [("correct", "choices", {"choices": [alias(question, key) for key in keys]})] if keys else []
         result = [
             {"from_name": name, "to_name": "question", "type": kind, "value": value} for name, kind, value in entries
         ]
-        server.request("POST", f"api/tasks/{task['id']}/annotations", body={"result": result, "lead_time": 12.0})
+        _submit(server, task.id, result)
     return len(tasks)
+
+
+def _submit(server: Server, task: int, result: list[dict]) -> None:
+    server.ask(lambda studio: studio.annotations.create(task, result=result, lead_time=12.0))
 
 
 if __name__ == "__main__":
