@@ -107,8 +107,9 @@ class LocalServer:
     def start(self, say: Callable[[str], None] = lambda _: None) -> Account:
         """Start the server and wait until it answers; returns the account. A server that already runs is used as it is.
 
-        ``port`` 0 takes a free one. Whether it is up is asked by plain HTTP: the SDK has no call for it. Raises :class:`ServerError` when it does not come up, :class:`InputError` when the
-        port is taken, :class:`WorkspaceError` when the data belong to a newer Label Studio.
+        ``port`` 0 takes a free one. Whether it is up is asked by plain HTTP: the SDK has no call for it. Raises
+        :class:`ServerError` when it does not come up, :class:`InputError` when the port is taken,
+        :class:`WorkspaceError` when the data belong to a newer Label Studio.
         """
         known = stored_account(self.workspace)
         if known and _number(known.version) > _number(_version()):

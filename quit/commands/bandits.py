@@ -10,7 +10,19 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, local_folder, print_json
+from quit.commands.options import (
+    CorpusOption,
+    IndexOption,
+    JsonOption,
+    NamedProfileOption,
+    QuestionLimitOption,
+    QuestionSourceOption,
+    SetOption,
+    load_settings,
+    local_folder,
+    show,
+    split_names,
+)
 from quit.errors import MissingDependency, SettingsError
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
@@ -32,11 +44,6 @@ class Relevance(StrEnum):
     judge = "judge"
 
 
-CorpusOption = Annotated[Path, typer.Option("--corpus", "-c", help="Folder that quit corpus build made.")]
-IndexOption = Annotated[
-    list[Path] | None,
-    typer.Option("--index", "-i", help="Folder that quit index build made; several are fused. None: BM25 in memory."),
-]
 VectorsOption = Annotated[
     Path | None,
     typer.Option(
@@ -60,9 +67,6 @@ RelevanceOption = Annotated[
         "named).",
     ),
 ]
-SourceOption = Annotated[str | None, typer.Option("--source", "-s", help="Only questions of this source: musique.")]
-LimitOption = Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: bandits.documents=20.")]
 
 
 @app.command()
@@ -78,8 +82,8 @@ def run(
         str | None, typer.Option("--budget", "-b", help="Percent of all documents: 10..100 (in tens), or 5,10,20.")
     ] = None,
     runs: Annotated[int | None, typer.Option("--runs", min=1, help="Runs a request and policy.")] = None,
-    source: SourceOption = None,
-    limit: LimitOption = None,
+    source: QuestionSourceOption = None,
+    limit: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
@@ -90,12 +94,19 @@ def run(
 
     Example: `quit bandits run --corpus C --index I --budget 10..100 --policies all --runs 1000`
     """
+    from quit.models.factory import Models
     from quit.systems.bandits import curves
     from quit.systems.bandits.experiment import evaluate
     from quit.systems.bandits.policies import policies as named
 
-    settings, models = _loaded(profile, set_, budget, runs)
-    chosen = named(settings.bandits, _names(policies))
+    given = list(set_ or ())
+    if budget is not None:
+        given.append(f"bandits.budgets={json.dumps(_shares(budget))}")
+    if runs is not None:
+        given.append(f"bandits.runs={runs}")
+    settings = load_settings(profile, given)
+    models = Models(settings)
+    chosen = named(settings.bandits, split_names(policies))
     began = time.perf_counter()
     diverse = any(policy.novelty is not None for policy in chosen)
     requests, _, _, about = _requests(corpus, index, vectors, arms, relevance, source, limit, settings, models, diverse)
@@ -108,14 +119,11 @@ def run(
         drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {arms.value}').name}"
     except MissingDependency as error:
         typer.echo(str(error), err=True)
-    if as_json:
-        print_json(whole)
-        return
-    typer.echo("\n".join(_lines(grid, whole)))
-    typer.echo(
+    spent = (
         f"{len(grid.requests)} requests in {built - began:.1f} s, {len(chosen)} policies x {settings.bandits.runs} "
         f"runs in {done - built:.1f} s. {out}: {curves.TABLE}, {curves.WHOLE}{drawn}"
     )
+    show(whole, as_json, [*_lines(grid, whole), spent])
 
 
 @app.command()
@@ -130,8 +138,8 @@ def report(
         str, typer.Option("--policies", help="Names separated by commas; `full` reads all documents.")
     ] = "full,random,random-rank-aware,epsilon-greedy,bernoulli-top-5,top-k-ucb-diversity",
     budget: Annotated[float, typer.Option("--budget", "-b", min=0, max=100, help="Percent of all documents.")] = 20,
-    source: SourceOption = None,
-    limit: LimitOption = None,
+    source: QuestionSourceOption = None,
+    limit: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
@@ -143,12 +151,14 @@ def report(
 
     Example: `quit bandits report --corpus C --budget 20 -p server --set bandits.language_model=judge`
     """
+    from quit.models.factory import Models
     from quit.systems.bandits import run as bandits
     from quit.systems.bandits.policies import policies as named
     from quit.systems.opening import language_model
 
-    settings, models = _loaded(profile, set_, None, None)
-    names = _names(policies)
+    settings = load_settings(profile, set_)
+    models = Models(settings)
+    names = split_names(policies)
     known = {policy.name: policy for policy in named(settings.bandits, [n for n in names if n != bandits.FULL])}
     order = list(known) if "all" in names else [name for name in names if name != bandits.FULL]
     chosen = [None] * (bandits.FULL in names) + [known[name] for name in order]
@@ -160,16 +170,13 @@ def report(
     scored = bandits.reports(requests, questions, opened, chosen, budget / 100, settings, generator)
     about |= {"budget": budget / 100, "language_model": generator.identity}
     summary = bandits.write_reports(scored, out, about)
-    if as_json:
-        print_json({**about, "policies": summary})
-        return
-    typer.echo(f"{'policy':24} documents  citation support  nugget coverage  sentence support")
-    for row in summary:
-        typer.echo(
-            f"{row['policy']:24} {row['documents']:9.1f} {row['citation_support']:17.3f} "
-            f"{row['nugget_coverage']:16.3f} {row['sentence_support']:17.3f}"
-        )
-    typer.echo(f"{out}: reports.jsonl, reports.json")
+    table = [
+        f"{row['policy']:24} {row['documents']:9.1f} {row['citation_support']:17.3f} "
+        f"{row['nugget_coverage']:16.3f} {row['sentence_support']:17.3f}"
+        for row in summary
+    ]
+    head = f"{'policy':24} documents  citation support  nugget coverage  sentence support"
+    show({**about, "policies": summary}, as_json, [head, *table, f"{out}: reports.jsonl, reports.json"])
 
 
 def _requests(
@@ -211,19 +218,6 @@ def _requests(
     return measured, [part.question for part in parts], opened.corpus, about
 
 
-def _loaded(profile: str, set_: list[str] | None, budget: str | None, runs: int | None) -> tuple[Any, Any]:
-    from quit.models.factory import Models
-    from quit.settings import load
-
-    given = list(set_ or ())
-    if budget is not None:
-        given.append(f"bandits.budgets={json.dumps(_shares(budget))}")
-    if runs is not None:
-        given.append(f"bandits.runs={runs}")
-    settings = load(profile, given).settings
-    return settings, Models(settings)
-
-
 def _shares(text: str) -> list[float]:
     """Return ``10..100`` (in tens) or ``5,10,20`` as shares."""
     try:
@@ -237,10 +231,6 @@ def _shares(text: str) -> list[float]:
     if not percents or any(not 0 < percent <= 100 for percent in percents):
         raise SettingsError(f"--budget {text!r}: write percents above 0 and up to 100, as 10..100 or 5,10,20.")
     return [percent / 100 for percent in percents]
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _lines(grid: Any, whole: dict[str, Any]) -> list[str]:

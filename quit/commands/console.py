@@ -319,10 +319,10 @@ def describe_override(row: dict[str, Any]) -> str:
     return f"{row['decision']} {row['hint_id'] or ''}{which}, by {row['by']} at {row['created_at']} ({row['reason']})"
 
 
-def print_override(row: dict[str, Any]) -> None:
-    """Print one override as a line; one that was replaced or withdrawn says so."""
+def override_line(row: dict[str, Any]) -> str:
+    """Return one override as a line of a list; one that was replaced or withdrawn says so."""
     mark = "" if row["in_force"] else " (no more)"
-    _OUT.print(f"Override {row['override_id']}{mark}: {escape(describe_override(row))}", soft_wrap=True)
+    return f"Override {row['override_id']}{mark}: {describe_override(row)}"
 
 
 def print_question(told: dict[str, Any], passages: int) -> None:
@@ -358,7 +358,7 @@ def print_question(told: dict[str, Any], passages: int) -> None:
             f"({leak['method']}, {leak['probability']:.2f}{overridden})"
         )
     for row in told["overrides"]:
-        print_override(row)
+        _OUT.print(escape(override_line(row)), soft_wrap=True)
     if told["description"]:
         described = told["description"]
         _OUT.print(

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, print_json
+from quit.commands.flow import call_flow
+from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, open_workspace, show
 
 app = typer.Typer(
     help="People verify the answers of dev and test in Label Studio; their verdicts update the labels.",
@@ -44,10 +45,9 @@ def serve(
     """
     from annotation.client import connect
     from annotation.server import LocalServer
-    from quit.engine.workspace import Workspace
     from quit.settings import Settings
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     review = _settings(opened).review if opened.build else Settings().review
     if opened.address != str(opened.path.resolve()):
         typer.echo(
@@ -89,7 +89,6 @@ def push(
     Example: `quit review push -w W --set review.overlap=2`
     """
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
 
     with working("push"):
         report = call_flow(
@@ -102,13 +101,12 @@ def push(
             repair=repair_config,
             settings=set_,
         )["push"]
-    if as_json:
-        print_json(report)
-        return
     verb = "Made" if report["created"] else "Updated"
-    typer.echo(f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data")
-    typer.echo(f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged")
-    _print_problems(report["problems"])
+    lines = [
+        f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
+        f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged",
+    ]
+    _print_report(report, as_json, lines)
 
 
 @app.command()
@@ -126,18 +124,14 @@ def pull(
     Example: `quit review pull -w W`
     """
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
 
     with working("pull"):
         report = call_flow("review.review_sync", str(workspace), url, ["pull"], project, full=full)["pull"]
-    if as_json:
-        print_json(report)
-        return
-    typer.echo(
+    line = (
         f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} "
         f"withdrawn: {report['rows']} rows. {report['done']} of {report['tasks']} tasks are done."
     )
-    _print_problems(report["problems"])
+    _print_report(report, as_json, [line])
 
 
 @app.command()
@@ -155,27 +149,22 @@ def apply(
     Example: `quit review apply -w W`
     """
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
 
     with working("labels", quiet):
         report = call_flow("review.label_update", str(workspace), withdraw, set_)["update"]
-    if as_json:
-        print_json(report)
-        return
-    if quiet:
-        return
-    if withdraw:
-        typer.echo("The labels are those of before any review.")
-        return
-    if not report["applied"]:
-        typer.echo("There are no reviews yet: quit review pull")
-        return
-    typer.echo("Applied." if report["ran"] else "Nothing new: the labels already rest on these reviews.")
-    typer.echo(f"  {report['decided']} verdicts settled, {report['open']} open (quit review disagreements)")
-    typer.echo(f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1")
-    typer.echo(f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed")
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
-    typer.echo(f"  questions removed: {removed}")
+    lines = [
+        "Applied." if report["ran"] else "Nothing new: the labels already rest on these reviews.",
+        f"  {report['decided']} verdicts settled, {report['open']} open (quit review disagreements)",
+        f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1",
+        f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed",
+        f"  questions removed: {removed}",
+    ]
+    if withdraw:
+        lines = ["The labels are those of before any review."]
+    elif not report["applied"]:
+        lines = ["There are no reviews yet: quit review pull"]
+    show(report, as_json, [] if quiet else lines)
 
 
 @app.command()
@@ -184,15 +173,11 @@ def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption =
 
     Example: `quit review status -w W`
     """
-    from quit.engine.workspace import Workspace
     from quit.review.report import markdown, review_status
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     progress = review_status(opened, _settings(opened).review)
-    if as_json:
-        print_json(progress)
-    else:
-        typer.echo(markdown(progress))
+    show(progress, as_json, [markdown(progress)])
 
 
 @app.command()
@@ -205,18 +190,15 @@ def disagreements(
 
     Example: `quit review disagreements -w W --limit 0`
     """
-    from quit.engine.workspace import Workspace
     from quit.review.report import review_status
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     rows = review_status(opened, _settings(opened).review)["disagreements"]
-    if as_json:
-        print_json(rows)
-        return
+    lines = []
     for row in rows[: limit or None]:
         what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
-        typer.echo(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
-    typer.echo(f"{len(rows)} open.")
+        lines.append(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
+    show(rows, as_json, [*lines, f"{len(rows)} open."])
 
 
 @app.command()
@@ -225,25 +207,24 @@ def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOptio
 
     Example: `quit review agreement -w W --json`
     """
-    from quit.engine.workspace import Workspace
     from quit.review.report import review_status
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     progress = review_status(opened, _settings(opened).review)
-    if as_json:
-        print_json({**progress["agreement"], "controls": progress["controls"]})
-        return
-    agreed = progress["agreement"]
-    typer.echo(f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more")
-    for pair in agreed["pairs"]:
-        typer.echo(
+    agreed, controls = progress["agreement"], progress["controls"]
+    lines = [
+        f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more",
+        *(
             f"{pair['first']} and {pair['second']}: kappa {_figure(pair['kappa'])}, {pair['agreement']:.1%} of "
             f"{pair['items']} alike"
-        )
-    for row in progress["controls"]:
-        typer.echo(
+            for pair in agreed["pairs"]
+        ),
+        *(
             f"{row['annotator']}: {row['right']} of {row['asked']} control verdicts right ({row['accuracy']:.1%})"
-        )
+            for row in controls
+        ),
+    ]
+    show({**agreed, "controls": controls}, as_json, lines)
 
 
 @app.command()
@@ -268,10 +249,9 @@ def webhook(
     from annotation.sync import pull as pull_reviews
     from annotation.webhook import Receiver, register, webhook_secret
     from annotation.webhook import serve as serve_events
-    from quit.engine.workspace import Workspace
     from quit.review.store import ReviewStore
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     settings = _settings(opened, None if port is None else [f"review.webhook_port={port}"])
     store = ReviewStore(opened)
     server = connect(opened.path, settings.review, url)
@@ -305,11 +285,9 @@ def run(
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
-    from quit.engine.workspace import Workspace
     from quit.review.report import markdown, review_status
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     if every:
         from flows.review import review
 
@@ -332,6 +310,7 @@ def _figure(value: float | None) -> str:
     return "not defined yet" if value is None else f"{value:.3f}"
 
 
-def _print_problems(problems: list[str]) -> None:
-    for problem in problems:
+def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:
+    show(report, as_json, lines)
+    for problem in () if as_json else report["problems"]:
         typer.echo(f"Attention: {problem}", err=True)

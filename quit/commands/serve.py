@@ -8,12 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, place, print_json
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(serve)
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, place, show
 
 
 def serve(
@@ -47,9 +42,8 @@ def serve(
     Example: `quit serve -w W --profile nightly.toml --with-server --metrics-port 9464`
     """
     from quit.common.starting import prefect_server
-    from quit.settings import load
 
-    chosen = load(profile, set_ or ()).settings
+    chosen = load_settings(profile, set_)
     if chosen.serving.log_format == "json":
         os.environ["PREFECT_LOGGING_SETTINGS_PATH"] = str(Path(__file__).parents[1] / "json_logs.yml")
     folders = workspace or [Path("workspace")]
@@ -83,13 +77,9 @@ def serve(
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print_json(rows)
-        return
     width = max(len(row["deployment"]) for row in rows)
+    lines = []
     for row in rows:
-        if row["cron"]:
-            when = f"{row['cron']} {row['timezone']}" + (f", next {row['next']}" if row["next"] else ", paused")
-        else:
-            when = "when asked"
-        typer.echo(f"{row['deployment']:<{width}}  {when}")
+        when = f"{row['cron']} {row['timezone']}, " + (f"next {row['next']}" if row["next"] else "paused")
+        lines.append(f"{row['deployment']:<{width}}  {when if row['cron'] else 'when asked'}")
+    show(rows, as_json, lines)
