@@ -1,5 +1,4 @@
-"""Control questions: their verdicts are known to the project's owner, and annotators cannot tell them from the
-others."""
+"""Control questions: the owner knows their verdicts, and annotators cannot tell them from others."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ _EXPECTED = '{"question_id": "...", "correct": [...], "incorrect": [...]}'
 
 @dataclass(frozen=True)
 class Controls:
-    """``known``: question id -> normalised answer -> whether it is correct. ``annotators``: how many people may do
-    each."""
+    """``known``: question id -> normalised answer -> whether it is correct. ``annotators``: people per question."""
 
     known: Mapping[str, Mapping[str, bool]]
     annotators: int = 1000

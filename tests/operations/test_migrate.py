@@ -46,8 +46,8 @@ def _steps(done: list[int]) -> dict[int, Step]:
 
 
 def test_the_newest_layout_needs_nothing(workspace) -> None:
-    made = migrate(workspace.path)
-    assert (made.found, made.wanted, made.steps, made.logs) == (1, 1, (), {})
+    plan = migrate(workspace.path)
+    assert (plan.found, plan.wanted, plan.steps, plan.logs) == (1, 1, (), {})
 
 
 def test_an_older_layout_is_refused_until_it_is_migrated(workspace, newer) -> None:

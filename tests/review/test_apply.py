@@ -26,7 +26,7 @@ from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
 from tests.conftest import ROOT, run_quit
-from tests.review.test_verdicts import said
+from tests.review.test_verdicts import rows_of
 
 pytestmark = pytest.mark.slow
 BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "splits": "split"}
@@ -50,7 +50,7 @@ def _say(
 ) -> list[dict]:
     """One person's annotation of a question: the judge's verdicts, but for one answer."""
     answers = {answer.key: bool(answer.verdict) is not (answer.key == flipped) for answer in item.answers}
-    rows = said("ada", number, version, state, item.question_id, **(answers if state == "submitted" else {}))
+    rows = rows_of("ada", number, version, state, item.question_id, **(answers if state == "submitted" else {}))
     forms = {answer.key: answer.forms[0] for answer in item.answers}
     return [{**row, "answer": forms[row["answer_key"]]} if row["kind"] == "answer" else row for row in rows]
 
@@ -116,7 +116,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(
     workspace: Workspace, prefect_home: Path, tmp_path: Path
 ) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
-    flagged = said("ada", 2, question=items[1].question_id, flag_leak=True)
+    flagged = rows_of("ada", 2, question=items[1].question_id, flag_leak=True)
     store.append([*_say(1, items[0], _wrong(items[0])), *flagged])
     report = apply_reviews(workspace)
     assert report.questions_removed["flagged_leak"] == 1
@@ -128,8 +128,8 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
     removed = items[1].question_id
     assert removed not in workspace.read("splits").column("question_id").to_pylist()
-    told = story(workspace, removed)
-    assert [row["reason"] for row in told["rejects"]] == ["flagged_leak"] and told["reviews"] and told["changes"]
+    life = story(workspace, removed)
+    assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
     done = run_quit(
         "export", "-w", str(workspace.path), "-f", "release-json", "-o", str(tmp_path / "x"), home=prefect_home
     )
