@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -130,27 +130,26 @@ def push(
         _check_config(server, known_facts, repair, report)
         _set_up(server, known_facts, settings)
         known = _known_tasks(server, number, report)
-        pushed_before = {str(key) for key in (store.project.get("tasks") or [])}
+        pushed_before = set(store.project.get("tasks") or ())
         order = mixed(items, controls, review, settings.split.seed)
+        asked = {item.question_id for item in order}
         fresh = [item for item in order if item.question_id not in known]
         changed = [
             item
             for item in order
             if item.question_id in known and known[item.question_id].meta.get("digest") != digest(item)
         ]
-        for start in range(0, len(fresh), review.page_tasks):
-            _import(server, number, fresh[start : start + review.page_tasks])
-            report.new = min(len(fresh), start + review.page_tasks)
+        for chunk in _chunks(fresh, review):
+            _import(server, number, chunk)
+            report.new += len(chunk)
             say(f"{report.new} of {len(fresh)} new tasks")
-        if controls:
-            report.controls = sum(item.question_id in controls.questions for item in order)
-        if controls and report.controls:
+        if controls and (asked_controls := asked & controls.questions):
+            report.controls = len(asked_controls)
             _overlap_controls(server, number, controls)
         _change(server, number, {known[item.question_id].id: item for item in changed}, review)
         report.changed = len(changed)
         report.unchanged = len(order) - len(fresh) - len(changed)
         report.remade = sum(item.question_id in pushed_before for item in fresh)
-        asked = {item.question_id for item in order}
         report.gone = len(known.keys() - asked)
         _remember(store, server, number, project, asked | known.keys())
     if report.remade:
@@ -164,6 +163,11 @@ def push(
             "changed): they stay on the server, and their reviews change nothing while that is so."
         )
     return report
+
+
+def _chunks(values: Sequence[Any], review: Review) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), review.page_tasks):
+        yield values[start : start + review.page_tasks]
 
 
 def _known_tasks(server: Server, project: int, report: PushReport) -> dict[str, Any]:
@@ -354,8 +358,7 @@ def _import_once(server: Server, project: int, chunk: Sequence[ReviewItem]) -> N
 
 
 def _change(server: Server, project: int, wanted: Mapping[int, ReviewItem], review: Review) -> None:
-    """Give changed tasks (by number) a new version: the new prediction first, the digest last, so that a killed push
-    begins them again."""
+    """Give changed tasks (by number) a new version, the digest last: a killed push begins them again."""
     if len(wanted) * 10 < review.page_tasks:
         before = _each(wanted, lambda number: server.ask(lambda studio: studio.tasks.get(str(number))))
     else:
@@ -367,8 +370,8 @@ def _change(server: Server, project: int, wanted: Mapping[int, ReviewItem], revi
         for task in before
         if tasks[task.id]["predictions"][0]["result"] not in [prediction.result for prediction in task.predictions]
     ]
-    for start in range(0, len(missing), review.page_tasks):
-        _import_predictions(server, project, missing[start : start + review.page_tasks])
+    for chunk in _chunks(missing, review):
+        _import_predictions(server, project, chunk)
     _each(tasks, lambda number: _update(server, number, data=tasks[number]["data"], meta=tasks[number]["meta"]))
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from annotation.client import Server
 from annotation.project import alone, config_faults, known_project, task_key
-from annotation.tasks import Said, read_result
+from annotation.tasks import Reading, read_result
 from quit.common.ids import content_hash
 from quit.evaluate.normalize import normalize_answer
 from quit.review.store import ReviewStore
@@ -156,7 +156,7 @@ class _Rows:
         if isinstance(annotation, dict) and isinstance(task, dict) and annotation.get("id"):
             key = (task.get("meta") or {}).get("key")
             if key and task.get("project", self._report.project) == self._report.project:
-                self._take(task["id"], key, task["data"], annotation)
+                self._take(task["id"], key, task.get("data") or {}, annotation)
 
     def take(self, task: Any) -> None:
         """Take every annotation of a task, oldest change first."""
@@ -177,21 +177,16 @@ class _Rows:
         if before and updated <= before["updated"]:
             return
         try:
-            said = read_result(annotation["result"], data)
+            reading = read_result(annotation["result"], data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self._report.problems.append(
                 f"Annotation {number} of task {task} could not be read ({type(error).__name__}: {error}): the "
                 "task's data were edited. Push again to put them back, then pull with --full."
             )
             return
-        annotator = self._server.email(_person(annotation.get("completed_by")))
-        editor = _person(annotation.get("updated_by"))
-        editor_name = annotator if editor is None else self._server.email(editor)
-        state = "overwritten" if editor_name != annotator else "submitted"
-        if annotation.get("was_cancelled"):
-            state = "skipped"
+        annotator, editor, state = self._people_and_state(annotation)
         digest = content_hash(
-            state, said.shown, said.answers, said.missing, said.flags, said.note, said.unknown, size=8
+            state, reading.shown, reading.answers, reading.missing, reading.flags, reading.note, reading.unknown, size=8
         )
         if before and before["digest"] == digest and before["state"] == state:
             return
@@ -202,7 +197,7 @@ class _Rows:
             "kind": "annotation",
             "state": state,
             "annotator": annotator,
-            "editor": editor_name if editor_name != annotator else None,
+            "editor": editor,
             "created": _utc(annotation["created_at"]),
             "updated": updated,
             "lead_seconds": annotation.get("lead_time"),
@@ -210,25 +205,36 @@ class _Rows:
             "task": task,
             "annotation": number,
             "version": version,
-            "shown": said.shown,
+            "shown": reading.shown,
             "digest": digest,
             "sync": self._sync,
         }
-        self.new += [header, *_rows_of(said, header)]
+        self.new += [header, *_rows_of(reading, header)]
         self._headers[number] = header
         self._report.versions += 1
         self._report.skipped += state == "skipped"
-        if said.unknown:
+        if reading.unknown:
             self._report.problems.append(
                 f"Annotation {number} of task {task} holds choices that the task never had: "
-                f"{', '.join(said.unknown)}. They are kept as rows of kind `unknown`; the rest of the annotation "
+                f"{', '.join(reading.unknown)}. They are kept as rows of kind `unknown`; the rest of the annotation "
                 "counts."
             )
         if state == "overwritten":
             self._report.problems.append(
-                f"Annotation {number} of task {task} by {annotator} was changed by {editor_name}: it does not "
+                f"Annotation {number} of task {task} by {annotator} was changed by {editor}: it does not "
                 f"count in this form (an earlier version by {annotator} does, if it was pulled)."
             )
+
+    def _people_and_state(self, annotation: Mapping[str, Any]) -> tuple[str, str | None, str]:
+        """Return who made an annotation, who else has changed it since, and its state."""
+        annotator = self._server.email(_person(annotation.get("completed_by")))
+        number = _person(annotation.get("updated_by"))
+        editor = None if number is None else self._server.email(number)
+        if editor == annotator:
+            editor = None
+        if annotation.get("was_cancelled"):
+            return annotator, editor, "skipped"
+        return annotator, editor, "overwritten" if editor else "submitted"
 
     def withdraw_missing(self, listed: Iterable[Any]) -> None:
         """Append a withdrawal for every annotation that is gone while its task is there."""
@@ -261,22 +267,22 @@ class _Rows:
             )
 
 
-def _rows_of(said: Said, header: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of what an annotation says; those of a skipped page are no verdicts, although it has ticks."""
     rows: list[dict[str, Any]] = []
     if header["state"] != "skipped":
         rows += [
             {"kind": "answer", "answer_key": key, "answer": answer, "correct": accepted, "suggested": suggested}
-            for key, answer, accepted, suggested in said.answers
+            for key, answer, accepted, suggested in reading.answers
         ]
         rows += [
             {"kind": "missing", "answer_key": normalize_answer(text), "answer": text, "correct": True}
-            for text in said.missing
+            for text in reading.missing
         ]
-        rows += [{"kind": "flag", "text": flag} for flag in said.flags]
-    if said.note:
-        rows.append({"kind": "note", "text": said.note})
-    rows += [{"kind": "unknown", "text": choice} for choice in said.unknown]
+        rows += [{"kind": "flag", "text": flag} for flag in reading.flags]
+    if reading.note:
+        rows.append({"kind": "note", "text": reading.note})
+    rows += [{"kind": "unknown", "text": choice} for choice in reading.unknown]
     return [{**header, **row} for row in rows]
 
 

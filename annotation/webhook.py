@@ -110,8 +110,7 @@ class Receiver:
 
 
 def register(server: Server, project: int, url: str, secret: str) -> int:
-    """Let the server send a project's events to ``url``; returns the webhook's number. One that is there already is
-    brought up to date."""
+    """Let the server send a project's events to ``url``, once however often it is called; returns its number."""
     wanted: dict[str, Any] = {
         "url": url,
         "send_payload": True,

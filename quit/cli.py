@@ -1,5 +1,4 @@
-"""The command line: parses, calls a flow or a function, prints. Nothing imports it; heavy imports happen inside
-commands."""
+"""The command line: parses, calls a flow or a function, prints. Heavy imports happen inside commands."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ from quit.commands.options import (
 from quit.commands.overrides import override
 from quit.common.logs import without_secrets_in_logs
 from quit.common.secrets import without_secrets
-from quit.common.stopping import exit_code, heeding_interrupts, on_stop
+from quit.common.stopping import exit_code, on_stop, taking_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.errors import QuitError, SettingsError
 
@@ -213,24 +212,15 @@ def export(
     DIR`
     """
     from quit.commands.console import print_exports, working
-    from quit.engine.planning import last_build
     from quit.export import FineTuning
     from quit.export import export as export_tables
-    from quit.export.release import export_tables_of_release
-    from quit.export.workspace import export_tables_of
     from quit.models.factory import Models
-    from quit.settings import Settings
 
     chosen = FineTuning(positives, negatives, negative_kind, miner, seed)
     formats = split_names(format_)
     encoding = "huggingface" in formats or (negative_kind, miner) == ("hard", "encoder")
     with working("export", quiet):
-        if release_ is not None:
-            tables, settings = export_tables_of_release(release_), Settings()
-        else:
-            opened = open_workspace(workspace)
-            pipeline = last_build(opened)
-            tables, settings = export_tables_of(opened, pipeline), pipeline.settings
+        tables, settings = _labelled(workspace, release_)
         exported = export_tables(
             tables,
             formats,
@@ -355,6 +345,20 @@ for command in (check.check, query.query, report.report, report.browse, serve.se
     app.command()(command)
 
 
+def _labelled(workspace: Path, release: Path | None) -> tuple[Any, Any]:
+    """Return the labelled tables of a release, or of a workspace, and the settings of their models."""
+    from quit.engine.planning import last_build
+    from quit.export.release import export_tables_of_release
+    from quit.export.workspace import export_tables_of
+    from quit.settings import Settings
+
+    if release is not None:
+        return export_tables_of_release(release), Settings()
+    opened = open_workspace(workspace)
+    pipeline = last_build(opened)
+    return export_tables_of(opened, pipeline), pipeline.settings
+
+
 def _asked_build(
     path: Path, source: list[str] | None, profile: str | None, set_: list[str] | None
 ) -> tuple[list[Any], str, list[str]]:
@@ -380,7 +384,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = tuple(word for word in arguments if not word.startswith("-"))
     lasting = any(words[: len(name)] == name for name in _LASTING) or bool({"--watch", "--cron"} & {*arguments})
     try:
-        with nullcontext() if lasting else heeding_interrupts(quiet_after=not debug):
+        with nullcontext() if lasting else taking_interrupts(quiet_after=not debug):
             app(arguments, standalone_mode=True)
     except KeyboardInterrupt:
         raise SystemExit(exit_code()) from None

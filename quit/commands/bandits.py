@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -28,22 +27,6 @@ from quit.errors import MissingDependency, SettingsError
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
 
 
-class Arms(StrEnum):
-    """Where sub-queries come from."""
-
-    sub_questions = "sub-questions"
-    two_level = "two-level"
-    written = "written"
-
-
-class Relevance(StrEnum):
-    """What policies observe."""
-
-    qrels = "qrels"
-    scores = "scores"
-    judge = "judge"
-
-
 VectorsOption = Annotated[
     Path | None,
     typer.Option(
@@ -51,6 +34,7 @@ VectorsOption = Annotated[
     ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables and the plot.")]
+Arms = Literal["sub-questions", "two-level", "written"]
 ArmsOption = Annotated[
     Arms,
     typer.Option(
@@ -60,7 +44,7 @@ ArmsOption = Annotated[
     ),
 ]
 RelevanceOption = Annotated[
-    Relevance,
+    Literal["qrels", "scores", "judge"],
     typer.Option(
         "--relevance",
         help="What policies observe: `qrels`, `scores` of the first stage, or a `judge` (the language model, if one is "
@@ -75,8 +59,8 @@ def run(
     index: IndexOption = None,
     vectors: VectorsOption = None,
     out: OutOption = Path("bandits"),
-    arms: ArmsOption = Arms.sub_questions,
-    relevance: RelevanceOption = Relevance.qrels,
+    arms: ArmsOption = "sub-questions",
+    relevance: RelevanceOption = "qrels",
     policies: Annotated[str, typer.Option("--policies", help="`all`, or names separated by commas.")] = "all",
     budget: Annotated[
         str | None, typer.Option("--budget", "-b", help="Percent of all documents: 10..100 (in tens), or 5,10,20.")
@@ -111,12 +95,12 @@ def run(
     diverse = any(policy.novelty is not None for policy in chosen)
     requests, _, _, about = _requests(corpus, index, vectors, arms, relevance, source, limit, settings, models, diverse)
     built = time.perf_counter()
-    grid = evaluate(requests, chosen, settings.bandits, hierarchical=arms is Arms.two_level)
+    grid = evaluate(requests, chosen, settings.bandits, hierarchical=arms == "two-level")
     done = time.perf_counter()
     whole = curves.write(grid, out, about)
     drawn = ""
     try:
-        drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {arms.value}').name}"
+        drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {arms}').name}"
     except MissingDependency as error:
         typer.echo(str(error), err=True)
     spent = (
@@ -132,8 +116,8 @@ def report(
     index: IndexOption = None,
     vectors: VectorsOption = None,
     out: OutOption = Path("reports"),
-    arms: ArmsOption = Arms.sub_questions,
-    relevance: RelevanceOption = Relevance.qrels,
+    arms: ArmsOption = "sub-questions",
+    relevance: RelevanceOption = "qrels",
     policies: Annotated[
         str, typer.Option("--policies", help="Names separated by commas; `full` reads all documents.")
     ] = "full,random,random-rank-aware,epsilon-greedy,bernoulli-top-5,top-k-ucb-diversity",
@@ -184,7 +168,7 @@ def _requests(
     index: list[Path] | None,
     vectors: Path | None,
     arms: Arms,
-    relevance: Relevance,
+    relevance: str,
     source: str | None,
     limit: int | None,
     settings: Any,
@@ -202,18 +186,18 @@ def _requests(
         return language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
 
     questions = chosen(opened.corpus, source, limit)
-    parts = bandits.decomposed(arms.value, questions, opened.corpus, opened.first_stage, settings, generator)
-    observed: Any = relevance.value
-    if relevance is Relevance.judge:
+    parts = bandits.decomposed(arms, questions, opened.corpus, opened.first_stage, settings, generator)
+    observed: Any = relevance
+    if relevance == "judge":
         named = generator() if settings.bandits.language_model else None
         observed = bandits.judge_of_documents(settings, models.encoder, named)
-    needed = opened.vectors if diverse or relevance is Relevance.judge else None
+    needed = opened.vectors if diverse or relevance == "judge" else None
     measured = requests(parts, opened.corpus, opened.first_stage, settings.bandits, vectors=needed, relevance=observed)
     about = {
         "corpus": opened.corpus.identity,
         "first_stage": opened.first_stage.identity,
-        "arms_from": arms.value,
-        "observed": relevance.value if isinstance(observed, str) else observed.identity,
+        "arms_from": arms,
+        "observed": relevance if isinstance(observed, str) else observed.identity,
     }
     return measured, [part.question for part in parts], opened.corpus, about
 

@@ -138,7 +138,7 @@ def _notes_on_files(refs: Any, without_candidates: Counter[str]) -> list[dict[st
         if ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet":
             notes += [{"file": ref.path.name, "detail": remark} for remark in key_notes(ref.path)]
     for file, count in (+without_candidates).items():
-        pool = "without candidates (plausible wrong answers): the pool of all answers stands in for them."
+        pool = "without candidates (plausible wrong answers): the pool of all answers replaces them."
         notes.append({"file": file, "detail": f"{count:,} {pool}"})
     return notes
 

@@ -9,7 +9,6 @@ import typer
 
 from quit.commands.options import (
     CorpusOption,
-    IndexOption,
     JsonOption,
     NamedProfileOption,
     QuietOption,
@@ -190,7 +189,9 @@ def graph_report(
     path: GraphArgument,
     corpus: CorpusOption,
     out: OutOption,
-    index: IndexOption = None,
+    index: Annotated[
+        list[Path] | None, typer.Option("--index", "-i", help="Folder of a first stage; repeat for several.")
+    ] = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
 ) -> None:

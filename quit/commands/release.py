@@ -18,7 +18,7 @@ from quit.commands.options import (
     release_place,
     show,
 )
-from quit.errors import GateError, SettingsError
+from quit.errors import GateError
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
 
@@ -170,10 +170,9 @@ def diff(
     before: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the earlier release.")],
     after: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the later release.")],
     as_json: JsonOption = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a changelog (the default).")] = False,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows a list in Markdown; 0 for all.")] = 50,
 ) -> None:
-    """Say which questions, labels and valid answers changed between two releases, and why.
+    """Say in Markdown which questions, labels and valid answers changed between two releases, and why.
 
     Example: `quit release diff W/releases/v1 W/releases/v2 > changes.md`
     """
@@ -181,8 +180,6 @@ def diff(
     from quit.release.diff import diff as compare
     from quit.release.show import changelog
 
-    if as_json and markdown:
-        raise SettingsError("Name one of --json and --markdown.")
     with working("comparison"):
         difference = compare(before, after)
     show(difference.to_dict(), as_json, [changelog(difference, limit)])

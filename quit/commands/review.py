@@ -38,7 +38,7 @@ def serve(
 ) -> None:
     """Start Label Studio on this machine, with its database in the workspace; Ctrl-C stops it.
 
-    The first start installs it into an environment of its own (about two minutes). Leave it running and push from
+    The first start installs it into its own environment (about two minutes). Leave it running and push from
     another terminal.
 
     Example: `quit review serve -w W`

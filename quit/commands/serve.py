@@ -49,21 +49,18 @@ def serve(
     folders = workspace or [Path("workspace")]
     if api_url:
         os.environ["PREFECT_API_URL"] = api_url
-    if list_ or as_json:
-        from flows.serve import plan
-
-        planned = plan(folders, chosen, profile, set_ or [], source or [])
-        _print([deployment.to_dict() for deployment in planned], as_json)
-        return
-    with prefect_server(with_server, chosen.serving) as started:
+    only_list = list_ or as_json
+    with prefect_server(with_server and not only_list, chosen.serving) as started:
         if started:
             os.environ["PREFECT_API_URL"] = started
         from flows.serve import check_server, plan
         from flows.serve import serve as serve_flows
 
         planned = plan(folders, chosen, profile, set_ or [], source or [])
-        url = check_server(planned)
-        _print([deployment.to_dict() for deployment in planned], False)
+        url = "" if only_list else check_server(planned)
+        _print([deployment.to_dict() for deployment in planned], as_json)
+        if only_list:
+            return
         typer.echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
         if metrics_port is not None:
             from quit.status.metrics import listen
@@ -77,7 +74,7 @@ def serve(
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
-    width = max(len(row["deployment"]) for row in rows)
+    width = max((len(row["deployment"]) for row in rows), default=0)
     lines = []
     for row in rows:
         when = f"{row['cron']} {row['timezone']}, " + (f"next {row['next']}" if row["next"] else "paused")
