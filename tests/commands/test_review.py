@@ -30,9 +30,9 @@ def test_agreement_is_what_follows_from_four_answers(call, workspace: Workspace)
     Yes said by ada to 3 of 4, by bob to 2: chance 3/4 * 2/4 + 1/4 * 2/4 = 1/2, so kappa is (3/4 - 1/2) / (1 - 1/2) =
     1/2.
     """
-    told = call("review", "agreement", "-w", workspace.path, "--json").json()
-    assert told["items"] == 4
-    [pair] = told["pairs"]
+    printed = call("review", "agreement", "-w", workspace.path, "--json").json()
+    assert printed["items"] == 4
+    [pair] = printed["pairs"]
     assert (pair["items"], pair["agreement"], pair["kappa"]) == (4, 0.75, pytest.approx(0.5))
     shown = call("review", "agreement", "-w", workspace.path)
     assert shown.code == 0 and "kappa 0.500, 75.0% of 4 alike" in shown.out and "over 4 answers" in shown.out
@@ -61,10 +61,10 @@ def test_the_webhook_takes_events_with_its_secret_only_and_pulls(call, workspace
             event = urllib.request.Request(receiver.url, json.dumps({"action": "x"}).encode(), headers)
             try:
                 with urllib.request.urlopen(event, timeout=30) as response:
-                    found = response.status
+                    status = response.status
             except urllib.error.HTTPError as error:
-                found = error.code
-            assert found == code
+                status = error.code
+            assert status == code
         assert receiver.woken.is_set()
         say(pull_once())
 

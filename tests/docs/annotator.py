@@ -6,11 +6,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from annotation.client import Server, connect
-from annotation.tasks import alias
+from annotation.client import connect
 from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Settings
+from tests.label_studio import annotate, page_result
 
 ALSO_RIGHT = {("jsonl-istanbul", "constantinople")}
 
@@ -28,17 +28,8 @@ def verify_all(workspace: Path) -> int:
     for task in tasks:
         question = task.meta["key"]
         keys = [row["key"] for row in task.data["answers"] if (question, row["key"]) in right | ALSO_RIGHT]
-        entries = [("shown", "textarea", {"text": [str(task.meta["version"])]})]
-        entries += [("correct", "choices", {"choices": [alias(question, key) for key in keys]})] if keys else []
-        result = [
-            {"from_name": name, "to_name": "question", "type": kind, "value": value} for name, kind, value in entries
-        ]
-        _submit(server, task.id, result)
+        annotate(server, task.id, page_result(question, *keys, shown=task.meta["version"]))
     return len(tasks)
-
-
-def _submit(server: Server, task: int, result: list[dict]) -> None:
-    server.ask(lambda studio: studio.annotations.create(task, result=result, lead_time=12.0))
 
 
 if __name__ == "__main__":
