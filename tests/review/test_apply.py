@@ -26,7 +26,7 @@ from quit.review.store import ReviewStore
 from quit.settings import Review
 from quit.status.story import story
 from tests.conftest import ROOT, run_quit
-from tests.review.test_verdicts import rows_of
+from tests.review.test_verdicts import said
 
 pytestmark = pytest.mark.slow
 BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "splits": "split"}
@@ -50,7 +50,7 @@ def _say(
 ) -> list[dict]:
     """One person's annotation of a question: the judge's verdicts, but for one answer."""
     answers = {answer.key: bool(answer.verdict) is not (answer.key == flipped) for answer in item.answers}
-    rows = rows_of("ada", number, version, state, item.question_id, **(answers if state == "submitted" else {}))
+    rows = said("ada", number, version, state, item.question_id, **(answers if state == "submitted" else {}))
     forms = {answer.key: answer.forms[0] for answer in item.answers}
     return [{**row, "answer": forms[row["answer_key"]]} if row["kind"] == "answer" else row for row in rows]
 
@@ -90,10 +90,10 @@ def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
     store.append([*_say(1, items[0], _wrong(items[0])), *_say(2, items[1])])
     first = apply_reviews(workspace)
     assert first.ran and first.questions == 1 and (first.labels_up or first.questions_removed)
-    made, state = _update_bytes(workspace), workspace.state
+    before, state = _update_bytes(workspace), workspace.state
     again = apply_reviews(workspace)
     assert not again.ran and again.fingerprint == first.fingerprint
-    assert _update_bytes(workspace) == made and workspace.state == state
+    assert _update_bytes(workspace) == before and workspace.state == state
     store.append([*_say(1, items[0], version=2, state="withdrawn")])
     assert apply_reviews(workspace).questions == 0
     for name in ("labels", "valid_answers", "splits"):
@@ -116,7 +116,7 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(
     workspace: Workspace, prefect_home: Path, tmp_path: Path
 ) -> None:
     store, items = ReviewStore(workspace), _items(workspace)
-    flagged = rows_of("ada", 2, question=items[1].question_id, flag_leak=True)
+    flagged = said("ada", 2, question=items[1].question_id, flag_leak=True)
     store.append([*_say(1, items[0], _wrong(items[0])), *flagged])
     report = apply_reviews(workspace)
     assert report.questions_removed["flagged_leak"] == 1

@@ -1,4 +1,4 @@
-"""Control questions: the file, their place in the queue, and the score."""
+"""Control questions: the file, their position in the queue, and the score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quit.review.controls import Controls, control_scores, load_controls, mixed
 from quit.review.items import ReviewItem
 from quit.review.verdicts import live_reviews
 from quit.settings import Review
-from tests.review.test_verdicts import rows_of
+from tests.review.test_verdicts import said
 
 
 def _item(name: str, split: str = "dev") -> ReviewItem:
@@ -62,9 +62,9 @@ def test_the_score_counts_known_verdicts_only(tmp_path) -> None:
         json.dumps({"question_id": "q", "correct": ["X"], "incorrect": ["The Y", "z"]}) + "\n", encoding="utf-8"
     )
     rows = [
-        *rows_of("a", 1, x=True, y=True, other=True),
-        *rows_of("b", 2, x=True, y=False),
-        *rows_of("c", 3, question="p", x=False),
+        *said("a", 1, x=True, y=True, other=True),
+        *said("b", 2, x=True, y=False),
+        *said("c", 3, question="p", x=False),
     ]
     live = live_reviews(schemas.table("reviews").from_rows(rows))
     assert [(row["annotator"], row["right"], row["asked"]) for row in control_scores(live, load_controls(path))] == [

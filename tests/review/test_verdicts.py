@@ -9,7 +9,7 @@ from quit.review.verdicts import decide, decisions_hash, disagreements, live_rev
 from quit.settings import Review
 
 
-def rows_of(
+def said(
     annotator: str,
     number: int,
     version: int = 1,
@@ -50,17 +50,15 @@ def _decided(*groups: list[dict], **settings) -> dict[str, tuple]:
 
 
 def test_the_latest_version_counts_and_a_withdrawn_or_skipped_one_does_not() -> None:
-    old, new = rows_of("a", 1, 1, x=True), rows_of("a", 1, 2, x=False)
+    old, new = said("a", 1, 1, x=True), said("a", 1, 2, x=False)
     assert _decided(old, new) == {"x": (False, 0, 1, "unanimous")}
-    assert _decided(old, new, rows_of("a", 1, 3, "withdrawn")) == {}
-    assert _decided(old, rows_of("a", 1, 2, "skipped")) == {}
-    assert _decided(old, rows_of("a", 1, 2, "overwritten", x=False)) == {"x": (True, 1, 0, "unanimous")}
+    assert _decided(old, new, said("a", 1, 3, "withdrawn")) == {}
+    assert _decided(old, said("a", 1, 2, "skipped")) == {}
+    assert _decided(old, said("a", 1, 2, "overwritten", x=False)) == {"x": (True, 1, 0, "unanimous")}
 
 
 def test_one_person_has_one_voice_a_question() -> None:
-    assert _decided(rows_of("a", 1, x=True, when=5), rows_of("a", 2, x=False, when=9)) == {
-        "x": (False, 0, 1, "unanimous")
-    }
+    assert _decided(said("a", 1, x=True, when=5), said("a", 2, x=False, when=9)) == {"x": (False, 0, 1, "unanimous")}
 
 
 @pytest.mark.parametrize(
@@ -74,17 +72,17 @@ def test_one_person_has_one_voice_a_question() -> None:
     ],
 )
 def test_majority(votes: str, decision: bool | None, basis: str) -> None:
-    groups = [rows_of(f"p{position}", position, x=vote == "T") for position, vote in enumerate(votes)]
+    groups = [said(f"p{position}", position, x=vote == "T") for position, vote in enumerate(votes)]
     assert _decided(*groups)["x"] == (decision, votes.count("T"), votes.count("F"), basis)
 
 
 def test_an_adjudicator_settles_what_others_disagree_on() -> None:
     rule = {"adjudication": "adjudicator", "adjudicator": "chief"}
-    both = rows_of("a", 1, x=True, y=True), rows_of("b", 2, x=False, y=True)
+    both = said("a", 1, x=True, y=True), said("b", 2, x=False, y=True)
     assert _decided(*both, **rule) == {"x": (None, 1, 1, "waiting"), "y": (True, 2, 0, "unanimous")}
-    decided = _decided(*both, rows_of("chief", 3, x=False, y=False), **rule)
+    decided = _decided(*both, said("chief", 3, x=False, y=False), **rule)
     assert decided == {"x": (False, 1, 2, "adjudicator"), "y": (False, 2, 1, "adjudicator")}
-    assert _decided(*both, rows_of("chief", 3, x=False, y=False))["y"] == (
+    assert _decided(*both, said("chief", 3, x=False, y=False))["y"] == (
         True,
         2,
         1,
@@ -93,55 +91,43 @@ def test_an_adjudicator_settles_what_others_disagree_on() -> None:
 
 
 def test_too_few_voters_settle_nothing() -> None:
-    assert _decided(rows_of("a", 1, x=True), minimum=2) == {"x": (None, 1, 0, "too_few")}
-    assert _decided(rows_of("a", 1, x=True), rows_of("b", 2, x=True), minimum=2)["x"][0] is True
+    assert _decided(said("a", 1, x=True), minimum=2) == {"x": (None, 1, 0, "too_few")}
+    assert _decided(said("a", 1, x=True), said("b", 2, x=True), minimum=2)["x"][0] is True
 
 
 def test_a_typed_answer_is_a_vote_for_it_and_others_who_saw_it_vote_too() -> None:
-    assert _decided(rows_of("a", 1, typed_new=True), rows_of("b", 2, x=True)) == {
+    assert _decided(said("a", 1, typed_new=True), said("b", 2, x=True)) == {
         "new": (True, 1, 0, "unanimous"),
         "x": (True, 1, 0, "unanimous"),
     }
-    assert _decided(rows_of("a", 1, x=False, typed_x=True)) == {"x": (True, 1, 0, "unanimous")}
-    assert _decided(rows_of("a", 1, typed_x=True), rows_of("b", 2, x=False))["x"] == (None, 1, 1, "tie")
+    assert _decided(said("a", 1, x=False, typed_x=True)) == {"x": (True, 1, 0, "unanimous")}
+    assert _decided(said("a", 1, typed_x=True), said("b", 2, x=False))["x"] == (None, 1, 1, "tie")
 
 
 def test_a_flag_is_voted_on_by_everyone_who_submitted() -> None:
-    decided = _decided(
-        rows_of("a", 1, flag_leak=True, x=True),
-        rows_of("b", 2, x=True),
-        rows_of("c", 3, x=True),
-    )
+    decided = _decided(said("a", 1, flag_leak=True, x=True), said("b", 2, x=True), said("c", 3, x=True))
     assert decided["leak"] == (False, 1, 2, "majority")
 
 
 def test_reviews_behind_a_decision_are_those_who_voted_for_it() -> None:
-    rows = decide(
-        _table(rows_of("a", 1, x=True), rows_of("b", 2, x=True), rows_of("c", 3, x=False)),
-        Review(),
-    ).to_pylist()
+    rows = decide(_table(said("a", 1, x=True), said("b", 2, x=True), said("c", 3, x=False)), Review()).to_pylist()
     assert rows[0]["reviews"] == ["a1v1", "b2v1"]
 
 
 def test_the_hash_follows_settled_decisions_alone() -> None:
-    base = decisions_hash(decide(_table(rows_of("a", 1, x=True)), Review()))
-    gone = [rows_of("b", 2, x=False, question="z"), rows_of("b", 2, 2, "withdrawn", question="z")]
-    assert decisions_hash(decide(_table(*gone, rows_of("a", 1, x=True)), Review())) == base
-    assert decisions_hash(decide(_table(rows_of("a", 1, x=False)), Review())) != base
+    base = decisions_hash(decide(_table(said("a", 1, x=True)), Review()))
+    gone = [said("b", 2, x=False, question="z"), said("b", 2, 2, "withdrawn", question="z")]
+    assert decisions_hash(decide(_table(*gone, said("a", 1, x=True)), Review())) == base
+    assert decisions_hash(decide(_table(said("a", 1, x=False)), Review())) != base
     opened = decide(
-        _table(
-            rows_of("a", 1, x=True, question="k"),
-            rows_of("b", 2, x=False, question="k"),
-            rows_of("a", 3, x=True),
-        ),
-        Review(),
+        _table(said("a", 1, x=True, question="k"), said("b", 2, x=False, question="k"), said("a", 3, x=True)), Review()
     )
-    assert decisions_hash(opened) == decisions_hash(decide(_table(rows_of("a", 3, x=True)), Review()))
+    assert decisions_hash(opened) == decisions_hash(decide(_table(said("a", 3, x=True)), Review()))
 
 
 def test_the_queue_of_disagreements_begins_with_most_voters() -> None:
-    two = [rows_of("a", 1, x=True, question="q1"), rows_of("b", 2, x=False, question="q1")]
-    four = [rows_of(name, 3 + position, y=name in "ab", question="q2") for position, name in enumerate("abcd")]
+    two = [said("a", 1, x=True, question="q1"), said("b", 2, x=False, question="q1")]
+    four = [said(name, 3 + place, y=name in "ab", question="q2") for place, name in enumerate("abcd")]
     assert [row["question_id"] for row in disagreements(decide(_table(*two, *four), Review()))] == ["q2", "q1"]
 
 
