@@ -1,7 +1,6 @@
-"""A Label Studio server as push and pull see it: pages of tasks, projects, and errors that say what to do.
+"""A Label Studio server as push and pull see it: calls of its SDK that are repeated, and errors that say what to do.
 
-The SDK authenticates (personal access tokens and legacy ones) and sends; answers are read as plain JSON, because the
-SDK's models of 2,600 tasks take longer than the server does. A token is never part of a message.
+Everything that is asked of a server goes through the SDK's public interface. A token is never part of a message.
 """
 
 from __future__ import annotations
@@ -9,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 
@@ -30,6 +30,7 @@ except ImportError as error:
 
 TOKEN = "LABEL_STUDIO_API_KEY"
 _ABOUT_TO_ANSWER = (429, 502, 503, 504)
+Answer = TypeVar("Answer")
 
 
 class Server:
@@ -40,13 +41,15 @@ class Server:
         self.url = url.rstrip("/")
         self._settings = settings
         try:
-            self._client = LabelStudio(base_url=self.url, api_key=token, timeout=settings.timeout_seconds)
+            self._studio = LabelStudio(
+                base_url=self.url, api_key=token, timeout=settings.timeout_seconds, max_retries=0
+            )
         except ApiError:  # the SDK reads in a personal access token itself that it has expired
             raise self._refused() from None
         self._people: dict[int, str] = {}
 
-    def request(self, method: str, path: str, *, params: Any = None, body: Any = None, again: bool = True) -> Any:
-        """Send one request and return its JSON (None for an empty answer).
+    def ask(self, call: Callable[[LabelStudio], Answer], *, again: bool = True) -> Answer:
+        """Make one call of the SDK and return its answer: ``server.ask(lambda studio: studio.projects.get(7))``.
 
         ``again``: whether it may be sent twice (not an import, which would double its tasks). Raises
         :class:`ServerError` when the server is down, busy or answers with something else than JSON,
@@ -55,37 +58,14 @@ class Server:
         """
         pause = self._settings.retry_seconds
         tries = self._settings.retries + 1 if again else 1
-        for attempt in range(tries):
-            last = attempt == tries - 1
+        for attempt in range(1, tries + 1):
             try:
-                answer = self._client._client_wrapper.httpx_client.request(
-                    path, method=method, params=params, json=body, request_options={"max_retries": 0}
-                )
-            except ApiError as error:  # the exchange of a personal access token failed
-                if error.status_code in (401, 403):
-                    raise self._refused() from None
-                problem = f"answered {error.status_code}"
+                return call(self._studio)
+            except ApiError as error:
+                problem = self._problem(error)
             except (httpx.HTTPError, OSError) as error:
                 problem = f"could not be reached ({type(error).__name__})"
-            else:
-                if answer.status_code in (401, 403):
-                    raise self._refused()
-                if answer.status_code == 404:
-                    raise NotThere(f"{self.url} has no {path}.")
-                if answer.status_code < 300:
-                    if not answer.content:
-                        return None
-                    try:
-                        return answer.json()
-                    except ValueError:
-                        problem = (
-                            "answered with a page instead of data: it may be starting, or half way through an upgrade"
-                        )
-                elif answer.status_code < 500 and answer.status_code not in _ABOUT_TO_ANSWER:
-                    raise InputError(f"{self.url} did not accept {method} {path}: {_detail(answer)}")
-                else:
-                    problem = f"answered {answer.status_code}: it may be overloaded, or half way through an upgrade"
-            if not last:
+            if attempt < tries:
                 time.sleep(pause)
                 pause *= 2
         tried = f"tried {tries} times" if tries > 1 else "tried once"
@@ -94,54 +74,64 @@ class Server:
             "when it is up."
         )
 
+    def _problem(self, error: ApiError) -> str:
+        """Return what is wrong with a server for a while; raise what asking again cannot fix."""
+        code = error.status_code or 0
+        if code in (401, 403):
+            raise self._refused() from None
+        if code == 404:
+            raise NotThere(f"{self.url} has no such thing: {_detail(error)}") from None
+        if 200 <= code < 300:
+            return "answered with a page instead of data: it may be starting, or half way through an upgrade"
+        if code < 500 and code not in _ABOUT_TO_ANSWER:
+            raise InputError(f"{self.url} did not accept a request: {_detail(error)}") from None
+        return f"answered {code}: it may be overloaded, or half way through an upgrade"
+
     def _refused(self) -> SettingsError:
         return SettingsError(
             f"{self.url} refused the token: it is wrong or has expired, or its kind is switched off there. Make a new "
             f"one under {self.url}/user/account and set {TOKEN} to it."
         )
 
-    # Tasks
-
-    def tasks(self, project: int, include: Sequence[str], since: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield a project's tasks with the fields of ``include`` (``id`` among them), ordered by id.
+    def tasks(self, project: int, include: Sequence[str], since: str | None = None) -> Iterator[Any]:
+        """Yield a project's tasks (the SDK's) with the fields of ``include`` (``id`` among them), ordered by id.
 
         ``since``: only those updated after this time (ISO 8601). Pages begin after the last id seen, not at a number of
         rows, so tasks that are deleted meanwhile make none of the others be skipped.
         """
-        params = {
-            "project": project,
-            "fields": "all",
-            "include": ",".join(include),
-            "resolve_uri": "false",
-            "page_size": self._settings.page_tasks,
-            "page": 1,
-        }
         conditions = [] if since is None else [_condition("tasks:updated_at", "greater", since, "Datetime")]
-        last = 0
+        size, last = self._settings.page_tasks, 0
         while True:
             items = [*conditions, _condition("tasks:id", "greater", last, "Number")]
-            query = {"filters": {"conjunction": "and", "items": items}, "ordering": ["tasks:id"]}
-            tasks_page = self.request("GET", "api/tasks", params={**params, "query": json.dumps(query)})["tasks"]
-            yield from tasks_page
-            if len(tasks_page) < self._settings.page_tasks:
+            tasks = self._page(project, include, size, ["tasks:id"], items)
+            yield from tasks
+            if len(tasks) < size:
                 return
-            last = max(task["id"] for task in tasks_page)
+            last = max(task.id for task in tasks)
 
-    def newest_change(self, project: int) -> str | None:
-        """Return when a task of the project was last updated (ISO 8601), or None where it has no task."""
-        params = {"project": project, "include": "id,updated_at", "page_size": 1, "page": 1}
-        query = {"ordering": ["-tasks:updated_at"]}
-        tasks = self.request("GET", "api/tasks", params={**params, "query": json.dumps(query)})["tasks"]
-        return tasks[0]["updated_at"] if tasks else None
+    def newest_change(self, project: int) -> datetime | None:
+        """Return when a task of the project was last updated, or None where it has no task."""
+        tasks = self._page(project, ["id", "updated_at"], 1, ["-tasks:updated_at"])
+        return tasks[0].updated_at if tasks else None
 
-    # People
+    def _page(
+        self, project: int, include: Sequence[str], size: int, ordering: Sequence[str], items: Sequence[Any] = ()
+    ) -> list[Any]:
+        query = json.dumps({"filters": {"conjunction": "and", "items": items}, "ordering": ordering})
+        pages: Any = self.ask(
+            lambda studio: studio.tasks.list(
+                project=project, include=",".join(include), resolve_uri=False, page_size=size, query=query
+            )
+        )
+        return pages.items or []
 
     def email(self, number: int | None) -> str:
         """Return the e-mail of an account; ``user-7`` where the server names it no more."""
         if number is None:
             return "unknown"
         if number not in self._people:
-            self._people.update({person["id"]: person["email"] for person in self.request("GET", "api/users")})
+            users = self.ask(lambda studio: studio.users.list())
+            self._people.update({user.id: user.email for user in users if user.id and user.email})
             self._people.setdefault(number, f"user-{number}")
         return self._people[number]
 
@@ -173,7 +163,7 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
             f"{url} needs a token. Copy one from {url.rstrip('/')}/user/account and set the variable {TOKEN}."
         )
     server = Server(url, token, settings)
-    server.request("GET", "api/current-user/whoami")
+    server.ask(lambda studio: studio.users.whoami())
     return server
 
 
@@ -181,11 +171,6 @@ def _condition(column: str, operator: str, value: Any, kind: str) -> dict[str, A
     return {"filter": f"filter:{column}", "operator": operator, "type": kind, "value": value}
 
 
-def _detail(answer: httpx.Response) -> str:
-    try:
-        reason = answer.json()
-    except ValueError:
-        return f"code {answer.status_code}"
-    if isinstance(reason, dict):
-        reason = reason.get("validation_errors") or reason.get("detail") or reason
-    return shown(str(reason))
+def _detail(error: ApiError) -> str:
+    reason = error.body if isinstance(error.body, dict) else {}
+    return shown(str(reason.get("validation_errors") or reason.get("detail") or reason or f"code {error.status_code}"))

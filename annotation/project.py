@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -125,53 +125,33 @@ def push(
     review = settings.review
     with alone(store, settings.run.lock_seconds):
         report = PushReport(url=server.url)
-        project_facts = _project(store, server, settings, project, new_project, report)
-        report.project = project_facts["id"]
-        _check_config(server, project_facts, repair, report)
-        _set_up(server, project_facts, settings)
-        known: dict[str, dict[str, Any]] = {}
-        for task in server.tasks(project_facts["id"], ["id", "meta"]):
-            key = (task.get("meta") or {}).get("key")
-            if key is None:
-                report.problems.append(f"Task {task['id']} was not made by quit: it is left alone.")
-            elif key in known:
-                report.problems.append(
-                    f"Task {task['id']} doubles task {known[key]['id']} ({key}): delete one of them."
-                )
-            else:
-                known[key] = task
-        before = {str(key) for key in (store.project.get("tasks") or [])}
+        known_facts = _project(store, server, settings, project, new_project, report)
+        number = report.project = known_facts.id
+        _check_config(server, known_facts, repair, report)
+        _set_up(server, known_facts, settings)
+        known = _known_tasks(server, number, report)
+        pushed_before = set(store.project.get("tasks") or ())
         order = mixed(items, controls, review, settings.split.seed)
-        report.controls = sum(item.question_id in controls.questions for item in order) if controls else 0
+        asked = {item.question_id for item in order}
         fresh = [item for item in order if item.question_id not in known]
         changed = [
             item
             for item in order
-            if item.question_id in known and known[item.question_id]["meta"].get("digest") != digest(item)
+            if item.question_id in known and known[item.question_id].meta.get("digest") != digest(item)
         ]
-        report.unchanged = len(order) - len(fresh) - len(changed)
-        report.gone = len(known.keys() - {item.question_id for item in order})
-        for start in range(0, len(fresh), review.page_tasks):
-            chunk = fresh[start : start + review.page_tasks]
-            _import(server, project_facts["id"], chunk)
+        for chunk in _chunks(fresh, review):
+            _import(server, number, chunk)
             report.new += len(chunk)
             say(f"{report.new} of {len(fresh)} new tasks")
-        report.remade = sum(item.question_id in before for item in fresh)
-        if controls and report.controls:
-            _overlap_controls(server, project_facts["id"], controls, _CONNECTIONS)
-        _change(server, project_facts["id"], changed, known, review)
+        if controls and (asked_controls := asked & controls.questions):
+            report.controls = len(asked_controls)
+            _overlap_controls(server, number, controls)
+        _change(server, number, {known[item.question_id].id: item for item in changed}, review)
         report.changed = len(changed)
-        keys = {item.question_id for item in order} | known.keys()
-        chosen = project if project is not None else store.project.get("chosen")
-        store.set_project(
-            {
-                "key": store.project["key"],
-                "url": server.url,
-                "id": project_facts["id"],
-                "chosen": chosen,
-                "tasks": sorted(keys),
-            }
-        )
+        report.unchanged = len(order) - len(fresh) - len(changed)
+        report.remade = sum(item.question_id in pushed_before for item in fresh)
+        report.gone = len(known.keys() - asked)
+        _remember(store, server, number, project, asked | known.keys())
     if report.remade:
         report.problems.append(
             f"{report.remade} tasks had been deleted on the server and were created again; reviews pulled before "
@@ -185,56 +165,87 @@ def push(
     return report
 
 
-def find_projects(server: Server, key: str) -> list[dict[str, Any]]:
+def _chunks(values: Sequence[Any], review: Review) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), review.page_tasks):
+        yield values[start : start + review.page_tasks]
+
+
+def _known_tasks(server: Server, project: int, report: PushReport) -> dict[str, Any]:
+    """Return question id -> its task on the server; tasks that are not ours or doubled become problems."""
+    known: dict[str, Any] = {}
+    for task in server.tasks(project, ["id", "meta"]):
+        key = task_key(task)
+        if key is None:
+            report.problems.append(f"Task {task.id} was not made by quit: it is left alone.")
+        elif key in known:
+            report.problems.append(f"Task {task.id} doubles task {known[key].id} ({key}): delete one of them.")
+        else:
+            known[key] = task
+    return known
+
+
+def task_key(task: Any) -> str | None:
+    """Return the question that a task on the server is about, None where quit did not make the task."""
+    return (task.meta or {}).get("key")
+
+
+def _remember(store: ReviewStore, server: Server, number: int, chosen: int | None, keys: set[str]) -> None:
+    """Note where the project is, what it holds, and which one counts where several have the workspace's key."""
+    before = store.project
+    store.set_project(
+        {
+            "key": before["key"],
+            "url": server.url,
+            "id": number,
+            "chosen": chosen if chosen is not None else before.get("chosen"),
+            "tasks": sorted(keys),
+        }
+    )
+
+
+def find_projects(server: Server, key: str) -> list[Any]:
     """Return the server's projects with this key in their description, oldest first."""
-    projects, page = [], 1
-    while True:
-        answer = server.request(
-            "GET", "api/projects", params={"page": page, "page_size": 100, "include": "id,title,description"}
-        )
-        for candidate in answer["results"]:
-            match = _KEY.search(candidate.get("description") or "")
-            if match and match.group(1) == key:
-                projects.append(candidate)
-        if not answer.get("next"):
-            return sorted(projects, key=lambda project: project["id"])
-        page += 1
+    projects: list[Any] = server.ask(
+        lambda studio: list(studio.projects.list(include="id,title,description", page_size=100))
+    )
+    matches = ((project, _KEY.search(project.description or "")) for project in projects)
+    return sorted((project for project, match in matches if match and match.group(1) == key), key=lambda row: row.id)
 
 
-def known_project(store: ReviewStore, server: Server, project: int | None = None) -> dict[str, Any]:
-    """Return the workspace's project on this server.
+def known_project(store: ReviewStore, server: Server, project: int | None = None) -> Any:
+    """Return the workspace's project on this server, as the SDK gives it.
 
     Raises :class:`InputError` when there is none, or several and none is named.
     """
     known = store.project
     if not known:
         raise InputError("Nothing has been pushed from this workspace yet. Run: quit review push")
-    projects = find_projects(server, known["key"])
+    titles = {candidate.id: candidate.title for candidate in find_projects(server, known["key"])}
     if project is not None:
-        if project not in {candidate["id"] for candidate in projects}:
-            listed = ", ".join(str(candidate["id"]) for candidate in projects) or "none"
+        if project not in titles:
+            listed = ", ".join(map(str, titles)) or "none"
             raise InputError(f"Project {project} does not belong to this workspace. Those that do: {listed}.")
         return _get(server, project)
-    if not projects:
+    if not titles:
         raise InputError(
             f"{server.url} has no project of this workspace (it was project {known.get('id')} of {known.get('url')}): "
             "deleted, or a different server. Reviews that were pulled are safe. Name the right server (--url), or "
             "make a new project: quit review push --new-project"
         )
-    if len(projects) > 1:
-        if known.get("url") == server.url and known.get("chosen") in {candidate["id"] for candidate in projects}:
+    if len(titles) > 1:
+        if known.get("url") == server.url and known.get("chosen") in titles:
             return _get(server, known["chosen"])
-        listed = ", ".join(f"{candidate['id']} ({candidate['title']})" for candidate in projects)
+        listed = ", ".join(f"{number} ({title})" for number, title in titles.items())
         raise InputError(
-            f"{len(projects)} projects of {server.url} belong to this workspace: {listed}. Someone has copied one, or "
+            f"{len(titles)} projects of {server.url} belong to this workspace: {listed}. Someone has copied one, or "
             "made one twice. Say which one counts: --project ID; and delete the others when nobody works there."
         )
-    return _get(server, projects[0]["id"])
+    return _get(server, next(iter(titles)))
 
 
-def _get(server: Server, project: int) -> dict[str, Any]:
+def _get(server: Server, project: int) -> Any:
     try:
-        return server.request("GET", f"api/projects/{project}")
+        return server.ask(lambda studio: studio.projects.get(project))
     except NotThere:
         raise InputError(
             f"Project {project} is not there any more. Make a new one: quit review push --new-project"
@@ -243,7 +254,7 @@ def _get(server: Server, project: int) -> dict[str, Any]:
 
 def _project(
     store: ReviewStore, server: Server, settings: Settings, project: int | None, new: bool, report: PushReport
-) -> dict[str, Any]:
+) -> Any:
     known = store.project
     if known and not new:
         if known.get("id") is not None or find_projects(server, known["key"]):
@@ -252,21 +263,19 @@ def _project(
         # The key is on disk before the project exists: a push killed in between finds its project again.
         store.set_project({"key": uuid.uuid4().hex[:12]})
     key = store.project["key"]
-    created = server.request(
-        "POST",
-        "api/projects",
-        body={
-            "title": settings.review.title,
-            "description": f"Human verification of generated answers. [quit-review {key}] (this mark belongs to the "
+    created: Any = server.ask(
+        lambda studio: studio.projects.create(
+            title=settings.review.title,
+            description=f"Human verification of generated answers. [quit-review {key}] (this mark belongs to the "
             "project)",
-            "label_config": label_config(),
+            label_config=label_config(),
             **_wanted(settings),
-        },
+        ),
         again=False,
     )
     report.created = True
-    store.set_project({"key": key, "url": server.url, "id": created["id"], "tasks": []})
-    return _get(server, created["id"])
+    store.set_project({"key": key, "url": server.url, "id": created.id, "tasks": []})
+    return _get(server, created.id)
 
 
 def _wanted(settings: Settings) -> dict[str, Any]:
@@ -284,13 +293,13 @@ def _wanted(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _set_up(server: Server, project: dict[str, Any], settings: Settings) -> None:
+def _set_up(server: Server, project: Any, settings: Settings) -> None:
     """Set what the queue and the ticks depend on; only what differs is sent."""
-    differing = {name: value for name, value in _wanted(settings).items() if project.get(name) != value}
-    if "expert_instruction" in differing and _text(project.get("expert_instruction")) == _text(guidelines_html()):
+    differing = {name: value for name, value in _wanted(settings).items() if getattr(project, name) != value}
+    if "expert_instruction" in differing and _text(project.expert_instruction) == _text(guidelines_html()):
         del differing["expert_instruction"]  # the server may clean HTML; the words are what counts
     if differing:
-        server.request("PATCH", f"api/projects/{project['id']}", body=differing)
+        server.ask(lambda studio: studio.projects.update(project.id, **differing))
 
 
 def _text(html: str | None) -> str:
@@ -320,75 +329,71 @@ def _controls(text: str) -> dict[str, Any]:
     return elements
 
 
-def _check_config(server: Server, project: dict[str, Any], repair: bool, report: PushReport) -> None:
-    text = project.get("label_config") or ""
+def _check_config(server: Server, project: Any, repair: bool, report: PushReport) -> None:
+    text = project.label_config or ""
     faults = config_faults(text)
     if repair and text.strip() != label_config().strip():
-        server.request("PATCH", f"api/projects/{project['id']}", body={"label_config": label_config()})
+        server.ask(lambda studio: studio.projects.update(project.id, label_config=label_config()))
         report.problems.append("The labelling configuration was put back.")
     elif faults:
         raise InputError(
-            f"Someone edited the labelling configuration of project {project['id']} of {server.url}: "
+            f"Someone edited the labelling configuration of project {project.id} of {server.url}: "
             f"{'; '.join(faults)}. Nothing was pushed. Put it back with: quit review push --repair-config"
         )
 
 
 def _import(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:
     """Import tasks in one request; if its answer is lost, look what arrived before sending the rest."""
-    left = list(chunk)
-    for attempt in (1, 2):
-        try:
-            server.request(
-                "POST", f"api/projects/{project}/import", body=[make_task(item) for item in left], again=False
-            )
-            return
-        except ServerError:
-            if attempt == 2:
-                raise
-            there = {(task.get("meta") or {}).get("key") for task in server.tasks(project, ["id", "meta"])}
-            left = [item for item in left if item.question_id not in there]
-            if not left:
-                return
+    try:
+        _import_once(server, project, chunk)
+    except ServerError:
+        there = {task_key(task) for task in server.tasks(project, ["id", "meta"])}
+        if left := [item for item in chunk if item.question_id not in there]:
+            _import_once(server, project, left)
 
 
-def _change(
-    server: Server, project: int, changed: Sequence[ReviewItem], known: dict[str, dict[str, Any]], review: Review
-) -> None:
-    """Give changed tasks a new version: the new prediction first, the digest last, so that a killed push begins them
-    again."""
-    if not changed:
-        return
-    wanted = {known[item.question_id]["id"]: item for item in changed}
-    fields = ["id", "data", "predictions", "result"]
-    with ThreadPoolExecutor(_CONNECTIONS) as pool:
-        if len(wanted) * 10 < review.page_tasks:
-            before = list(pool.map(lambda number: server.request("GET", f"api/tasks/{number}"), wanted))
-        else:
-            before = [task for task in server.tasks(project, fields) if task["id"] in wanted]
-        tasks = {task["id"]: make_task(wanted[task["id"]], task["data"]) for task in before}
-        # The page ticks what the newest prediction says; one that a killed push has left is not sent again.
-        missing = [
-            {"task": task["id"], **tasks[task["id"]]["predictions"][0]}
-            for task in before
-            if tasks[task["id"]]["predictions"][0]["result"]
-            not in [prediction["result"] for prediction in task["predictions"]]
-        ]
-        for start in range(0, len(missing), review.page_tasks):
-            chunk = missing[start : start + review.page_tasks]
-            server.request("POST", f"api/projects/{project}/import/predictions", body=chunk, again=False)
-        send = lambda number: server.request(  # noqa: E731
-            "PATCH", f"api/tasks/{number}", body={"data": tasks[number]["data"], "meta": tasks[number]["meta"]}
-        )
-        list(pool.map(send, tasks))
+def _import_once(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:
+    tasks: Any = [make_task(item) for item in chunk]
+    server.ask(lambda studio: studio.projects.import_tasks(project, request=tasks), again=False)
 
 
-def _overlap_controls(server: Server, project: int, controls: Controls, connections: int) -> None:
-    """Let every annotator meet the control questions, whatever the overlap of the others."""
-    wanted = controls.annotators
-    numbers = [
-        task["id"]
-        for task in server.tasks(project, ["id", "meta", "overlap"])
-        if (task.get("meta") or {}).get("key") in controls.questions and task.get("overlap") != wanted
+def _change(server: Server, project: int, wanted: Mapping[int, ReviewItem], review: Review) -> None:
+    """Give changed tasks (by number) a new version, the digest last: a killed push begins them again."""
+    if len(wanted) * 10 < review.page_tasks:
+        before = _each(wanted, lambda number: server.ask(lambda studio: studio.tasks.get(str(number))))
+    else:
+        before = [task for task in server.tasks(project, ["id", "data", "predictions", "result"]) if task.id in wanted]
+    tasks = {task.id: make_task(wanted[task.id], task.data) for task in before}
+    # The page ticks what the newest prediction says; one that a killed push has left is not sent again.
+    missing: Any = [
+        {"task": task.id, **tasks[task.id]["predictions"][0]}
+        for task in before
+        if tasks[task.id]["predictions"][0]["result"] not in [prediction.result for prediction in task.predictions]
     ]
-    with ThreadPoolExecutor(connections) as pool:
-        list(pool.map(lambda number: server.request("PATCH", f"api/tasks/{number}", body={"overlap": wanted}), numbers))
+    for chunk in _chunks(missing, review):
+        _import_predictions(server, project, chunk)
+    _each(tasks, lambda number: _update(server, number, data=tasks[number]["data"], meta=tasks[number]["meta"]))
+
+
+def _import_predictions(server: Server, project: int, predictions: Any) -> None:
+    server.ask(lambda studio: studio.projects.import_predictions(project, request=predictions), again=False)
+
+
+def _overlap_controls(server: Server, project: int, controls: Controls) -> None:
+    """Let every annotator meet the control questions, whatever the overlap of the others."""
+    numbers = [
+        task.id
+        for task in server.tasks(project, ["id", "meta", "overlap"])
+        if task_key(task) in controls.questions and task.overlap != controls.annotators
+    ]
+    _each(numbers, lambda number: _update(server, number, overlap=controls.annotators))
+
+
+def _update(server: Server, task: int, **values: Any) -> None:
+    server.ask(lambda studio: studio.tasks.update(str(task), **values))
+
+
+def _each(numbers: Iterable[int], call: Callable[[int], Any]) -> list[Any]:
+    """Return what ``call`` gives for each task: the server changes tasks one by one only."""
+    with ThreadPoolExecutor(_CONNECTIONS) as pool:
+        return list(pool.map(call, numbers))

@@ -8,33 +8,29 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
-import socket
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-
-import httpx
 
 from quit.common.children import Child
 from quit.common.environments import ensure_environment
 from quit.common.files import replacing, writing
+from quit.common.starting import HOST, end, free_port, healthy, is_free, wait_until_healthy
 from quit.common.telemetry import SILENT
 from quit.errors import InputError, MissingDependency, ServerError, WorkspaceError
 
 REQUIREMENTS = Path(__file__).with_name("server-requirements.txt")
-HOST = "127.0.0.1"
 EMAIL = "owner@quit.local"
 
 
 def _version() -> str:
-    for line in REQUIREMENTS.read_text(encoding="utf-8").splitlines():
-        if line.startswith("label-studio=="):
-            return line.partition("==")[2].strip()
-    raise MissingDependency(f"{REQUIREMENTS} does not pin label-studio.")
+    pinned = re.search(r"^label-studio==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert pinned
+    return pinned.group(1)
 
 
 def label_studio_programs(say: Callable[[str], None] = lambda _: None) -> Path:
@@ -88,12 +84,14 @@ def _account_file(workspace: Path) -> Path:
 
 
 def _store(workspace: Path, account: Account) -> None:
-    path = _account_file(workspace)
-    with writing(path), replacing(path) as temporary:
+    keep_secret(_account_file(workspace), json.dumps(asdict(account), indent=1))
+
+
+def keep_secret(path: Path, text: str) -> None:
+    """Write a file that its owner alone can read, at any moment, into a folder that git leaves out."""
+    with writing(path), replacing(path, private=True) as temporary:
+        temporary.write_text(text, encoding="utf-8")
         (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-        # The file is born unreadable to others: it never exists with wider permissions, not even for a moment.
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            json.dump(asdict(account), file, indent=1)
 
 
 class LocalServer:
@@ -109,8 +107,9 @@ class LocalServer:
     def start(self, say: Callable[[str], None] = lambda _: None) -> Account:
         """Start the server and wait until it answers; returns the account. A server that already runs is used as it is.
 
-        ``port`` 0 takes a free one. Raises :class:`ServerError` when it does not come up, :class:`InputError` when the
-        port is taken, :class:`WorkspaceError` when the data belong to a newer Label Studio.
+        ``port`` 0 takes a free one. Whether it is up is asked by plain HTTP: the SDK has no call for it. Raises
+        :class:`ServerError` when it does not come up, :class:`InputError` when the port is taken,
+        :class:`WorkspaceError` when the data belong to a newer Label Studio.
         """
         known = stored_account(self.workspace)
         if known and _number(known.version) > _number(_version()):
@@ -118,11 +117,11 @@ class LocalServer:
                 f"The data in {self.folder} were written by Label Studio {known.version}; this program starts "
                 f"{_version()}. Use the newer program, or an empty folder."
             )
-        if known and known.pid and _alive(known.pid) and answers(known.url):
+        if known and known.pid and _alive(known.pid) and healthy(known.url):
             return known
         programs = label_studio_programs(say)
-        port = self._port = self._port or _free_port()
-        if not _is_free(port):
+        port = self._port = self._port or free_port()
+        if not is_free(port):
             raise InputError(f"Port {port} of {HOST} is in use by another program. Name another: --port 8081.")
         account = Account(
             url=f"http://{HOST}:{port}",
@@ -147,14 +146,11 @@ class LocalServer:
             )
         _store(self.workspace, replace(account, pid=self._process.pid))
         say(f"Starting Label Studio {account.version} at {account.url} ...")
-        end = time.monotonic() + self._start_seconds
-        while not answers(account.url):
-            if self._process.poll() is not None:
-                raise ServerError(f"Label Studio ended at once (code {self._process.returncode}). Its log: {log}")
-            if time.monotonic() > end:
-                self.kill()
-                raise ServerError(f"Label Studio did not answer within {self._start_seconds:g} s. Its log: {log}")
-            time.sleep(0.2)
+        try:
+            wait_until_healthy(self._process, f"Label Studio {account.version}", account.url, self._start_seconds, log)
+        except ServerError:
+            self.kill()
+            raise
         return replace(account, pid=self._process.pid)
 
     def _environment(self, account: Account) -> dict[str, str]:
@@ -181,34 +177,27 @@ class LocalServer:
     def stop(self) -> None:
         """Ask the server to end, and wait for it."""
         if self._process is not None:
-            self._process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(20.0)
-        self.kill()
+            end(self._process)
+            self._gone()
 
     def kill(self) -> None:
         """End the server at once, as a power cut would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(10.0)
-            self._process = None
-            end = time.monotonic() + 10.0
-            while not _is_free(self._port) and time.monotonic() < end:
-                time.sleep(0.02)  # what was killed with it may take a moment longer to let go of the port
+            self._gone()
+
+    def _gone(self) -> None:
+        self._process = None
+        deadline = time.monotonic() + 10.0
+        while not is_free(self._port) and time.monotonic() < deadline:
+            time.sleep(0.02)  # what was killed with it may take a moment longer to let go of the port
 
     def __enter__(self) -> Account:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
-
-
-def answers(url: str, seconds: float = 2.0) -> bool:
-    """Whether a Label Studio server at ``url`` is up and done with its start."""
-    try:
-        return httpx.get(f"{url}/health", timeout=seconds).status_code == 200
-    except httpx.HTTPError:
-        return False
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -223,19 +212,3 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-        return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]

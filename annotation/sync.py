@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from annotation.client import Server
-from annotation.project import alone, config_faults, known_project
-from annotation.tasks import read_result
+from annotation.project import alone, config_faults, known_project, task_key
+from annotation.tasks import Reading, read_result
 from quit.common.ids import content_hash
 from quit.evaluate.normalize import normalize_answer
 from quit.review.store import ReviewStore
@@ -51,17 +51,6 @@ class PullReport:
     problems: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Known:
-    """The latest version of an annotation that the workspace has; ``header``: its row of kind ``annotation``."""
-
-    version: int
-    state: str
-    updated: str
-    digest: str
-    header: dict[str, Any]
-
-
 def pull(
     store: ReviewStore, server: Server, settings: Settings, *, project: int | None = None, full: bool = False
 ) -> PullReport:
@@ -72,38 +61,37 @@ def pull(
     """
     with alone(store, settings.run.lock_seconds):
         report = PullReport(url=server.url)
-        project_facts = known_project(store, server, project)
-        report.project = project_facts["id"]
-        for fault in config_faults(project_facts.get("label_config") or ""):
+        known_facts = known_project(store, server, project)
+        number = report.project = known_facts.id
+        for fault in config_faults(known_facts.label_config or ""):
             report.problems.append(
                 f"Someone edited the labelling configuration: {fault}. Put it back with: quit review push "
                 "--repair-config"
             )
-        known = _known(store)
-        rows = _Rows(store, server, known, report)
+        rows = _Rows(store, server, report)
         events = store.queued()
-        cursor = None if full or store.sync.get("project") != project_facts["id"] else store.sync.get("cursor")
+        cursor = None if full or store.sync.get("project") != number else store.sync.get("cursor")
         since = _earlier(cursor, settings.review.reread_seconds) if cursor else None
         # Asked before anything is read: what changes while this pull reads is newer, and the next pull's.
-        newest = server.newest_change(project_facts["id"]) or cursor
+        newest = server.newest_change(number)
         for event in _read_events(events, report):
             rows.take_event(event)
-        for task in server.tasks(project_facts["id"], _FULL, since=since):
+        for task in server.tasks(number, _FULL, since=since):
             rows.take(task)
         # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by
         # mistake.
-        project_facts = server.request("GET", f"api/projects/{project_facts['id']}")
-        if full or rows.live != project_facts["total_annotations_number"] + project_facts["skipped_annotations_number"]:
-            rows.withdraw_missing(server.tasks(project_facts["id"], _LIGHT))
-        report.part = store.append(rows.made)
-        report.rows = len(rows.made)
+        counts: Any = server.ask(lambda studio: studio.projects.get(number))
+        if full or rows.live != counts.total_annotations_number + counts.skipped_annotations_number:
+            rows.withdraw_missing(server.tasks(number, _LIGHT))
+        report.part = store.append(rows.new)
+        report.rows = len(rows.new)
         report.events = len(events)
-        report.tasks = project_facts["task_number"]
-        report.done = project_facts["finished_task_number"]
+        report.tasks = counts.task_number
+        report.done = counts.finished_task_number
         store.set_sync(
             {
-                "project": project_facts["id"],
-                "cursor": newest,
+                "project": number,
+                "cursor": _iso(newest) if newest else cursor,
                 "tasks": report.tasks,
                 "done": report.done,
                 "problems": report.problems,
@@ -114,18 +102,12 @@ def pull(
     return report
 
 
-def _known(store: ReviewStore) -> dict[tuple[str, int], _Known]:
-    rows = store.read()
-    newest: dict[tuple[str, int], _Known] = {}
-    for row in rows.filter(pc.equal(rows.column("kind"), "annotation")).to_pylist():
-        key = (row["project"], row["annotation"])
-        if key not in newest or newest[key].version < row["version"]:
-            newest[key] = _Known(row["version"], row["state"], row["updated"], row["digest"], row)
-    return newest
-
-
 def _earlier(moment: str, seconds: float) -> str:
     return _iso(datetime.fromisoformat(moment) - timedelta(seconds=seconds))
+
+
+def _utc(moment: str) -> str:
+    return _iso(datetime.fromisoformat(moment))
 
 
 def _iso(moment: datetime) -> str:
@@ -147,154 +129,131 @@ def _read_events(paths: Iterable[Path], report: PullReport) -> Iterable[dict[str
 
 
 class _Rows:
-    """Collects the rows of one pull."""
+    """Collects the rows of one pull.
 
-    def __init__(
-        self, store: ReviewStore, server: Server, known: dict[tuple[str, int], _Known], report: PullReport
-    ) -> None:
-        self.made: list[dict[str, Any]] = []
+    ``new``: those of this pull. ``_headers``: annotation -> the row of kind ``annotation`` of its latest version.
+    """
+
+    def __init__(self, store: ReviewStore, server: Server, report: PullReport) -> None:
+        self.new: list[dict[str, Any]] = []
         self._server = server
-        self._known = known
         self._report = report
         self._project = store.project["key"]
         self._sync = store.next_sync()
+        rows = store.read()
+        mine = (pc.field("kind") == "annotation") & (pc.field("project") == self._project)
+        by_version = sorted(rows.filter(mine).to_pylist(), key=lambda row: row["version"])
+        self._headers: dict[int, dict[str, Any]] = {row["annotation"]: row for row in by_version}
 
     @property
     def live(self) -> int:
         """Number of annotations that the workspace believes to be on the server."""
-        return sum(
-            project == self._project and latest.state != "withdrawn" for (project, _), latest in self._known.items()
-        )
+        return sum(header["state"] != "withdrawn" for header in self._headers.values())
 
     def take_event(self, event: Mapping[str, Any]) -> None:
         """Take the version of an annotation that a webhook carried: it may have been changed or deleted since."""
         annotation, task = event.get("annotation"), event.get("task")
         if isinstance(annotation, dict) and isinstance(task, dict) and annotation.get("id"):
-            # A webhook's annotation names its people by number or by object; only this project's tasks are ours.
-            if (task.get("meta") or {}).get("key") and task.get(
-                "project", self._report.project
-            ) == self._report.project:
-                self._take(task, annotation)
+            key = (task.get("meta") or {}).get("key")
+            if key and task.get("project", self._report.project) == self._report.project:
+                self._take(task["id"], key, task.get("data") or {}, annotation)
 
-    def take(self, task: Mapping[str, Any]) -> None:
+    def take(self, task: Any) -> None:
         """Take every annotation of a task, oldest change first."""
-        if not (task.get("meta") or {}).get("key"):
-            if task.get("annotations"):
-                self._report.problems.append(
-                    f"Task {task['id']} was not made by quit: its {len(task['annotations'])} annotations are not read."
-                )
-            return
-        for annotation in sorted(task.get("annotations") or [], key=lambda entry: (entry["updated_at"], entry["id"])):
-            self._take(task, annotation)
+        annotations = task.annotations or []
+        key = task_key(task)
+        if key:
+            for annotation in sorted(annotations, key=lambda entry: (entry["updated_at"], entry["id"])):
+                self._take(task.id, key, task.data, annotation)
+        elif annotations:
+            self._report.problems.append(
+                f"Task {task.id} was not made by quit: its {len(annotations)} annotations are not read."
+            )
 
-    def _take(self, task: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
+    def _take(self, task: int, question: str, data: Mapping[str, Any], annotation: Mapping[str, Any]) -> None:
         number = annotation["id"]
-        before = self._known.get((self._project, number))
-        updated = _iso(datetime.fromisoformat(annotation["updated_at"]))
-        if before and updated <= before.updated:
+        before = self._headers.get(number)
+        updated = _utc(annotation["updated_at"])
+        if before and updated <= before["updated"]:
             return
         try:
-            result = read_result(annotation["result"], task["data"])
+            reading = read_result(annotation["result"], data)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self._report.problems.append(
-                f"Annotation {number} of task {task['id']} could not be read ({type(error).__name__}: {error}): the "
+                f"Annotation {number} of task {task} could not be read ({type(error).__name__}: {error}): the "
                 "task's data were edited. Push again to put them back, then pull with --full."
             )
             return
-        annotator = self._server.email(_person(annotation.get("completed_by")))
-        editor = _person(annotation.get("updated_by"))
-        editor_name = None if editor is None else self._server.email(editor)
-        state = "submitted"
-        if annotation.get("was_cancelled"):
-            state = "skipped"
-        elif editor_name not in (None, annotator):
-            state = "overwritten"
+        annotator, editor, state = self._people_and_state(annotation)
         digest = content_hash(
-            state, result.shown, result.answers, result.missing, result.flags, result.note, result.unknown, size=8
+            state, reading.shown, reading.answers, reading.missing, reading.flags, reading.note, reading.unknown, size=8
         )
-        if before and before.digest == digest and before.state == state:
+        if before and before["digest"] == digest and before["state"] == state:
             return
-        version = before.version + 1 if before else 1
-        question = task["meta"]["key"]
-        common = {
+        version = before["version"] + 1 if before else 1
+        header = {
             "review_id": content_hash(self._project, number, version, digest, size=8),
             "question_id": question,
+            "kind": "annotation",
             "state": state,
             "annotator": annotator,
-            "editor": editor_name if editor_name != annotator else None,
-            "created": _iso(datetime.fromisoformat(annotation["created_at"])),
+            "editor": editor,
+            "created": _utc(annotation["created_at"]),
             "updated": updated,
             "lead_seconds": annotation.get("lead_time"),
             "project": self._project,
-            "task": task["id"],
+            "task": task,
             "annotation": number,
             "version": version,
-            "shown": result.shown,
+            "shown": reading.shown,
             "digest": digest,
             "sync": self._sync,
         }
-        rows = [{**common, "kind": "annotation"}]
-        if state != "skipped":  # a skipped page still holds its ticks: they say nothing
-            rows += [
-                {
-                    **common,
-                    "kind": "answer",
-                    "answer_key": key,
-                    "answer": answer,
-                    "correct": accepted,
-                    "suggested": before_hand,
-                }
-                for key, answer, accepted, before_hand in result.answers
-            ]
-            rows += [
-                {**common, "kind": "missing", "answer_key": normalize_answer(text), "answer": text, "correct": True}
-                for text in result.missing
-            ]
-            rows += [{**common, "kind": "flag", "text": flag} for flag in result.flags]
-        if result.note:
-            rows.append({**common, "kind": "note", "text": result.note})
-        rows += [{**common, "kind": "unknown", "text": choice} for choice in result.unknown]
-        if result.unknown:
+        self.new += [header, *_rows_of(reading, header)]
+        self._headers[number] = header
+        self._report.versions += 1
+        self._report.skipped += state == "skipped"
+        if reading.unknown:
             self._report.problems.append(
-                f"Annotation {number} of task {task['id']} holds choices that the task never had: "
-                f"{', '.join(result.unknown)}. They are kept as rows of kind `unknown`; the rest of the annotation "
+                f"Annotation {number} of task {task} holds choices that the task never had: "
+                f"{', '.join(reading.unknown)}. They are kept as rows of kind `unknown`; the rest of the annotation "
                 "counts."
             )
         if state == "overwritten":
             self._report.problems.append(
-                f"Annotation {number} of task {task['id']} by {annotator} was changed by {editor_name}: it does not "
+                f"Annotation {number} of task {task} by {annotator} was changed by {editor}: it does not "
                 f"count in this form (an earlier version by {annotator} does, if it was pulled)."
             )
-        self.made += rows
-        self._known[self._project, number] = _Known(version, state, updated, digest, rows[0])
-        self._report.versions += 1
-        self._report.skipped += state == "skipped"
 
-    def withdraw_missing(self, listed: Iterable[Mapping[str, Any]]) -> None:
+    def _people_and_state(self, annotation: Mapping[str, Any]) -> tuple[str, str | None, str]:
+        """Return who made an annotation, who else has changed it since, and its state."""
+        annotator = self._server.email(_person(annotation.get("completed_by")))
+        number = _person(annotation.get("updated_by"))
+        editor = None if number is None else self._server.email(number)
+        if editor == annotator:
+            editor = None
+        if annotation.get("was_cancelled"):
+            return annotator, editor, "skipped"
+        return annotator, editor, "overwritten" if editor else "submitted"
+
+    def withdraw_missing(self, listed: Iterable[Any]) -> None:
         """Append a withdrawal for every annotation that is gone while its task is there."""
-        present: dict[int, set[int]] = {}
-        for task in listed:
-            present[task["id"]] = {
-                int(text) for text in str(task.get("annotations_ids") or "").split(",") if text.strip()
-            }
+        present = {task.id: {int(text) for text in (task.annotations_ids or "").split(",") if text} for task in listed}
         lost_tasks: set[int] = set()
-        for (project, number), known in sorted(self._known.items()):
-            task = known.header["task"]
-            if project != self._project or known.state == "withdrawn":
+        for number, header in sorted(self._headers.items()):
+            if header["state"] == "withdrawn":
                 continue
-            if task not in present:
-                lost_tasks.add(task)
-            elif number not in present[task]:
-                header = known.header
-                self.made.append(
+            if header["task"] not in present:
+                lost_tasks.add(header["task"])
+            elif number not in present[header["task"]]:
+                version = header["version"] + 1
+                kept = ("question_id", "kind", "annotator", "created", "updated", "project", "task", "annotation")
+                self.new.append(
                     {
-                        **{name: header[name] for name in ("question_id", "annotator", "created", "project", "task")},
-                        "review_id": content_hash(project, number, known.version + 1, "withdrawn", size=8),
-                        "kind": "annotation",
+                        **{name: header[name] for name in kept},
+                        "review_id": content_hash(self._project, number, version, "withdrawn", size=8),
                         "state": "withdrawn",
-                        "updated": header["updated"],
-                        "annotation": number,
-                        "version": known.version + 1,
+                        "version": version,
                         "digest": "withdrawn",
                         "sync": self._sync,
                     }
@@ -308,8 +267,25 @@ class _Rows:
             )
 
 
+def _rows_of(reading: Reading, header: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of what an annotation says; those of a skipped page are no verdicts, although it has ticks."""
+    rows: list[dict[str, Any]] = []
+    if header["state"] != "skipped":
+        rows += [
+            {"kind": "answer", "answer_key": key, "answer": answer, "correct": accepted, "suggested": suggested}
+            for key, answer, accepted, suggested in reading.answers
+        ]
+        rows += [
+            {"kind": "missing", "answer_key": normalize_answer(text), "answer": text, "correct": True}
+            for text in reading.missing
+        ]
+        rows += [{"kind": "flag", "text": flag} for flag in reading.flags]
+    if reading.note:
+        rows.append({"kind": "note", "text": reading.note})
+    rows += [{"kind": "unknown", "text": choice} for choice in reading.unknown]
+    return [{**header, **row} for row in rows]
+
+
 def _person(value: Any) -> int | None:
     """Return the number of an account, which the server gives as a number or as an object."""
-    if isinstance(value, Mapping):
-        return value.get("id")
-    return value
+    return value.get("id") if isinstance(value, Mapping) else value

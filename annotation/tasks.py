@@ -64,7 +64,13 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
         since = old["since"] if old else version
         rows.append({"alias": name, "key": answer.key, "answer": answer.forms[0], "since": since, "until": None})
         candidates.append(
-            {"value": _value(answer), "alias": name, "html": _html(answer), "hint": ", ".join(answer.readers) or "gold"}
+            # The page searches the value: every surface form.
+            {
+                "value": " / ".join(answer.forms),
+                "alias": name,
+                "html": _html(answer),
+                "hint": ", ".join(answer.readers) or "gold",
+            }
         )
     # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
     gone = [row for row in past if row["until"] is not None] + [{**row, "until": version} for row in there.values()]
@@ -81,30 +87,24 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
             "ticked": {**(before["ticked"] if before else {}), str(version): _ticked(item)},
         },
         "meta": {"key": item.question_id, "version": version, "digest": fresh},
-        "predictions": [prediction(item, version)],
+        "predictions": [_prediction(item, version)],
     }
 
 
-def prediction(item: ReviewItem, version: int) -> dict[str, Any]:
-    """Return the prediction that ticks what the judge accepted."""
+def _prediction(item: ReviewItem, version: int) -> dict[str, Any]:
     ticked = _ticked(item)
-    result = [_result("shown", "textarea", {"text": [str(version)]})]
+    values: dict[str, tuple[str, dict[str, Any]]] = {"shown": ("textarea", {"text": [str(version)]})}
     if ticked:
-        result.append(_result("correct", "choices", {"choices": ticked}))
+        values["correct"] = ("choices", {"choices": ticked})
+    result = [
+        {"from_name": name, "to_name": "question", "type": kind, "value": value}
+        for name, (kind, value) in values.items()
+    ]
     return {"model_version": SUGGESTIONS, "result": result}
 
 
 def _ticked(item: ReviewItem) -> list[str]:
     return [alias(item.question_id, answer.key) for answer in item.answers if answer.verdict]
-
-
-def _result(name: str, kind: str, value: dict[str, Any]) -> dict[str, Any]:
-    return {"from_name": name, "to_name": "question", "type": kind, "value": value}
-
-
-def _value(answer: ReviewAnswer) -> str:
-    """The text that the page's filter searches: every surface form."""
-    return " / ".join(answer.forms)
 
 
 def _html(answer: ReviewAnswer) -> str:
@@ -134,9 +134,8 @@ def _context(item: ReviewItem) -> str:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What one annotation says. ``answers``: (key, answer, accepted, ticked beforehand) of each answer its annotator
-    saw."""
+class Reading:
+    """What an annotation says. ``answers``: (key, answer, accepted, ticked beforehand) of each that was seen."""
 
     shown: int
     answers: tuple[tuple[str, str, bool, bool], ...]
@@ -146,7 +145,7 @@ class Said:
     unknown: tuple[str, ...]
 
 
-def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Said:
+def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Reading:
     """Return what an annotation's ``result`` says about the task with this ``data``.
 
     What does not fit (a choice the task never had, a control that the configuration never had) is kept under
@@ -184,7 +183,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Said:
         name = row["alias"]
         if name in ticked or (row["since"] <= shown and (row["until"] is None or shown < row["until"])):
             answers.setdefault(name, (row["key"], row["answer"], name in ticked, name in before))
-    return Said(
+    return Reading(
         shown,
         tuple(answers.values()),
         tuple(dict.fromkeys(missing)),

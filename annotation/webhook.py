@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from annotation.client import Server
-from quit.common.files import writing
+from annotation.server import keep_secret
 from quit.errors import InputError, QuitError, WorkspaceError
 from quit.review.store import ReviewStore
 from quit.settings import Review
@@ -42,12 +42,9 @@ def webhook_secret(store: ReviewStore) -> str:
         pass
     except OSError as error:
         raise WorkspaceError(f"{path} cannot be read: {error}.") from error
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(secrets.token_urlsafe(24))
-    return path.read_text(encoding="ascii").strip()
+    secret = secrets.token_urlsafe(24)
+    keep_secret(path, secret)
+    return secret
 
 
 class Receiver:
@@ -113,22 +110,21 @@ class Receiver:
 
 
 def register(server: Server, project: int, url: str, secret: str) -> int:
-    """Let the server send a project's events to ``url``; returns the webhook's number. One that is there already is
-    brought up to date."""
-    wanted = {
-        "project": project,
+    """Let the server send a project's events to ``url``, once however often it is called; returns its number."""
+    wanted: dict[str, Any] = {
         "url": url,
         "send_payload": True,
         "send_for_all_actions": False,
-        "actions": list(ACTIONS),
+        "actions": ACTIONS,
         "headers": {HEADER: secret},
         "is_active": True,
     }
-    for hook in server.request("GET", "api/webhooks", params={"project": project}):
-        if hook["url"] == url and hook.get("project") == project:
-            server.request("PATCH", f"api/webhooks/{hook['id']}", body=wanted)
-            return hook["id"]
-    return server.request("POST", "api/webhooks", body=wanted)["id"]
+    hooks = server.ask(lambda studio: studio.webhooks.list(project=str(project)))
+    known = next((hook.id for hook in hooks if hook.url == url and hook.project == project), None)
+    if known is None:
+        return server.ask(lambda studio: studio.webhooks.create(project=project, **wanted)).id
+    server.ask(lambda studio: studio.webhooks.update(known, **wanted))
+    return known
 
 
 def serve(

@@ -14,6 +14,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the file is run by its path
 
@@ -84,9 +85,9 @@ def main() -> None:
         with timed(figures, "push_100_changed_s"):
             push(store, client, settings, changed)
         project = store.project["id"]
-        every = {"selectedItems": {"all": True, "excluded": []}}
-        client.request(
-            "POST", "api/dm/actions", params={"id": "predictions_to_annotations", "project": project}, body=every
+        every: Any = {"all": True, "excluded": []}
+        client.ask(
+            lambda studio: studio.actions.create(id="predictions_to_annotations", project=project, selected_items=every)
         )
         with timed(figures, "pull_all_s"):
             pull(store, client, settings)

@@ -1,5 +1,4 @@
-"""The command line: parses, calls a flow or a function, prints. Nothing imports it; heavy imports happen inside
-commands."""
+"""The command line: parses, calls a flow or a function, prints. Heavy imports happen inside commands."""
 
 from __future__ import annotations
 
@@ -38,15 +37,18 @@ from quit.commands.options import (
     WorkspaceOption,
     complete_formats,
     complete_sources,
+    load_settings,
     local_folder,
+    open_workspace,
     place,
     print_json,
     release_place,
+    split_names,
 )
 from quit.commands.overrides import override
 from quit.common.logs import without_secrets_in_logs
 from quit.common.secrets import without_secrets
-from quit.common.stopping import exit_code, heeding_interrupts, on_stop
+from quit.common.stopping import exit_code, on_stop, taking_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.errors import QuitError, SettingsError
 
@@ -63,6 +65,18 @@ _LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"),
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
 
 STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
+
+
+SourceOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        "-s",
+        help="KIND:PATH; repeat for several; those of the workspace's last build if not given. `starter` is the "
+        "bundled collection.",
+        autocompletion=complete_sources,
+    ),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -84,15 +98,7 @@ def _options(
 @app.command()
 def build(
     workspace: WorkspaceOption = Path("workspace"),
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--source",
-            "-s",
-            help="KIND:PATH; repeat for several. `starter` is the bundled collection.",
-            autocompletion=complete_sources,
-        ),
-    ] = None,
+    source: SourceOption = None,
     profile: ProfileOption = None,
     set_: SetOption = None,
     shards: Annotated[
@@ -118,14 +124,9 @@ def build(
     from quit.commands.flow import call_flow
     from quit.common.progress import listening
     from quit.engine.planning import held_build
-    from quit.engine.workspace import Workspace
-    from quit.sources import parse_source
 
-    known = _last_build(workspace)
-    sources = [f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", [])]
-    sources = [str(parse_source(text)) for text in sources]  # a bare path is a source here, not in the flow's form
-    profile = profile or known.get("profile", "embedded")
-    overrides = list(set_ if set_ is not None else known.get("overrides", []))
+    refs, profile, overrides = _asked_build(workspace, source, profile, set_)
+    sources = [str(ref) for ref in refs]
     for key, value in (("run.shards", shards), ("run.runner", runner)):
         if value is not None:
             overrides = [text for text in overrides if not text.startswith(f"{key}=")] + [f"{key}={value}"]
@@ -142,7 +143,7 @@ def build(
             with console:
                 call_flow("build.build", str(workspace), sources, profile, overrides)
     if not quiet:
-        print_summary(Workspace.open(workspace))
+        print_summary(open_workspace(workspace))
 
 
 @app.command()
@@ -160,14 +161,13 @@ def show(
     Example: `quit show -w W jsonl-geo-003 --passages 20`
     """
     from quit.commands.console import print_question
-    from quit.engine.workspace import Workspace
     from quit.status.story import story
 
-    told = story(Workspace.open(workspace), question_id)
+    life = story(open_workspace(workspace), question_id)
     if as_json:
-        print_json(told)
+        print_json(life)
     else:
-        print_question(told, passages)
+        print_question(life, passages)
 
 
 @app.command()
@@ -212,26 +212,16 @@ def export(
     DIR`
     """
     from quit.commands.console import print_exports, working
-    from quit.engine.planning import last_build
-    from quit.engine.workspace import Workspace
     from quit.export import FineTuning
     from quit.export import export as export_tables
-    from quit.export.release import export_tables_of_release
-    from quit.export.workspace import export_tables_of
     from quit.models.factory import Models
-    from quit.settings import Settings
 
     chosen = FineTuning(positives, negatives, negative_kind, miner, seed)
-    formats = [name.strip() for name in format_.split(",") if name.strip()]
+    formats = split_names(format_)
     encoding = "huggingface" in formats or (negative_kind, miner) == ("hard", "encoder")
     with working("export", quiet):
-        if release_ is not None:
-            tables, settings = export_tables_of_release(release_), Settings()
-        else:
-            opened = Workspace.open(workspace)
-            pipeline = last_build(opened)
-            tables, settings = export_tables_of(opened, pipeline), pipeline.settings
-        made = export_tables(
+        tables, settings = _labelled(workspace, release_)
+        exported = export_tables(
             tables,
             formats,
             out,
@@ -241,9 +231,10 @@ def export(
             fine_tuning=chosen,
         )
     if as_json:
-        print_json({"out": str(out), "formats": [{"format": one.format, "files": len(one.files)} for one in made]})
+        formats_of = [{"format": manifest.format, "files": len(manifest.files)} for manifest in exported]
+        print_json({"out": str(out), "formats": formats_of})
     elif not quiet:
-        print_exports(out, made)
+        print_exports(out, exported)
 
 
 @app.command()
@@ -306,10 +297,7 @@ app.add_typer(cache_app, name="cache")
 @app.command()
 def plan(
     workspace: WorkspaceOption = Path("workspace"),
-    source: Annotated[
-        list[str] | None,
-        typer.Option("--source", "-s", help="KIND:PATH; the workspace's last sources if not given."),
-    ] = None,
+    source: SourceOption = None,
     profile: ProfileOption = None,
     set_: SetOption = None,
     throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies a second.")] = None,
@@ -327,24 +315,17 @@ def plan(
     from quit.engine.pipeline import Pipeline
     from quit.engine.workspace import Workspace
     from quit.operations.plan import plan as make_plan
-    from quit.settings import load
-    from quit.sources import parse_source
 
-    known = _last_build(workspace)
-    sources = [f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", [])]
+    sources, profile, overrides = _asked_build(workspace, source, profile, set_)
     if not sources:
         raise SettingsError(f"{workspace} has no build to plan from. Name the sources: --source KIND:PATH.")
-    chosen = profile or known.get("profile", "embedded")
-    overrides = set_ if set_ is not None else known.get("overrides", [])
-    pipeline = Pipeline(
-        Workspace.at(workspace), load(chosen, overrides).settings, [parse_source(text) for text in sources]
-    )
+    pipeline = Pipeline(Workspace.at(workspace), load_settings(profile, overrides), sources)
     with working("plan"):
-        made = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
+        costs = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
     if as_json:
-        print_json(asdict(made))
+        print_json(asdict(costs))
     else:
-        print_plan(made)
+        print_plan(costs)
 
 
 app.add_typer(override, name="override")
@@ -360,21 +341,38 @@ app.add_typer(bandits.app, name="bandits")
 app.add_typer(complexity.app, name="complexity")
 app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(sunar.app, name="sunar")
-check.register(app)
-query.register(app)
-report.register(app)
-serve.register(app)
-status.register(app)
+for command in (check.check, query.query, report.report, report.browse, serve.serve, status.status):
+    app.command()(command)
 
 
-def _last_build(path: Path) -> dict[str, Any]:
+def _labelled(workspace: Path, release: Path | None) -> tuple[Any, Any]:
+    """Return the labelled tables of a release, or of a workspace, and the settings of their models."""
+    from quit.engine.planning import last_build
+    from quit.export.release import export_tables_of_release
+    from quit.export.workspace import export_tables_of
+    from quit.settings import Settings
+
+    if release is not None:
+        return export_tables_of_release(release), Settings()
+    opened = open_workspace(workspace)
+    pipeline = last_build(opened)
+    return export_tables_of(opened, pipeline), pipeline.settings
+
+
+def _asked_build(
+    path: Path, source: list[str] | None, profile: str | None, set_: list[str] | None
+) -> tuple[list[Any], str, list[str]]:
+    """Return sources, profile and overrides as given, else those of the workspace's last build."""
     from quit.engine.workspace import Workspace
+    from quit.sources import parse_source
 
-    found = Workspace.at(path)
-    if not found.exists:
-        return {}
-    found.check_format()
-    return found.build or {}
+    workspace, known = Workspace.at(path), {}
+    if workspace.exists:
+        workspace.check_format()
+        known = workspace.build or {}
+    texts = (f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", []))
+    overrides = set_ if set_ is not None else known.get("overrides", [])
+    return [parse_source(text) for text in texts], profile or known.get("profile", "embedded"), list(overrides)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -386,7 +384,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = tuple(word for word in arguments if not word.startswith("-"))
     lasting = any(words[: len(name)] == name for name in _LASTING) or bool({"--watch", "--cron"} & {*arguments})
     try:
-        with nullcontext() if lasting else heeding_interrupts(quiet_after=not debug):
+        with nullcontext() if lasting else taking_interrupts(quiet_after=not debug):
             app(arguments, standalone_mode=True)
     except KeyboardInterrupt:
         raise SystemExit(exit_code()) from None

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from annotation.client import Server, connect
 from annotation.server import Account, LocalServer
+from annotation.tasks import alias
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
 from quit.evaluate.normalize import normalize_answer
@@ -51,15 +53,15 @@ class Live:
             form = page.get(invite)
             token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form.text)
             assert token
-            made = page.post(
+            signed_up = page.post(
                 invite,
                 data={"csrfmiddlewaretoken": token.group(1), "email": email, "password": password},
                 headers={"Referer": f"{self.account.url}{invite}"},
             )
-            made.raise_for_status()
-            found = page.get("/api/current-user/token")
-            found.raise_for_status()
-            return found.json()["token"]
+            signed_up.raise_for_status()
+            token_page = page.get("/api/current-user/token")
+            token_page.raise_for_status()
+            return token_page.json()["token"]
 
 
 @pytest.fixture(scope="session")
@@ -89,6 +91,30 @@ def review_workspace(built: Path, tmp_path: Path) -> Path:
     workspace = Workspace.open(shutil.copytree(built, tmp_path / "W"))
     workspace.set_build({**workspace.build, "overrides": SETTINGS})
     return workspace.path
+
+
+def page_result(
+    question: str, *accepted: str, shown: int | None = 1, flags: Sequence[str] = (), **texts: list[str]
+) -> list[dict[str, Any]]:
+    """Return what the page sends when these (normalised) answers are ticked; ``texts``: its text fields by name."""
+    values: dict[str, tuple[str, dict[str, list[str]]]] = {}
+    if shown is not None:
+        values["shown"] = ("textarea", {"text": [str(shown)]})
+    if accepted:
+        values["correct"] = ("choices", {"choices": [alias(question, key) for key in accepted]})
+    if flags:
+        values["flags"] = ("choices", {"choices": list(flags)})
+    values |= {name: ("textarea", {"text": lines}) for name, lines in texts.items()}
+    return [
+        {"from_name": name, "to_name": "question", "type": kind, "value": value}
+        for name, (kind, value) in values.items()
+    ]
+
+
+def annotate(server: Server, task: int, result: list[dict[str, Any]], **more: Any) -> int:
+    """Submit an annotation as the page does; returns its number."""
+    given = {"lead_time": 3.0, **more}
+    return server.ask(lambda studio: studio.annotations.create(task, result=result, **given)).id
 
 
 def wrong_answers(workspace: Workspace, question: str) -> dict[str, set[str]]:

@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import json
 import time
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, local_folder, print_json
+from quit.commands.options import (
+    CorpusOption,
+    IndexOption,
+    JsonOption,
+    NamedProfileOption,
+    QuestionLimitOption,
+    QuestionSourceOption,
+    SetOption,
+    load_settings,
+    local_folder,
+    show,
+    split_names,
+)
 from quit.errors import MissingDependency, SettingsError
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
 
 
-class Arms(StrEnum):
-    """Where sub-queries come from."""
-
-    sub_questions = "sub-questions"
-    two_level = "two-level"
-    written = "written"
-
-
-class Relevance(StrEnum):
-    """What policies observe."""
-
-    qrels = "qrels"
-    scores = "scores"
-    judge = "judge"
-
-
-CorpusOption = Annotated[Path, typer.Option("--corpus", "-c", help="Folder that quit corpus build made.")]
-IndexOption = Annotated[
-    list[Path] | None,
-    typer.Option("--index", "-i", help="Folder that quit index build made; several are fused. None: BM25 in memory."),
-]
 VectorsOption = Annotated[
     Path | None,
     typer.Option(
@@ -44,6 +34,7 @@ VectorsOption = Annotated[
     ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables and the plot.")]
+Arms = Literal["sub-questions", "two-level", "written"]
 ArmsOption = Annotated[
     Arms,
     typer.Option(
@@ -53,16 +44,13 @@ ArmsOption = Annotated[
     ),
 ]
 RelevanceOption = Annotated[
-    Relevance,
+    Literal["qrels", "scores", "judge"],
     typer.Option(
         "--relevance",
         help="What policies observe: `qrels`, `scores` of the first stage, or a `judge` (the language model, if one is "
         "named).",
     ),
 ]
-SourceOption = Annotated[str | None, typer.Option("--source", "-s", help="Only questions of this source: musique.")]
-LimitOption = Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: bandits.documents=20.")]
 
 
 @app.command()
@@ -71,15 +59,15 @@ def run(
     index: IndexOption = None,
     vectors: VectorsOption = None,
     out: OutOption = Path("bandits"),
-    arms: ArmsOption = Arms.sub_questions,
-    relevance: RelevanceOption = Relevance.qrels,
+    arms: ArmsOption = "sub-questions",
+    relevance: RelevanceOption = "qrels",
     policies: Annotated[str, typer.Option("--policies", help="`all`, or names separated by commas.")] = "all",
     budget: Annotated[
         str | None, typer.Option("--budget", "-b", help="Percent of all documents: 10..100 (in tens), or 5,10,20.")
     ] = None,
     runs: Annotated[int | None, typer.Option("--runs", min=1, help="Runs a request and policy.")] = None,
-    source: SourceOption = None,
-    limit: LimitOption = None,
+    source: QuestionSourceOption = None,
+    limit: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
@@ -90,32 +78,36 @@ def run(
 
     Example: `quit bandits run --corpus C --index I --budget 10..100 --policies all --runs 1000`
     """
+    from quit.models.factory import Models
     from quit.systems.bandits import curves
     from quit.systems.bandits.experiment import evaluate
     from quit.systems.bandits.policies import policies as named
 
-    settings, models = _loaded(profile, set_, budget, runs)
-    chosen = named(settings.bandits, _names(policies))
+    given = list(set_ or ())
+    if budget is not None:
+        given.append(f"bandits.budgets={json.dumps(_shares(budget))}")
+    if runs is not None:
+        given.append(f"bandits.runs={runs}")
+    settings = load_settings(profile, given)
+    models = Models(settings)
+    chosen = named(settings.bandits, split_names(policies))
     began = time.perf_counter()
     diverse = any(policy.novelty is not None for policy in chosen)
     requests, _, _, about = _requests(corpus, index, vectors, arms, relevance, source, limit, settings, models, diverse)
     built = time.perf_counter()
-    grid = evaluate(requests, chosen, settings.bandits, hierarchical=arms is Arms.two_level)
+    grid = evaluate(requests, chosen, settings.bandits, hierarchical=arms == "two-level")
     done = time.perf_counter()
     whole = curves.write(grid, out, about)
     drawn = ""
     try:
-        drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {arms.value}').name}"
+        drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {arms}').name}"
     except MissingDependency as error:
         typer.echo(str(error), err=True)
-    if as_json:
-        print_json(whole)
-        return
-    typer.echo("\n".join(_lines(grid, whole)))
-    typer.echo(
+    spent = (
         f"{len(grid.requests)} requests in {built - began:.1f} s, {len(chosen)} policies x {settings.bandits.runs} "
         f"runs in {done - built:.1f} s. {out}: {curves.TABLE}, {curves.WHOLE}{drawn}"
     )
+    show(whole, as_json, [*_lines(grid, whole), spent])
 
 
 @app.command()
@@ -124,14 +116,14 @@ def report(
     index: IndexOption = None,
     vectors: VectorsOption = None,
     out: OutOption = Path("reports"),
-    arms: ArmsOption = Arms.sub_questions,
-    relevance: RelevanceOption = Relevance.qrels,
+    arms: ArmsOption = "sub-questions",
+    relevance: RelevanceOption = "qrels",
     policies: Annotated[
         str, typer.Option("--policies", help="Names separated by commas; `full` reads all documents.")
     ] = "full,random,random-rank-aware,epsilon-greedy,bernoulli-top-5,top-k-ucb-diversity",
     budget: Annotated[float, typer.Option("--budget", "-b", min=0, max=100, help="Percent of all documents.")] = 20,
-    source: SourceOption = None,
-    limit: LimitOption = None,
+    source: QuestionSourceOption = None,
+    limit: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
@@ -143,12 +135,14 @@ def report(
 
     Example: `quit bandits report --corpus C --budget 20 -p server --set bandits.language_model=judge`
     """
+    from quit.models.factory import Models
     from quit.systems.bandits import run as bandits
     from quit.systems.bandits.policies import policies as named
     from quit.systems.opening import language_model
 
-    settings, models = _loaded(profile, set_, None, None)
-    names = _names(policies)
+    settings = load_settings(profile, set_)
+    models = Models(settings)
+    names = split_names(policies)
     known = {policy.name: policy for policy in named(settings.bandits, [n for n in names if n != bandits.FULL])}
     order = list(known) if "all" in names else [name for name in names if name != bandits.FULL]
     chosen = [None] * (bandits.FULL in names) + [known[name] for name in order]
@@ -160,16 +154,13 @@ def report(
     scored = bandits.reports(requests, questions, opened, chosen, budget / 100, settings, generator)
     about |= {"budget": budget / 100, "language_model": generator.identity}
     summary = bandits.write_reports(scored, out, about)
-    if as_json:
-        print_json({**about, "policies": summary})
-        return
-    typer.echo(f"{'policy':24} documents  citation support  nugget coverage  sentence support")
-    for row in summary:
-        typer.echo(
-            f"{row['policy']:24} {row['documents']:9.1f} {row['citation_support']:17.3f} "
-            f"{row['nugget_coverage']:16.3f} {row['sentence_support']:17.3f}"
-        )
-    typer.echo(f"{out}: reports.jsonl, reports.json")
+    table = [
+        f"{row['policy']:24} {row['documents']:9.1f} {row['citation_support']:17.3f} "
+        f"{row['nugget_coverage']:16.3f} {row['sentence_support']:17.3f}"
+        for row in summary
+    ]
+    head = f"{'policy':24} documents  citation support  nugget coverage  sentence support"
+    show({**about, "policies": summary}, as_json, [head, *table, f"{out}: reports.jsonl, reports.json"])
 
 
 def _requests(
@@ -177,7 +168,7 @@ def _requests(
     index: list[Path] | None,
     vectors: Path | None,
     arms: Arms,
-    relevance: Relevance,
+    relevance: str,
     source: str | None,
     limit: int | None,
     settings: Any,
@@ -195,33 +186,20 @@ def _requests(
         return language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
 
     questions = chosen(opened.corpus, source, limit)
-    parts = bandits.decomposed(arms.value, questions, opened.corpus, opened.first_stage, settings, generator)
-    observed: Any = relevance.value
-    if relevance is Relevance.judge:
+    parts = bandits.decomposed(arms, questions, opened.corpus, opened.first_stage, settings, generator)
+    observed: Any = relevance
+    if relevance == "judge":
         named = generator() if settings.bandits.language_model else None
         observed = bandits.judge_of_documents(settings, models.encoder, named)
-    needed = opened.vectors if diverse or relevance is Relevance.judge else None
+    needed = opened.vectors if diverse or relevance == "judge" else None
     measured = requests(parts, opened.corpus, opened.first_stage, settings.bandits, vectors=needed, relevance=observed)
     about = {
         "corpus": opened.corpus.identity,
         "first_stage": opened.first_stage.identity,
-        "arms_from": arms.value,
-        "observed": relevance.value if isinstance(observed, str) else observed.identity,
+        "arms_from": arms,
+        "observed": relevance if isinstance(observed, str) else observed.identity,
     }
     return measured, [part.question for part in parts], opened.corpus, about
-
-
-def _loaded(profile: str, set_: list[str] | None, budget: str | None, runs: int | None) -> tuple[Any, Any]:
-    from quit.models.factory import Models
-    from quit.settings import load
-
-    given = list(set_ or ())
-    if budget is not None:
-        given.append(f"bandits.budgets={json.dumps(_shares(budget))}")
-    if runs is not None:
-        given.append(f"bandits.runs={runs}")
-    settings = load(profile, given).settings
-    return settings, Models(settings)
 
 
 def _shares(text: str) -> list[float]:
@@ -237,10 +215,6 @@ def _shares(text: str) -> list[float]:
     if not percents or any(not 0 < percent <= 100 for percent in percents):
         raise SettingsError(f"--budget {text!r}: write percents above 0 and up to 100, as 10..100 or 5,10,20.")
     return [percent / 100 for percent in percents]
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _lines(grid: Any, whole: dict[str, Any]) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, local_folder, print_json
+from quit.commands.flow import call_flow
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
 
 app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
 
@@ -21,7 +23,6 @@ OutOption = Annotated[
 SplitOption = Annotated[
     str, typer.Option("--split", help="Questions: train, dev, test or all. The corpus is always whole.")
 ]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="Override a setting: benchmark.granularity=subset.")]
 RetrieverOption = Annotated[
     list[str] | None,
     typer.Option("--retriever", help="bm25, minilm, late, dense:MODEL, late:MODEL or a plugin. Repeat for several."),
@@ -68,7 +69,6 @@ def run(
     minilm-names`
     """
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
 
     with working("benchmark", quiet or as_json):
         outcome = call_flow(
@@ -119,12 +119,10 @@ def finetune(
     Example: `quit benchmark finetune --release W/releases/v1 --kind bi-encoder --positives 1 --positives 10 --set
     benchmark.granularity=subset`
     """
-    from quit.settings import load
     from quit.systems.benchmark.finetune import TuningRequest, run_finetune
 
     request = TuningRequest(release, kind, base, tuple(positives or (1, 5, 10)), split, tuple(retriever or ()))
-    settings = load(profile, set_ or ()).settings
-    outcome, tuned = run_finetune(request, settings, out, _say(quiet or as_json))
+    outcome, tuned = run_finetune(request, load_settings(profile, set_), out, _say(quiet or as_json))
     _print(outcome.results.to_pylist(), outcome.seconds, out, as_json)
     if not as_json:
         for encoder in tuned:
@@ -140,20 +138,14 @@ def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded")
 
     Example: `quit benchmark list`
     """
-    from quit.settings import load
     from quit.systems.benchmark.plugins import GROUPS, available
 
     systems = {
         group.removeprefix("quit."): {name: entry.value for name, entry in available(group).items()} for group in GROUPS
     }
-    systems["readers"] |= {reader.name: f"profile {profile}" for reader in load(profile).settings.readers}
-    if as_json:
-        print_json(systems)
-        return
-    for kind, names in systems.items():
-        typer.echo(kind)
-        for name, where in names.items():
-            typer.echo(f"  {name:20} {where}")
+    systems["readers"] |= {reader.name: f"profile {profile}" for reader in load_settings(profile, None).readers}
+    lines = ([kind, *(f"  {name:20} {where}" for name, where in names.items())] for kind, names in systems.items())
+    show(systems, as_json, chain.from_iterable(lines))
 
 
 def _say(quiet: bool):
@@ -161,11 +153,12 @@ def _say(quiet: bool):
 
 
 def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_json: bool) -> None:
+    show({"results": rows, "seconds": seconds}, as_json, [*_table(rows), "", str(out / "leaderboard.html")])
+
+
+def _table(rows: list[dict[str, Any]]) -> list[str]:
     from quit.systems.benchmark.leaderboard import shown
 
-    if as_json:
-        print_json({"results": rows, "seconds": seconds})
-        return
     wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "Hit(rel=2)@1", "EM", "F1", "cover-EM")
     systems: dict[tuple, dict[str, float]] = {}
     deepest = max((row["k"] for row in rows), default=0)
@@ -180,6 +173,4 @@ def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_
         values = (f"{100 * scores[name]:.2f}" if name in scores else "" for name in columns)
         lines.append([*(shown(part) for part in key), *values])
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    for line in lines:
-        typer.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
-    typer.echo(f"\n{out / 'leaderboard.html'}")
+    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]

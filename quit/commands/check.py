@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, print_json
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
 from quit.common.progress import advance
 
 
@@ -31,31 +32,31 @@ def check(
     """
     from quit.commands.console import working
     from quit.models.factory import Models
-    from quit.settings import load
     from quit.sources import parse_source
 
-    refs, settings = [parse_source(text) for text in source], load(profile, set_ or ()).settings
+    refs, settings = [parse_source(text) for text in source], load_settings(profile, set_)
     with working("check"):
         findings = examine(refs, settings, None if no_models else Models(settings))
-    if as_json:
-        print_json(findings)
-    else:
-        for name, mark in (("faults", "left out"), ("notes", "note")):
-            for row in findings[name][: limit or None]:
-                typer.echo(
-                    f"{row['file']}, {row['detail']}  ({mark}{': ' + row['reason'] if row.get('reason') else ''})"
-                )
-            if limit and len(findings[name]) > limit:
-                typer.echo(f"... {len(findings[name]) - limit:,} more (--limit 0 shows all)")
-        if findings["skipped"]:
-            typer.echo(f"Skipped: {findings['skipped']}.")
-        faults = len(findings["faults"])
-        typer.echo(
-            f"{findings['records']:,} records: {findings['questions']:,} usable questions with {findings['hints']:,} "
-            "hints; " + (f"{faults:,} fault{'s' * (faults > 1)}" if faults else "no faults")
-        )
+    show(findings, as_json, _lines(findings, limit))
     if findings["faults"]:
         raise typer.Exit(1)
+
+
+def _lines(findings: dict[str, Any], limit: int) -> list[str]:
+    lines = []
+    for name, mark in (("faults", "left out"), ("notes", "note")):
+        for row in findings[name][: limit or None]:
+            why = f"{mark}: {row['reason']}" if row.get("reason") else mark
+            lines.append(f"{row['file']}, {row['detail']}  ({why})")
+        if limit and len(findings[name]) > limit:
+            lines.append(f"... {len(findings[name]) - limit:,} more (--limit 0 shows all)")
+    if findings["skipped"]:
+        lines.append(f"Skipped: {findings['skipped']}.")
+    faults = len(findings["faults"])
+    counts = (
+        f"{findings['records']:,} records: {findings['questions']:,} usable questions with {findings['hints']:,} hints"
+    )
+    return [*lines, f"{counts}; " + (f"{faults:,} fault{'s' * (faults > 1)}" if faults else "no faults")]
 
 
 def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
@@ -65,29 +66,12 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
     ``models`` None: leaks are sought by rules alone, and ``skipped`` says so. Raises ``InputError`` where nothing can
     be collected, and what the readers raise.
     """
-    from quit.sources import read_sources
-    from quit.sources.notes import key_notes, notes
     from quit.stages.collect import collect
     from quit.stages.filter import filter_leaks
 
-    wheres = {ref.path.name: _unit(ref) for ref in refs}
-    odd: list[dict[str, str]] = []
-    seen, bare = 0, Counter[str]()
-
-    def watched() -> Any:
-        nonlocal seen
-        for record in read_sources(refs):
-            seen += 1
-            advance("records")
-            if record.question:
-                where = _where(wheres, record.question.file, record.question.position, record.question.record_id)
-                odd.extend(
-                    {"file": record.question.file, "detail": f"{where}: {note}"} for note in notes(record.question)
-                )
-                bare[record.question.file] += not record.question.candidates
-            yield record
-
-    tables = collect(watched(), duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
+    units = {ref.path.name: _unit(ref) for ref in refs}
+    read = _Read(refs, units)
+    tables = collect(read, duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
     filtered = filter_leaks(
         tables["questions"],
         tables["hints"],
@@ -97,35 +81,66 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
         settings.convergence.hints,
     )
     usable = filtered["usable_hints"]
-    first = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
-    origin = ("file", "position", "record_id")
-    leaks = [
-        {**row, **{name: first[row["question_id"]][name] for name in origin}} for row in filtered["rejects"].to_pylist()
-    ]
-    faults = []
-    rows = tables["rejects"].to_pylist() + leaks
-    for row in sorted(rows, key=lambda row: (row["file"] or "", row["position"] or 0)):
-        detail = row["detail"]
-        if not detail.startswith(("line ", "record ", "row ")):
-            detail = f"{_where(wheres, row['file'], row['position'], row['record_id'])}: {detail}"
-        faults.append({"file": row["file"], "reason": row["reason"], "detail": detail})
-    for ref in refs:
-        if ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet":
-            odd.extend({"file": ref.path.name, "detail": remark} for remark in key_notes(ref.path))
-    for file, count in bare.items():
-        if count:
-            notice = (
-                f"{count:,} without candidates (plausible wrong answers): the pool of all answers stands in for them."
-            )
-            odd.append({"file": file, "detail": notice})
     return {
-        "records": seen,
+        "records": read.records,
         "questions": len(usable["question_id"].unique()),
         "hints": len(usable),
         "skipped": "" if models else "leaks that only the models find (--no-models); a build may leave out more",
-        "faults": faults,
-        "notes": odd,
+        "faults": _faults(tables, filtered["rejects"], units),
+        "notes": read.notes + _notes_on_files(refs, read.without_candidates),
     }
+
+
+class _Read:
+    """The records of sources, counted and looked at as they pass."""
+
+    def __init__(self, refs: Any, units: dict[str, str]) -> None:
+        self._refs, self._units = refs, units
+        self.records = 0
+        self.notes: list[dict[str, str]] = []
+        self.without_candidates = Counter[str]()
+
+    def __iter__(self) -> Iterator[Any]:
+        from quit.sources import read_sources
+        from quit.sources.notes import notes
+
+        for record in read_sources(self._refs):
+            self.records += 1
+            advance("records")
+            if question := record.question:
+                where = _where(self._units, question.file, question.position, question.record_id)
+                self.notes += [{"file": question.file, "detail": f"{where}: {note}"} for note in notes(question)]
+                self.without_candidates[question.file] += not question.candidates
+            yield record
+
+
+def _faults(tables: dict[str, Any], leaks: Any, units: dict[str, str]) -> list[dict[str, str]]:
+    """Return what would be left out, by file and position; a leak is where its question came from first."""
+    origins = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
+    rows = tables["rejects"].to_pylist()
+    for row in leaks.to_pylist():
+        origin = origins[row["question_id"]]
+        rows.append({**row, **{name: origin[name] for name in ("file", "position", "record_id")}})
+    faults = []
+    for row in sorted(rows, key=lambda row: (row["file"] or "", row["position"] or 0)):
+        detail = row["detail"]
+        if not detail.startswith(("line ", "record ", "row ")):
+            detail = f"{_where(units, row['file'], row['position'], row['record_id'])}: {detail}"
+        faults.append({"file": row["file"], "reason": row["reason"], "detail": detail})
+    return faults
+
+
+def _notes_on_files(refs: Any, without_candidates: Counter[str]) -> list[dict[str, str]]:
+    from quit.sources.notes import key_notes
+
+    notes = []
+    for ref in refs:
+        if ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet":
+            notes += [{"file": ref.path.name, "detail": remark} for remark in key_notes(ref.path)]
+    for file, count in (+without_candidates).items():
+        pool = "without candidates (plausible wrong answers): the pool of all answers replaces them."
+        notes.append({"file": file, "detail": f"{count:,} {pool}"})
+    return notes
 
 
 def _unit(ref: Any) -> str:
@@ -143,8 +158,3 @@ def _where(units: dict[str, str], file: str | None, position: int | None, record
     unit = units.get(Path(file or "").name.partition("#")[0], "record")
     number = (position or 0) + (unit == "line")
     return f"{unit} {number} ({record_id})" if record_id else f"{unit} {number}"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(check)

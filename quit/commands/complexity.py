@@ -7,18 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import local_folder, print_json
+from quit.commands.options import (
+    CorpusOption,
+    IndexOption,
+    JsonOption,
+    NamedProfileOption,
+    QuestionLimitOption,
+    QuestionSourceOption,
+    SetOption,
+    load_settings,
+    local_folder,
+    show,
+)
 
 app = typer.Typer(help="How hard questions are for retrieval over a corpus (Gabburo et al.).", no_args_is_help=True)
 
 
 @app.command()
 def run(
-    corpus: Annotated[Path, typer.Option("--corpus", "-c", help="Folder that quit corpus build made.")],
-    index: Annotated[
-        list[Path] | None,
-        typer.Option("--index", "-i", help="Folders that quit index build made; one of them dense."),
-    ] = None,
+    corpus: CorpusOption,
+    index: IndexOption = None,
     queries: Annotated[
         Path | None,
         typer.Option(
@@ -28,29 +36,28 @@ def run(
     out: Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables.")] = Path(
         "complexity"
     ),
-    source: Annotated[str | None, typer.Option("--source", "-s", help="Only questions of this source.")] = None,
-    limit: Annotated[int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")] = None,
-    profile: Annotated[str, typer.Option("--profile", "-p", help="Profile: a name, or a TOML file.")] = "embedded",
-    set_: Annotated[list[str] | None, typer.Option("--set", help="Override a setting: complexity.t_com=0.94.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    source: QuestionSourceOption = None,
+    limit: QuestionLimitOption = None,
+    profile: NamedProfileOption = "embedded",
+    set_: SetOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Say which questions are complex: no retrieved document answers them, and all together do not speak of all that is
     asked.
 
-    Writes complexity.parquet (one row a question) and complexity.json (counts, and agreement with known labels: hops
-    and types).
+    One of the indexes must be dense. Writes complexity.parquet (one row a question) and complexity.json (counts, and
+    agreement with known labels: hops and types).
 
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`
     """
     from quit.corpora.complexity import AnswerHead, ContainedOrNear, LateInteraction
     from quit.models.factory import Models
-    from quit.settings import load
     from quit.systems import retrieval_complexity as rrcp
     from quit.systems.collection import chosen
     from quit.systems.opening import open_collection
     from quit.systems.relevance import JudgedAnswers
 
-    settings = load(profile, set_ or ()).settings
+    settings = load_settings(profile, set_)
     models = Models(settings)
     opened = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
@@ -72,8 +79,4 @@ def run(
     about = {"corpus": opened.corpus.identity, "first_stage": opened.first_stage.identity}
     about |= {"answer_head": head.identity, "token_head": tokens.identity}
     whole = rrcp.write(rated, out, about, own)
-    if as_json:
-        print_json(whole)
-    else:
-        typer.echo("\n".join(rrcp.lines(whole)))
-        typer.echo(f"{out}: complexity.parquet, complexity.json")
+    show(whole, as_json, [*rrcp.lines(whole), f"{out}: complexity.parquet, complexity.json"])

@@ -14,6 +14,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
@@ -58,26 +59,32 @@ class Notes(Listener):
             _ERR.print(escape(text), soft_wrap=True)
 
 
+def _progress(quiet: bool, *share: ProgressColumn, last: Sequence[ProgressColumn] = (), **options: Any) -> Progress:
+    """Return a progress bar for stderr that leaves nothing behind; ``share``: the columns after the bar itself."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        *share,
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        *last,
+        console=_ERR,
+        disable=quiet or not _ERR.is_terminal,
+        transient=True,
+        **options,
+    )
+
+
 class BuildConsole(Notes):
     """The progress bar of a build, which listens to it. Use as a context manager around the flow."""
 
     def __init__(self, pipeline: Pipeline, quiet: bool = False) -> None:
         super().__init__(quiet)
         self._pipeline = pipeline
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description:<24}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("shards"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[asked]}"),
-            console=_ERR,
-            disable=quiet or not _ERR.is_terminal,
-            transient=True,
-        )
+        asked = TextColumn("{task.fields[asked]}")
+        self._bar = _progress(quiet, MofNCompleteColumn(), TextColumn("shards"), last=(asked,))
         self._tasks: dict[str, Any] = {}
         self._current: str | None = None
         self._left = Event()
@@ -143,23 +150,10 @@ class _Bars(Notes):
 
 @contextmanager
 def working(title: str, quiet: bool = False) -> Iterator[None]:
-    """Show on a terminal that ``title`` is under way, with a bar for each part that says how far it is; print what is
-    noted."""
+    """Print what is noted; on a terminal, a bar for ``title`` and one for each part that says how far it is."""
     from quit.common.stopping import on_stop
 
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description:<28}"),
-        BarColumn(),
-        TextColumn("{task.fields[share]:>4}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=_ERR,
-        disable=quiet or not _ERR.is_terminal,
-        transient=True,
-        redirect_stdout=False,
-    )
+    bar = _progress(quiet, TextColumn("{task.fields[share]:>4}"), redirect_stdout=False)
     bar.add_task(escape(title), total=None, share="")
     on_stop(bar.stop)
     with bar, listening(_Bars(bar, quiet)):
@@ -301,9 +295,8 @@ def print_checks(checks: Sequence[Any]) -> None:
     """Print the doctor's findings."""
     for check in checks:
         mark = "[green]ok[/]   " if check.ok else "[red]fault[/]"
-        _OUT.print(
-            f"{mark} {check.what}: {escape(check.found)}" + ("" if check.ok else f"\n      {escape(check.remedy)}")
-        )
+        remedy = "" if check.ok else f"\n      {escape(check.remedy)}"
+        _OUT.print(f"{mark} {check.what}: {escape(check.found)}{remedy}")
 
 
 def print_exports(out: Path, manifests: Sequence[Any]) -> None:
@@ -319,86 +312,98 @@ def describe_override(row: dict[str, Any]) -> str:
     return f"{row['decision']} {row['hint_id'] or ''}{which}, by {row['by']} at {row['created_at']} ({row['reason']})"
 
 
-def print_override(row: dict[str, Any]) -> None:
-    """Print one override as a line; one that was replaced or withdrawn says so."""
+def override_line(row: dict[str, Any]) -> str:
+    """Return one override as a line of a list; one that was replaced or withdrawn says so."""
     mark = "" if row["in_force"] else " (no more)"
-    _OUT.print(f"Override {row['override_id']}{mark}: {escape(describe_override(row))}", soft_wrap=True)
+    return f"Override {row['override_id']}{mark}: {describe_override(row)}"
 
 
-def print_question(told: dict[str, Any], passages: int) -> None:
+def print_question(life: dict[str, Any], passages: int) -> None:
     """Print one question's story; ``passages`` limits how many passages are listed (0: all)."""
-    question = told["question"]
-    _OUT.print(f"[bold]{escape(told['question_id'])}[/]")
-    if question:
+    _OUT.print(f"[bold]{escape(life['question_id'])}[/]")
+    if question := life["question"]:
         _OUT.print(f"{escape(question['question'])}\nGold: {escape('; '.join(question['answers']))}")
-    for origin in told["origins"]:
-        _OUT.print(
-            f"From {origin['source']} {escape(origin['file'])}, record {origin['position']} "
-            f"({escape(origin['record_id'])})"
-        )
-    for reject in told["rejects"]:
-        where = f" {reject['hint_id']}" if reject["hint_id"] else ""
-        _OUT.print(
-            f"[yellow]Left out[/] at {reject['stage']}{escape(where)}: {reject['reason']} ({escape(reject['detail'])})"
-        )
-    if told["candidates"]:
-        _OUT.print(f"Candidates: {escape(', '.join(told['candidates']))}")
-    if told["drawn_candidates"]:
-        drawn = ", ".join(candidate["candidate"] for candidate in told["drawn_candidates"])
+    _print_origins(life)
+    _print_hints(life)
+    _print_probe_and_split(life)
+    if life["passages"]:
+        _print_passages(life["passages"], passages)
+    _print_verdicts(life)
+    _print_reviews(life)
+
+
+def _print_origins(life: dict[str, Any]) -> None:
+    for row in life["origins"]:
+        file, record = escape(row["file"]), escape(row["record_id"])
+        _OUT.print(f"From {row['source']} {file}, record {row['position']} ({record})")
+    for row in life["rejects"]:
+        where = escape(f" {row['hint_id']}" if row["hint_id"] else "")
+        _OUT.print(f"[yellow]Left out[/] at {row['stage']}{where}: {row['reason']} ({escape(row['detail'])})")
+    if life["candidates"]:
+        _OUT.print(f"Candidates: {escape(', '.join(life['candidates']))}")
+    if life["drawn_candidates"]:
+        drawn = ", ".join(row["candidate"] for row in life["drawn_candidates"])
         _OUT.print(f"Candidates drawn from the collection: {escape(drawn)}")
+
+
+def _print_hints(life: dict[str, Any]) -> None:
     table = _table("", "convergence", "hint<", "from<", title="\nHints")
-    for hint in told["hints"]:
-        value = "" if hint["convergence"] is None else f"{hint['convergence']:.2f}"
-        table.add_row(str(hint["rank"]) if hint["selected"] else "", value, escape(hint["hint"]), escape(hint["file"]))
+    for row in life["hints"]:
+        value = "" if row["convergence"] is None else f"{row['convergence']:.2f}"
+        table.add_row(str(row["rank"]) if row["selected"] else "", value, escape(row["hint"]), escape(row["file"]))
     _OUT.print(table)
-    for leak in told["leak_findings"]:
-        overridden = "; overridden: no leak" if leak["overridden"] else ""
+    for row in life["leak_findings"]:
+        overridden = "; overridden: no leak" if row["overridden"] else ""
         _OUT.print(
-            f"Leak in {leak['hint_id']}: {escape(leak['span'])!r} for {escape(leak['answer'])!r} "
-            f"({leak['method']}, {leak['probability']:.2f}{overridden})"
+            f"Leak in {row['hint_id']}: {escape(row['span'])!r} for {escape(row['answer'])!r} "
+            f"({row['method']}, {row['probability']:.2f}{overridden})"
         )
-    for row in told["overrides"]:
-        print_override(row)
-    if told["description"]:
-        described = told["description"]
-        _OUT.print(
-            f"\nType {described['coarse']} / {described['fine']} "
-            f"({escape(described['type_producer'].partition('@')[0])}); difficulty {described['difficulty']:.2f} "
-            f"({described['difficulty_bin']})"
-        )
-    for row in told["probe"]:
+    for row in life["overrides"]:
+        _OUT.print(escape(override_line(row)), soft_wrap=True)
+
+
+def _print_probe_and_split(life: dict[str, Any]) -> None:
+    if row := life["description"]:
+        producer = escape(row["type_producer"].partition("@")[0])
+        difficulty = f"difficulty {row['difficulty']:.2f} ({row['difficulty_bin']})"
+        _OUT.print(f"\nType {row['coarse']} / {row['fine']} ({producer}); {difficulty}")
+    for row in life["probe"]:
         if row["repetition"] == 0:
             _OUT.print(f"Without hints, {row['reader']}: {escape(row['answer'])} ({_verdict(row['correct'])})")
-    if told["split"]:
-        known = "parametrically answerable" if told["split"]["parametric"] else "not parametrically answerable"
-        _OUT.print(f"Split: {told['split']['split']} ({known})")
-    if told["passages"]:
-        readers = list(told["passages"][0]["answers"])
-        table = _table(
-            "passage<", "label", *(f"{name}<" for name in readers), title=f"\n{len(told['passages'])} passages"
-        )
-        for row in told["passages"][: passages or None]:
-            table.add_row(
-                row["permutation"], str(row["label"]), *(escape(row["answers"].get(name, "")) for name in readers)
-            )
-        _OUT.print(table)
-        if passages and len(told["passages"]) > passages:
-            _OUT.print(f"... {len(told['passages']) - passages} more (--passages 0 shows all)")
+    if row := life["split"]:
+        _OUT.print(f"Split: {row['split']} ({'' if row['parametric'] else 'not '}parametrically answerable)")
+
+
+def _print_passages(rows: Sequence[dict[str, Any]], limit: int) -> None:
+    readers = list(rows[0]["answers"])
+    table = _table("passage<", "label", *(f"{name}<" for name in readers), title=f"\n{len(rows)} passages")
+    for row in rows[: limit or None]:
+        answers = (escape(row["answers"].get(name, "")) for name in readers)
+        table.add_row(row["permutation"], str(row["label"]), *answers)
+    _OUT.print(table)
+    if limit and len(rows) > limit:
+        _OUT.print(f"... {len(rows) - limit} more (--passages 0 shows all)")
+
+
+def _print_verdicts(life: dict[str, Any]) -> None:
     table = _table("verdict<", "answer<", "given", "basis<", title="\nVerdicts")
-    for row in told["verdicts"]:
+    for row in life["verdicts"]:
         table.add_row(_verdict(row["correct"]), escape(row["answer"]), str(row["passages"]), row["basis"])
-    if told["verdicts"]:
+    if life["verdicts"]:
         _OUT.print(table)
-        _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in told['valid_answers']))}")
-    for row in told["reviews"]:
+        _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
+
+
+def _print_reviews(life: dict[str, Any]) -> None:
+    for row in life["reviews"]:
         if row["kind"] == "annotation":
             _OUT.print(f"Reviewed by {escape(row['annotator'])} ({row['state']}, version {row['version']})")
         elif row["text"]:
             _OUT.print(f"  {row['kind']}: {escape(row['text'])}")
-    for row in told["changes"]:
-        what = {"label": f"{row['passages']} labels {row['before']} -> {row['after']}"}.get(
-            row["change"], row["change"].replace("_", " ")
-        )
+    for row in life["changes"]:
+        what = row["change"].replace("_", " ")
+        if row["change"] == "label":
+            what = f"{row['passages']} labels {row['before']} -> {row['after']}"
         _OUT.print(f"Changed by review: {what}: {escape(row['reason'])}")
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, local_folder
+from quit.commands.options import (
+    CorpusOption,
+    JsonOption,
+    NamedProfileOption,
+    QuietOption,
+    SetOption,
+    load_settings,
+    local_folder,
+    show,
+    split_names,
+)
 
 corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
 index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
 graph = typer.Typer(help="Neighbourhood graphs of a corpus.", no_args_is_help=True)
 
-CorpusOption = Annotated[Path, typer.Option("--corpus", "-c", help="Folder of a corpus (`quit corpus build`).")]
 OutOption = Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder to write to.")]
 EncoderOption = Annotated[
     str,
@@ -24,10 +32,6 @@ EncoderOption = Annotated[
         help="`minilm`, `bm25`, a sentence-transformers model or folder, `sparse:NAME`, or (graphs) `late:NAME`.",
     ),
 ]
-SetOption = Annotated[
-    list[str] | None, typer.Option("--set", help="Override a setting: first_stages.precision=bf16. Repeat for several.")
-]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 CorpusArgument = Annotated[Path, typer.Argument(help="Folder of a corpus.")]
 GraphArgument = Annotated[Path, typer.Argument(help="Folder of a graph.")]
 
@@ -53,14 +57,11 @@ def corpus_build(
     """
     from quit.corpora.build import build
     from quit.corpora.sources import parse_corpus_source
-    from quit.settings import load
 
     refs = [parse_corpus_source(text) for text in source]
-    built, new = build(refs, out, load(profile, set_ or ()).settings.corpora, None if quiet else _say)
+    built, new = build(refs, out, load_settings(profile, set_).corpora, None if quiet else _say)
     if not quiet:
-        if not new:
-            typer.echo(f"{out} is up to date: nothing to do.")
-        typer.echo("\n".join(_corpus_lines(built.manifest)))
+        _print_built(out, new, _corpus_lines(built.manifest))
 
 
 @corpus.command("show")
@@ -72,7 +73,7 @@ def corpus_show(path: CorpusArgument, as_json: JsonOption = False) -> None:
     from quit.corpora.built import BuiltCorpus
 
     manifest = BuiltCorpus.open(path).manifest
-    typer.echo(json.dumps(manifest, indent=2, ensure_ascii=False) if as_json else "\n".join(_corpus_lines(manifest)))
+    show(manifest, as_json, _corpus_lines(manifest))
 
 
 @corpus.command("export")
@@ -91,8 +92,7 @@ def corpus_export(
     from quit.corpora.built import BuiltCorpus
     from quit.corpora.export import export
 
-    names = [name.strip() for name in formats.split(",") if name.strip()]
-    for folder in export(BuiltCorpus.open(path), names, out, overwrite=overwrite):
+    for folder in export(BuiltCorpus.open(path), split_names(formats), out, overwrite=overwrite):
         typer.echo(f"{folder}: written")
 
 
@@ -111,9 +111,8 @@ def index_build(
     """
     from quit.corpora.built import BuiltCorpus
     from quit.corpora.first_stage import build_first_stage
-    from quit.settings import load
 
-    stages = load(profile, set_ or ()).settings.first_stages
+    stages = load_settings(profile, set_).first_stages
     first_stage = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages, None if quiet else _say)
     if not quiet:
         typer.echo(f"{out}: {first_stage.identity}")
@@ -136,16 +135,15 @@ def index_evaluate(
     from quit.corpora.first_stage import FusedStage, open_first_stage
     from quit.corpora.graph import NeighbourhoodGraph
     from quit.corpora.reach import reach, reach_lines
-    from quit.settings import load
 
-    settings = load(profile, set_ or ()).settings
+    settings = load_settings(profile, set_)
     opened = BuiltCorpus.open(corpus)
     walked = NeighbourhoodGraph.open(graph, opened) if graph else None
     stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in folders}
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()), settings.first_stages.fusion_constant)
     rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, settings.graph)]
-    typer.echo(json.dumps(rows, indent=2) if as_json else "\n".join(reach_lines(rows)))
+    show(rows, as_json, reach_lines(rows))
 
 
 @graph.command("build")
@@ -166,15 +164,12 @@ def graph_build(
     """
     from quit.corpora.built import BuiltCorpus
     from quit.corpora.graph import build_graph
-    from quit.settings import load
 
-    settings = load(profile, set_ or ()).settings
+    settings = load_settings(profile, set_)
     opened = BuiltCorpus.open(corpus)
     built, new = build_graph(opened, encoder, k, out, settings.graph, settings.first_stages, None if quiet else _say)
     if not quiet:
-        if not new:
-            typer.echo(f"{out} is up to date: nothing to do.")
-        typer.echo("\n".join(_graph_lines(built.facts)))
+        _print_built(out, new, _graph_lines(built.facts))
 
 
 @graph.command("show")
@@ -186,7 +181,7 @@ def graph_show(path: GraphArgument, as_json: JsonOption = False) -> None:
     from quit.corpora.graph import NeighbourhoodGraph
 
     facts = NeighbourhoodGraph.open(path).facts
-    typer.echo(json.dumps(facts, indent=2) if as_json else "\n".join(_graph_lines(facts)))
+    show(facts, as_json, _graph_lines(facts))
 
 
 @graph.command("report")
@@ -208,9 +203,8 @@ def graph_report(
     from quit.corpora.first_stage import open_first_stage
     from quit.corpora.graph import NeighbourhoodGraph
     from quit.corpora.report import write_report
-    from quit.settings import load
 
-    settings = load(profile, set_ or ()).settings
+    settings = load_settings(profile, set_)
     opened = BuiltCorpus.open(corpus)
     stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in index or ()}
     for file in write_report(opened, NeighbourhoodGraph.open(path, opened), stages, out, settings.graph):
@@ -219,6 +213,11 @@ def graph_report(
 
 def _say(text: str) -> None:
     typer.echo(text, err=True)
+
+
+def _print_built(out: Path, new: bool, lines: list[str]) -> None:
+    for line in lines if new else [f"{out} is up to date: nothing to do.", *lines]:
+        typer.echo(line)
 
 
 def _corpus_lines(manifest: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.commands.options import JsonOption, WorkspaceOption, open_workspace, print_json, show
 from quit.errors import SettingsError
 
 app = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
@@ -124,10 +124,9 @@ def judges(
     from dataclasses import asdict
 
     from quit.commands.console import print_disagreements
-    from quit.engine.workspace import Workspace
     from quit.status.summary import disagreements, judge_agreement
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     agreement, rows = judge_agreement(opened), disagreements(opened)
     if as_json:
         print_json({"agreement": asdict(agreement) if agreement else None, "disagreements": rows})
@@ -144,12 +143,8 @@ def _instruments() -> tuple[Any, Any]:
 
 
 def _print_figures(figures: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(figures)
-        return
+    lines = []
     for name, value in figures.items():
-        if isinstance(value, list):
-            for item in value:
-                typer.echo(f"{name}: {item}")
-        else:
-            typer.echo(f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}")
+        for item in value if isinstance(value, list) else [value]:
+            lines.append(f"{name}: {item:.4f}" if isinstance(item, float) else f"{name}: {item}")
+    show(figures, as_json, lines)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, print_json
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
 from quit.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -37,9 +37,8 @@ def serve(
     Example: `quit models serve --profile paper --start gemma-3-1b`
     """
     from quit.models.serving import servings, shell
-    from quit.settings import load
 
-    servers = servings(load(profile, set_ or ()).settings)
+    servers = servings(load_settings(profile, set_))
     if start is not None:
         users = [name for serving in servers for name in serving.users]
         chosen = next((serving for serving in servers if start in serving.users), None)
@@ -68,19 +67,13 @@ def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json
     """
     from quit.models.serving import check as check_server
     from quit.models.serving import servings
-    from quit.settings import load
 
     rows: list[dict[str, Any]] = []
-    for serving in servings(load(profile, set_ or ()).settings):
+    for serving in servings(load_settings(profile, set_)):
         ok, answer = check_server(serving)
         rows.append({"users": list(serving.users), "model": serving.model, "ok": ok, "found": answer})
-    if as_json:
-        print_json(rows)
-    else:
-        for row in rows:
-            typer.echo(f"{'ok   ' if row['ok'] else 'fault'} {', '.join(row['users'])}: {row['found']}")
-        if not rows:
-            typer.echo(f"Profile {profile} needs no server.")
+    lines = [f"{'ok   ' if row['ok'] else 'fault'} {', '.join(row['users'])}: {row['found']}" for row in rows]
+    show(rows, as_json, lines or [f"Profile {profile} needs no server."])
     if not all(row["ok"] for row in rows):
         raise typer.Exit(1)
 
@@ -97,18 +90,14 @@ def stats(as_json: JsonOption = False) -> None:
         rows = opened.statistics()
         path = opened.path
     stores = {name: store.facts() for name, store in _stores().items()}
-    if as_json:
-        print_json({"path": str(path), "models": rows, "stores": stores})
-        return
-    typer.echo(f"{path}")
+    lines = [str(path)] if rows else [str(path), "No replies yet."]
     for row in rows:
         last = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row["last"]))
         tokens = f"{row['prompt_tokens']:,} prompt and {row['completion_tokens']:,} completion tokens"
-        typer.echo(f"{row['model']}: {row['replies']:,} replies, {tokens}, last {last} UTC")
-    if not rows:
-        typer.echo("No replies yet.")
+        lines.append(f"{row['model']}: {row['replies']:,} replies, {tokens}, last {last} UTC")
     for name, facts in stores.items():
-        typer.echo(f"{facts['path']}\n{name}: {facts['entries']:,} entries, {facts['bytes'] / 2**20:,.0f} MiB")
+        lines += [facts["path"], f"{name}: {facts['entries']:,} entries, {facts['bytes'] / 2**20:,.0f} MiB"]
+    show({"path": str(path), "models": rows, "stores": stores}, as_json, lines)
 
 
 @cache.command("clear")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from quit.common.files import is_url
 from quit.errors import SettingsError
+
+if TYPE_CHECKING:
+    from quit.engine.workspace import Workspace
+    from quit.settings import Settings
 
 
 def _place(text: str | Path) -> Any:
@@ -60,15 +65,9 @@ def complete_sources(incomplete: str) -> list[str]:
 
     kind, colon, path = incomplete.partition(":")
     if not colon:
-        return [f"{name}:" for name in SOURCES if name.startswith(incomplete)] + ["starter"] * "starter".startswith(
-            kind
-        )
-    folder = Path(path).parent if not path.endswith("/") else Path(path)
-    return (
-        [f"{kind}:{entry}" for entry in sorted(folder.glob("*")) if str(entry).startswith(path)]
-        if folder.is_dir()
-        else []
-    )
+        return [name for name in (*(f"{kind}:" for kind in SOURCES), "starter") if name.startswith(incomplete)]
+    folder = Path(path) if path.endswith("/") else Path(path).parent
+    return [f"{kind}:{entry}" for entry in sorted(folder.glob("*")) if str(entry).startswith(path)]
 
 
 place: dict[str, Any] = {"parser": _place, "metavar": "PLACE"}
@@ -82,6 +81,19 @@ WorkspaceOption = Annotated[Path, typer.Option("--workspace", "-w", **place, hel
 ReleaseArgument = Annotated[
     Path,
     typer.Argument(**release_place, help="Folder or URL of a release, such as workspace/releases/v1."),
+]
+CorpusOption = Annotated[Path, typer.Option("--corpus", "-c", help="Folder of a corpus (`quit corpus build`).")]
+IndexOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--index", "-i", help="Folder of an index (`quit index build`); several are fused. None: BM25 in memory."
+    ),
+]
+QuestionSourceOption = Annotated[
+    str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki.")
+]
+QuestionLimitOption = Annotated[
+    int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ProfileOption = Annotated[
@@ -101,3 +113,31 @@ SetOption = Annotated[
 def print_json(value: Any) -> None:
     """Print a value for scripts."""
     typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def show(value: Any, as_json: bool, lines: Iterable[str]) -> None:
+    """Print ``value`` for scripts, or ``lines`` for people."""
+    if as_json:
+        print_json(value)
+        return
+    for line in lines:
+        typer.echo(line)
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names of a list with commas between them."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def open_workspace(place: str | Path) -> Workspace:
+    """Return an existing workspace. Raises as :meth:`quit.engine.workspace.Workspace.open` does."""
+    from quit.engine.workspace import Workspace
+
+    return Workspace.open(place)
+
+
+def load_settings(profile: str, overrides: Sequence[str] | None) -> Settings:
+    """Return the settings of a profile with ``--set`` applied. Raises as :func:`quit.settings.load` does."""
+    from quit.settings import load
+
+    return load(profile, overrides or ()).settings

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.commands.options import JsonOption, WorkspaceOption, open_workspace, show
 
 override = typer.Typer(help="Decide against an instrument: rows that the next build applies.", no_args_is_help=True)
 
@@ -33,10 +33,9 @@ def override_leak(
 
     Example: `quit override leak -w W --hint jsonl-geo-003-h02 --decision no_leak --by ada --reason "A river's name."`
     """
-    from quit.engine.workspace import Workspace
     from quit.review.overrides import Decision, add
 
-    rows = add(Workspace.open(workspace), [Decision(hint, decision, by, reason, span, answer)])
+    rows = add(open_workspace(workspace), [Decision(hint, decision, by, reason, span, answer)])
     _print(rows, as_json, "That is in force already: nothing was written.", workspace)
 
 
@@ -51,10 +50,9 @@ def override_import(
 
     Example: `quit override import decisions.jsonl -w W`
     """
-    from quit.engine.workspace import Workspace
     from quit.review.overrides import add, read_decisions
 
-    rows = add(Workspace.open(workspace), read_decisions(file))
+    rows = add(open_workspace(workspace), read_decisions(file))
     _print(rows, as_json, "All of these are in force already: nothing was written.", workspace)
 
 
@@ -68,17 +66,11 @@ def override_list(
 
     Example: `quit override list -w W --question jsonl-geo-003`
     """
-    from quit.commands.console import print_override
-    from quit.engine.workspace import Workspace
+    from quit.commands.console import override_line
     from quit.review.overrides import listed
 
-    rows = listed(Workspace.open(workspace), question)
-    if as_json:
-        print_json(rows)
-    for row in () if as_json else rows:
-        print_override(row)
-    if not rows and not as_json:
-        typer.echo("There are no overrides.")
+    rows = listed(open_workspace(workspace), question)
+    show(rows, as_json, [override_line(row) for row in rows] or ["There are no overrides."])
 
 
 @override.command("withdraw")
@@ -93,18 +85,13 @@ def override_withdraw(
 
     Example: `quit override withdraw 3f1c -w W --by ada`
     """
-    from quit.engine.workspace import Workspace
     from quit.review.overrides import withdraw
 
-    _print([withdraw(Workspace.open(workspace), override_id, by, reason)], as_json, "", workspace)
+    _print([withdraw(open_workspace(workspace), override_id, by, reason)], as_json, "", workspace)
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str, workspace: Path) -> None:
     from quit.commands.console import describe_override
 
-    if as_json:
-        print_json(rows)
-        return
-    for row in rows:
-        typer.echo(f"{row['override_id']}: {describe_override(row)}")
-    typer.echo(f"Applied by the next: quit build -w {workspace}" if rows else nothing)
+    lines = [f"{row['override_id']}: {describe_override(row)}" for row in rows]
+    show(rows, as_json, [*lines, f"Applied by the next: quit build -w {workspace}"] if rows else [nothing])

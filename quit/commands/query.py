@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from quit.commands.options import JsonOption, WorkspaceOption, print_json
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(query)
 
 
 def query(
@@ -25,8 +21,6 @@ def query(
 
     Example: `quit query -w W "SELECT label, count(*) FROM labels GROUP BY label"`
     """
-    import io
-
     from pyarrow import csv as arrow_csv
 
     from quit.errors import SettingsError

@@ -7,16 +7,18 @@ from typing import Annotated
 
 import typer
 
+from quit.commands.flow import call_flow
 from quit.commands.options import (
     JsonOption,
     QuietOption,
     ReleaseArgument,
     WorkspaceOption,
     local_folder,
-    print_json,
+    open_workspace,
     release_place,
+    show,
 )
-from quit.errors import GateError, SettingsError
+from quit.errors import GateError
 
 app = typer.Typer(help="Freeze versions of the dataset, check, verify and compare them.", no_args_is_help=True)
 
@@ -56,7 +58,6 @@ def create(
     Example: `quit release create -w W --name v1`
     """
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
 
     with working("release", quiet):
         created = call_flow(
@@ -67,16 +68,11 @@ def create(
             folder=str(out) if out else None,
             settings=set_,
         )
-    if as_json:
-        print_json({key: created[key] for key in ("path", "content_id", "new")})
-        return
-    if quiet:
-        return
     path, content_id = created["path"], created["content_id"]
-    if created["new"]:
-        typer.echo(f"{path}: release {created['name']}, content id {content_id}")
-    else:
-        typer.echo(f"{path} already holds this release (content id {content_id}): nothing to do.")
+    done = f"{path}: release {created['name']}, content id {content_id}"
+    if not created["new"]:
+        done = f"{path} already holds this release (content id {content_id}): nothing to do."
+    show({key: created[key] for key in ("path", "content_id", "new")}, as_json, [] if quiet else [done])
 
 
 @app.command()
@@ -90,13 +86,10 @@ def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
 
     with working("verification"):
         release = verify_release(path)
-    if as_json:
-        print_json({"path": str(path), "name": release.name, "content_id": release.content_id, "verified": True})
-    else:
-        files = len(release.content["tables"])
-        typer.echo(
-            f"{path}: release {release.name} is what was frozen ({files} tables, content id {release.content_id})"
-        )
+    facts = {"path": str(path), "name": release.name, "content_id": release.content_id, "verified": True}
+    tables = len(release.content["tables"])
+    line = f"{path}: release {release.name} is what was frozen ({tables} tables, content id {release.content_id})"
+    show(facts, as_json, [line])
 
 
 @app.command("list")
@@ -105,24 +98,20 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
 
     Example: `quit release list -w W`
     """
-    from quit.engine.workspace import Workspace
     from quit.release.create import list_rows
     from quit.release.release import releases_of
 
-    rows = list_rows(releases_of(Workspace.open(workspace)))
-    if as_json:
-        print_json(rows)
-        return
+    rows = list_rows(releases_of(open_workspace(workspace)))
+    lines = []
     for row in rows:
         counts = ", ".join(f"{count} {split}" for split, count in row["questions"].items() if split != "all")
         waived = f"; waived: {', '.join(row['waived'])}" if row["waived"] else ""
-        typer.echo(f"{row['name']}  {row['content_id'][:12]}  {row['questions']['all']} questions ({counts}){waived}")
-    if not rows:
-        typer.echo("There is no release yet: quit release create")
+        lines.append(f"{row['name']}  {row['content_id'][:12]}  {row['questions']['all']} questions ({counts}){waived}")
+    show(rows, as_json, lines or ["There is no release yet: quit release create"])
 
 
-@app.command()
-def show(path: ReleaseArgument, as_json: JsonOption = False) -> None:
+@app.command("show")
+def show_(path: ReleaseArgument, as_json: JsonOption = False) -> None:
     """Show what a release says of itself: counts, statistics, sources, readers, reviews, gates.
 
     Example: `quit release show W/releases/v1`
@@ -131,10 +120,7 @@ def show(path: ReleaseArgument, as_json: JsonOption = False) -> None:
     from quit.release.show import lines
 
     release = open_release(path)
-    if as_json:
-        print_json(release.facts)
-    else:
-        typer.echo("\n".join(lines(release)))
+    show(release.facts, as_json, lines(release))
 
 
 @app.command()
@@ -153,7 +139,6 @@ def check(
     """
     from quit.commands.console import working
     from quit.engine.planning import last_build
-    from quit.engine.workspace import Workspace
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, release_settings, with_release_settings
@@ -166,19 +151,16 @@ def check(
         with working("check"):
             results = check_gates(subject_of_release(release, release_settings(set_ or ())), {**earlier, **waivers})
     else:
-        pipeline = last_build(Workspace.open(workspace))
+        pipeline = last_build(open_workspace(workspace))
         with working("check"):
             results = check_gates(subject_of(pipeline, with_release_settings(pipeline.settings, set_ or ())), waivers)
-    if as_json:
-        print_json([result.to_dict() for result in results])
-    else:
-        for result in results:
-            typer.echo(f"{result.state:7} {result.gate}")
-            if result.state != "passed":
-                reason = (
-                    f"Waived: {result.waiver}" if result.waiver else f"{result.violations} violations. {result.why}"
-                )
-                typer.echo("\n".join(f"          {line}" for line in (reason, *result.examples)))
+    lines = []
+    for result in results:
+        lines.append(f"{result.state:7} {result.gate}")
+        if result.state != "passed":
+            reason = f"Waived: {result.waiver}" if result.waiver else f"{result.violations} violations. {result.why}"
+            lines += [f"          {line}" for line in (reason, *result.examples)]
+    show([result.to_dict() for result in results], as_json, lines)
     if any(result.state == "failed" for result in results):
         raise typer.Exit(GateError.exit_code)
 
@@ -188,10 +170,9 @@ def diff(
     before: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the earlier release.")],
     after: Annotated[Path, typer.Argument(**release_place, help="Folder or URL of the later release.")],
     as_json: JsonOption = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown for a changelog (the default).")] = False,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Rows a list in Markdown; 0 for all.")] = 50,
 ) -> None:
-    """Say which questions, labels and valid answers changed between two releases, and why.
+    """Say in Markdown which questions, labels and valid answers changed between two releases, and why.
 
     Example: `quit release diff W/releases/v1 W/releases/v2 > changes.md`
     """
@@ -199,11 +180,6 @@ def diff(
     from quit.release.diff import diff as compare
     from quit.release.show import changelog
 
-    if as_json and markdown:
-        raise SettingsError("Name one of --json and --markdown.")
     with working("comparison"):
         difference = compare(before, after)
-    if as_json:
-        print_json(difference.to_dict())
-    else:
-        typer.echo(changelog(difference, limit))
+    show(difference.to_dict(), as_json, [changelog(difference, limit)])

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, local_folder, print_json, release_place
+from quit.commands.options import (
+    JsonOption,
+    QuietOption,
+    WorkspaceOption,
+    local_folder,
+    open_workspace,
+    print_json,
+    release_place,
+)
 from quit.errors import SettingsError
 
 SetOption = Annotated[
@@ -42,11 +50,10 @@ def report(
     Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
     """
     from quit.commands.console import working
-    from quit.engine.workspace import Workspace
     from quit.report.data import gather
     from quit.report.page import render, write
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     settings = _settings(opened, set_)
     target = out or opened.path / "report.html"
     with working("report", quiet):
@@ -74,10 +81,9 @@ def browse(
 
     Example: `quit browse -w W --port 8095`
     """
-    from quit.engine.workspace import Workspace
     from quit.report.browse import serve
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     settings = _settings(opened, set_)
     serve(
         opened,
@@ -85,12 +91,6 @@ def browse(
         settings.pages.port if port is None else port,
         lambda url: typer.echo(f"{url}  (Ctrl-C ends it)"),
     )
-
-
-def register(app: typer.Typer) -> None:
-    """Add both commands to the command line."""
-    app.command()(report)
-    app.command()(browse)
 
 
 def _settings(workspace: Any, texts: list[str] | None) -> Any:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, print_json
+from quit.commands.flow import call_flow
+from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, open_workspace, show
 
 app = typer.Typer(
     help="People verify the answers of dev and test in Label Studio; their verdicts update the labels.",
@@ -37,17 +38,16 @@ def serve(
 ) -> None:
     """Start Label Studio on this machine, with its database in the workspace; Ctrl-C stops it.
 
-    The first start installs it into an environment of its own (about two minutes). Leave it running and push from
+    The first start installs it into its own environment (about two minutes). Leave it running and push from
     another terminal.
 
     Example: `quit review serve -w W`
     """
     from annotation.client import connect
     from annotation.server import LocalServer
-    from quit.engine.workspace import Workspace
     from quit.settings import Settings
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     review = _settings(opened).review if opened.build else Settings().review
     if opened.address != str(opened.path.resolve()):
         typer.echo(
@@ -58,10 +58,10 @@ def serve(
     server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
     try:
         account = server.start(lambda line: typer.echo(line, err=True))
-        invitation = connect(opened.path, review).request("GET", "api/invite")["invite_url"]
+        invited = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
         typer.echo(f"Label Studio {account.version} is ready: {account.url}")
         typer.echo(f"  your account     {account.email}, password {account.password}")
-        typer.echo(f"  for annotators   {account.url}{invitation}")
+        typer.echo(f"  for annotators   {account.url}{invited.invite_url}")
         typer.echo(f"  next             quit review push -w {workspace}")
         server.wait()
     finally:
@@ -89,7 +89,6 @@ def push(
     Example: `quit review push -w W --set review.overlap=2`
     """
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
 
     with working("push"):
         report = call_flow(
@@ -102,13 +101,12 @@ def push(
             repair=repair_config,
             settings=set_,
         )["push"]
-    if as_json:
-        print_json(report)
-        return
     verb = "Made" if report["created"] else "Updated"
-    typer.echo(f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data")
-    typer.echo(f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged")
-    _print_problems(report["problems"])
+    lines = [
+        f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
+        f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged",
+    ]
+    _print_report(report, as_json, lines)
 
 
 @app.command()
@@ -126,18 +124,14 @@ def pull(
     Example: `quit review pull -w W`
     """
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
 
     with working("pull"):
         report = call_flow("review.review_sync", str(workspace), url, ["pull"], project, full=full)["pull"]
-    if as_json:
-        print_json(report)
-        return
-    typer.echo(
+    line = (
         f"{report['versions']} new versions of annotations ({report['skipped']} skipped), {report['withdrawn']} "
         f"withdrawn: {report['rows']} rows. {report['done']} of {report['tasks']} tasks are done."
     )
-    _print_problems(report["problems"])
+    _print_report(report, as_json, [line])
 
 
 @app.command()
@@ -157,7 +151,6 @@ def apply(
     from dataclasses import asdict
 
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
     from quit.engine.planning import held_last_build
     from quit.review.apply import nothing_to_update
     from quit.review.apply import report as update_report
@@ -167,23 +160,19 @@ def apply(
             report = asdict(update_report(pipeline, ran=False))
         else:
             report = call_flow("review.label_update", str(workspace), withdraw, set_)["update"]
-    if as_json:
-        print_json(report)
-        return
-    if quiet:
-        return
-    if withdraw:
-        typer.echo("The labels are those of before any review.")
-        return
-    if not report["applied"]:
-        typer.echo("There are no reviews yet: quit review pull")
-        return
-    typer.echo("Applied." if report["ran"] else "Nothing new: the labels already rest on these reviews.")
-    typer.echo(f"  {report['decided']} verdicts settled, {report['open']} open (quit review disagreements)")
-    typer.echo(f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1")
-    typer.echo(f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed")
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"
-    typer.echo(f"  questions removed: {removed}")
+    lines = [
+        "Applied." if report["ran"] else "Nothing new: the labels already rest on these reviews.",
+        f"  {report['decided']} verdicts settled, {report['open']} open (quit review disagreements)",
+        f"  labels: {report['labels_up']} from 1 to 2, {report['labels_down']} from 2 to 1",
+        f"  valid answers: {report['answers_added']} added, {report['answers_removed']} removed",
+        f"  questions removed: {removed}",
+    ]
+    if withdraw:
+        lines = ["The labels are those of before any review."]
+    elif not report["applied"]:
+        lines = ["There are no reviews yet: quit review pull"]
+    show(report, as_json, [] if quiet else lines)
 
 
 @app.command()
@@ -192,15 +181,11 @@ def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption =
 
     Example: `quit review status -w W`
     """
-    from quit.engine.workspace import Workspace
     from quit.review.report import markdown, review_status
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     progress = review_status(opened, _settings(opened).review)
-    if as_json:
-        print_json(progress)
-    else:
-        typer.echo(markdown(progress))
+    show(progress, as_json, [markdown(progress)])
 
 
 @app.command()
@@ -213,18 +198,15 @@ def disagreements(
 
     Example: `quit review disagreements -w W --limit 0`
     """
-    from quit.engine.workspace import Workspace
     from quit.review.report import review_status
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     rows = review_status(opened, _settings(opened).review)["disagreements"]
-    if as_json:
-        print_json(rows)
-        return
+    lines = []
     for row in rows[: limit or None]:
         what = row["answer"] if row["kind"] == "answer" else f"flag {row['key']}"
-        typer.echo(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
-    typer.echo(f"{len(rows)} open.")
+        lines.append(f"{row['question_id']}: {what!r}: {row['yes']} yes, {row['no']} no ({row['basis']})")
+    show(rows, as_json, [*lines, f"{len(rows)} open."])
 
 
 @app.command()
@@ -233,25 +215,24 @@ def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOptio
 
     Example: `quit review agreement -w W --json`
     """
-    from quit.engine.workspace import Workspace
     from quit.review.report import review_status
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     progress = review_status(opened, _settings(opened).review)
-    if as_json:
-        print_json({**progress["agreement"], "controls": progress["controls"]})
-        return
-    agreed = progress["agreement"]
-    typer.echo(f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more")
-    for pair in agreed["pairs"]:
-        typer.echo(
+    agreed, controls = progress["agreement"], progress["controls"]
+    lines = [
+        f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more",
+        *(
             f"{pair['first']} and {pair['second']}: kappa {_figure(pair['kappa'])}, {pair['agreement']:.1%} of "
             f"{pair['items']} alike"
-        )
-    for row in progress["controls"]:
-        typer.echo(
+            for pair in agreed["pairs"]
+        ),
+        *(
             f"{row['annotator']}: {row['right']} of {row['asked']} control verdicts right ({row['accuracy']:.1%})"
-        )
+            for row in controls
+        ),
+    ]
+    show({**agreed, "controls": controls}, as_json, lines)
 
 
 @app.command()
@@ -276,27 +257,26 @@ def webhook(
     from annotation.sync import pull as pull_reviews
     from annotation.webhook import Receiver, register, webhook_secret
     from annotation.webhook import serve as serve_events
-    from quit.engine.workspace import Workspace
     from quit.review.store import ReviewStore
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     settings = _settings(opened, None if port is None else [f"review.webhook_port={port}"])
     store = ReviewStore(opened)
     server = connect(opened.path, settings.review, url)
-    project_facts = known_project(store, server, project)
+    number = known_project(store, server, project).id
     secret = webhook_secret(store)
 
     def pull_once() -> str:
         opened.refresh()  # another machine may have pulled
-        report = pull_reviews(store, server, settings, project=project_facts["id"])
+        report = pull_reviews(store, server, settings, project=number)
         return (
             f"{report.versions} new versions, {report.withdrawn} withdrawn, {report.events} events; "
             f"{report.done} of {report.tasks} done"
         )
 
     with Receiver(store, secret, settings.review, host) as receiver:
-        register(server, project_facts["id"], public_url or receiver.url, secret)
-        typer.echo(f"Receiving events of project {project_facts['id']} at {public_url or receiver.url}")
+        register(server, number, public_url or receiver.url, secret)
+        typer.echo(f"Receiving events of project {number} at {public_url or receiver.url}")
         serve_events(receiver, pull_once, settings.review, threading.Event(), typer.echo)
 
 
@@ -313,11 +293,9 @@ def run(
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
     from quit.commands.console import working
-    from quit.commands.flow import call_flow
-    from quit.engine.workspace import Workspace
     from quit.review.report import markdown, review_status
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     if every:
         from flows.review import review
 
@@ -340,6 +318,7 @@ def _figure(value: float | None) -> str:
     return "not defined yet" if value is None else f"{value:.3f}"
 
 
-def _print_problems(problems: list[str]) -> None:
-    for problem in problems:
+def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:
+    show(report, as_json, lines)
+    for problem in () if as_json else report["problems"]:
         typer.echo(f"Attention: {problem}", err=True)

@@ -8,12 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, SetOption, place, print_json
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(serve)
+from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, place, show
 
 
 def serve(
@@ -47,29 +42,25 @@ def serve(
     Example: `quit serve -w W --profile nightly.toml --with-server --metrics-port 9464`
     """
     from quit.common.starting import prefect_server
-    from quit.settings import load
 
-    chosen = load(profile, set_ or ()).settings
+    chosen = load_settings(profile, set_)
     if chosen.serving.log_format == "json":
         os.environ["PREFECT_LOGGING_SETTINGS_PATH"] = str(Path(__file__).parents[1] / "json_logs.yml")
     folders = workspace or [Path("workspace")]
     if api_url:
         os.environ["PREFECT_API_URL"] = api_url
-    if list_ or as_json:
-        from flows.serve import plan
-
-        planned = plan(folders, chosen, profile, set_ or [], source or [])
-        _print([deployment.to_dict() for deployment in planned], as_json)
-        return
-    with prefect_server(with_server, chosen.serving) as started:
+    only_list = list_ or as_json
+    with prefect_server(with_server and not only_list, chosen.serving) as started:
         if started:
             os.environ["PREFECT_API_URL"] = started
         from flows.serve import check_server, plan
         from flows.serve import serve as serve_flows
 
         planned = plan(folders, chosen, profile, set_ or [], source or [])
-        url = check_server(planned)
-        _print([deployment.to_dict() for deployment in planned], False)
+        url = "" if only_list else check_server(planned)
+        _print([deployment.to_dict() for deployment in planned], as_json)
+        if only_list:
+            return
         typer.echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
         if metrics_port is not None:
             from quit.status.metrics import listen
@@ -83,13 +74,9 @@ def serve(
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        print_json(rows)
-        return
-    width = max(len(row["deployment"]) for row in rows)
+    width = max((len(row["deployment"]) for row in rows), default=0)
+    lines = []
     for row in rows:
-        if row["cron"]:
-            when = f"{row['cron']} {row['timezone']}" + (f", next {row['next']}" if row["next"] else ", paused")
-        else:
-            when = "when asked"
-        typer.echo(f"{row['deployment']:<{width}}  {when}")
+        when = f"{row['cron']} {row['timezone']}, " + (f"next {row['next']}" if row["next"] else "paused")
+        lines.append(f"{row['deployment']:<{width}}  {when if row['cron'] else 'when asked'}")
+    show(rows, as_json, lines)

@@ -7,13 +7,8 @@ from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.commands.options import JsonOption, WorkspaceOption, open_workspace, print_json
 from quit.errors import SettingsError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to the command line."""
-    app.command()(status)
 
 
 def status(
@@ -48,9 +43,8 @@ def status(
 
         look(workspace, interval or WATCH_SECONDS, until_done)
         return
-    from quit.engine.workspace import Workspace
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     if prometheus:
         from quit.status.metrics import as_text
 

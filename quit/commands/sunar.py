@@ -7,7 +7,17 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, ProfileOption, SetOption, local_folder, print_json
+from quit.commands.options import (
+    CorpusOption,
+    IndexOption,
+    JsonOption,
+    NamedProfileOption,
+    QuestionSourceOption,
+    SetOption,
+    load_settings,
+    local_folder,
+    show,
+)
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
 
@@ -18,25 +28,20 @@ OutOption = Annotated[
 
 @app.command()
 def run(
-    corpus: Annotated[Path, typer.Option("--corpus", help="Folder of a corpus: quit corpus build.")],
+    corpus: CorpusOption,
     graph: Annotated[Path | None, typer.Option("--graph", help="Folder of its graph: quit graph build.")] = None,
-    index: Annotated[
-        list[Path] | None,
-        typer.Option("--index", help="An index of it (quit index build); several are fused, none is BM25 in memory."),
-    ] = None,
+    index: IndexOption = None,
     queries: Annotated[
         Path | None,
         typer.Option("--queries", help="JSONL of {query_id, text, answers}; the corpus's own questions if not given."),
     ] = None,
-    source: Annotated[
-        str | None, typer.Option("--source", help="Only the corpus's questions of this source: musique, 2wiki.")
-    ] = None,
+    source: QuestionSourceOption = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many questions.")] = None,
     variant: Annotated[
         list[str] | None, typer.Option("--variant", help="What to run; repeat for several. See `quit sunar variants`.")
     ] = None,
     out: OutOption = Path("sunar"),
-    profile: ProfileOption = None,
+    profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -47,23 +52,19 @@ def run(
     Example: `quit sunar run --corpus C --graph G --variant sunar-r --variant rerank --set sunar.c=50`
     """
     from quit.models.factory import Models
-    from quit.settings import load
     from quit.systems.sunar.experiment import open_place, run_variants
 
-    loaded = load(profile or "embedded", set_ or ())
-    models = Models(loaded.settings)
+    settings = load_settings(profile, set_)
+    models = Models(settings)
     store = open_place(
-        loaded.settings, models, corpus, graph=graph, indexes=index or (), queries=queries, source=source, limit=limit
+        settings, models, corpus, graph=graph, indexes=index or (), queries=queries, source=source, limit=limit
     )
 
     def say(text: str) -> None:
         typer.echo(text, err=True)
 
-    figures = run_variants(loaded.settings, models, store, variant or ["sunar"], out, say)
-    if as_json:
-        print_json(figures)
-    else:
-        _print_table(figures)
+    figures = run_variants(settings, models, store, variant or ["sunar"], out, say)
+    show(figures, as_json, _table(figures))
 
 
 @app.command()
@@ -95,11 +96,7 @@ def trace(
             fault = error
     if not traces and fault:
         raise fault
-    if as_json:
-        print_json(traces)
-        return
-    for name, steps in traces.items():
-        typer.echo("\n".join([f"== {name}", *lines(steps), ""]))
+    show(traces, as_json, (line for name, steps in traces.items() for line in (f"== {name}", *lines(steps), "")))
 
 
 @app.command()
@@ -116,18 +113,16 @@ def compare(
     from quit.systems.sunar.compare import compare_runs
 
     comparison = compare_runs(before, after, top)
-    if as_json:
-        print_json(comparison)
-        return
+    lines = []
     for name, value in comparison.items():
         if name == "kinds":
             for kind, recalls in value.items():
-                shown = "; ".join(
-                    f"{key} {pair[0]:.3f} -> {pair[1]:.3f}" for key, pair in recalls.items() if key != "questions"
-                )
-                typer.echo(f"  {kind or 'all'} ({recalls['questions']} questions): recall of {shown}")
+                pairs = [(key, pair) for key, pair in recalls.items() if key != "questions"]
+                recall = "; ".join(f"{key} {earlier:.3f} -> {later:.3f}" for key, (earlier, later) in pairs)
+                lines.append(f"  {kind or 'all'} ({recalls['questions']} questions): recall of {recall}")
         else:
-            typer.echo(f"{name.replace('_', ' ')}: {value}")
+            lines.append(f"{name.replace('_', ' ')}: {value}")
+    show(comparison, as_json, lines)
 
 
 @app.command()
@@ -138,30 +133,24 @@ def variants(as_json: JsonOption = False) -> None:
     """
     from quit.systems.sunar.variants import VARIANTS
 
-    if as_json:
-        print_json({name: {"what": what, "settings": dict(given)} for name, (what, given) in VARIANTS.items()})
-        return
-    for name, (what, given) in VARIANTS.items():
-        typer.echo(f"{name:16} {what:54} {' '.join(f'{key}={value}' for key, value in given.items())}")
-
-
-def _print_table(figures: dict[str, dict[str, Any]]) -> None:
-    columns = (
-        "cover_em",
-        "nDCG@10",
-        "Recall@1",
-        "Recall@10",
-        "Recall@100",
-        "pool_recall",
-        "pool_size",
-        "sub_questions",
+    show(
+        {name: {"what": what, "settings": dict(given)} for name, (what, given) in VARIANTS.items()},
+        as_json,
+        (
+            f"{name:16} {what:54} {' '.join(f'{key}={value}' for key, value in given.items())}"
+            for name, (what, given) in VARIANTS.items()
+        ),
     )
-    typer.echo(f"{'variant':16}" + "".join(f"{name:>14}" for name in columns))
+
+
+_COLUMNS = "cover_em nDCG@10 Recall@1 Recall@10 Recall@100 pool_recall pool_size sub_questions".split()
+
+
+def _table(figures: dict[str, dict[str, Any]]) -> list[str]:
+    lines = [f"{'variant':16}" + "".join(f"{name:>14}" for name in _COLUMNS)]
     for variant, scores in figures.items():
-        cells = (f"{scores[name]:>14.4f}" if scores[name] is not None else f"{'-':>14}" for name in columns)
-        typer.echo(f"{variant:16}" + "".join(cells))
+        cells = (f"{scores[name]:>14.4f}" if scores[name] is not None else f"{'-':>14}" for name in _COLUMNS)
+        lines.append(f"{variant:16}" + "".join(cells))
     first = next(iter(figures.values()))
-    typer.echo(
-        f"{first['questions']} questions, {first['answered_for']} with answers, {first['judged']} with relevant "
-        "documents"
-    )
+    counts = f"{first['questions']} questions, {first['answered_for']} with answers, {first['judged']}"
+    return [*lines, f"{counts} with relevant documents"]

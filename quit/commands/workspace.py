@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from quit.commands.options import JsonOption, NamedProfileOption, WorkspaceOption, local_folder, place, print_json
-from quit.operations.estimate import Estimate
+from quit.commands.options import (
+    JsonOption,
+    NamedProfileOption,
+    WorkspaceOption,
+    local_folder,
+    open_workspace,
+    place,
+    show,
+)
 
 app = typer.Typer(
     help="Look after a workspace: back it up, restore it, free space, upgrade it, ask for help.", no_args_is_help=True
@@ -36,16 +41,16 @@ def backup(
 
     Example: `quit workspace backup W-2026-11-21.tar -w W`
     """
-    from quit.engine.workspace import Workspace
+    from quit.commands.console import working
     from quit.operations.backup import backup as write
 
-    report = write(Workspace.open(workspace), archive, everything=everything, wait=wait, progress=_progress("backup"))
-    if as_json:
-        print_json({"path": str(archive), "files": report.files, "bytes": report.bytes, "old_fingerprints": report.old})
-        return
-    typer.echo(f"{archive}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB")
+    with working("backup"):
+        report = write(open_workspace(workspace), archive, everything=everything, wait=wait)
+    facts = {"path": str(archive), "files": report.files, "bytes": report.bytes, "old_fingerprints": report.old}
+    lines = [f"{archive}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB"]
     if report.old:
-        typer.echo(f"{report.old} older fingerprints left out (--everything keeps them)")
+        lines.append(f"{report.old} older fingerprints left out (--everything keeps them)")
+    show(facts, as_json, lines)
 
 
 @app.command("restore")
@@ -58,15 +63,20 @@ def restore(
 
     Example: `quit workspace restore W-2026-11-21.tar -w W2`
     """
+    from quit.commands.console import working
     from quit.operations.backup import restore as unpack
 
-    report = unpack(archive, workspace, progress=_progress("restore"))
-    if as_json:
-        print_json({"path": str(workspace), "files": report.files, "missing_sources": list(report.missing_sources)})
-        return
-    typer.echo(f"{workspace}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB, every checksum right")
-    for text in report.missing_sources:
-        typer.echo(f"not here: {text}. To build again, put it there or name its place: quit build --source KIND:PATH")
+    with working("restore"):
+        report = unpack(archive, workspace)
+    lines = [
+        f"{workspace}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB, every checksum right",
+        *(
+            f"not here: {text}. To build again, put it there or name its place: quit build --source KIND:PATH"
+            for text in report.missing_sources
+        ),
+    ]
+    missing = list(report.missing_sources)
+    show({"path": str(workspace), "files": report.files, "missing_sources": missing}, as_json, lines)
 
 
 @app.command("gc")
@@ -85,32 +95,26 @@ def gc(
 
     Example: `quit workspace gc -w W --keep 1`, then the same with `--remove`
     """
-    from quit.engine.workspace import Workspace
     from quit.operations.garbage import collect, unused
 
-    opened = Workspace.open(workspace)
+    opened = open_workspace(workspace)
     folders = unused(opened, keep=keep, days=days)
     freed = collect(opened, folders, wait) if remove else 0
     total = sum(folder.bytes for folder in folders)
-    if as_json:
-        rows = [
-            {"run": folder.run, "fingerprint": folder.fingerprint, "bytes": folder.bytes, "complete": folder.complete}
-            for folder in folders
-        ]
-        print_json({"removed": remove, "bytes": total, "runs": rows})
-        return
+    rows = [{name: getattr(folder, name) for name in ("run", "fingerprint", "bytes", "complete")} for folder in folders]
+    lines = []
     for folder in folders:
         day = time.strftime("%Y-%m-%d", time.localtime(folder.changed))
         state = "" if folder.complete else ", unfinished"
-        typer.echo(
-            f"{folder.run} {folder.fingerprint}: {folder.files:,} files, {folder.bytes / _MIB:,.1f} MiB, {day}{state}"
-        )
+        size = f"{folder.files:,} files, {folder.bytes / _MIB:,.1f} MiB"
+        lines.append(f"{folder.run} {folder.fingerprint}: {size}, {day}{state}")
     if not folders:
-        typer.echo("Nothing is left over.")
+        lines.append("Nothing is left over.")
     elif remove:
-        typer.echo(f"{freed / _MIB:,.1f} MiB freed")
+        lines.append(f"{freed / _MIB:,.1f} MiB freed")
     else:
-        typer.echo(f"{total / _MIB:,.1f} MiB could be freed: run the same command with --remove")
+        lines.append(f"{total / _MIB:,.1f} MiB could be freed: run the same command with --remove")
+    show({"removed": remove, "bytes": total, "runs": rows}, as_json, lines)
 
 
 @app.command("migrate")
@@ -127,17 +131,13 @@ def migrate(
     from quit.engine.migrate import migrate as upgrade
 
     plan = upgrade(workspace, dry_run=dry_run, wait=wait)
-    if as_json:
-        print_json(
-            {"found": plan.found, "wanted": plan.wanted, "steps": list(plan.steps), "older_parts": dict(plan.logs)}
-        )
-        return
-    for step in plan.steps:
-        typer.echo(f"{'to do' if dry_run else 'done'}: {step}")
-    if not plan.steps:
-        typer.echo(f"{workspace} has format {plan.found}, the newest. Nothing to do.")
+    lines = [f"{'to do' if dry_run else 'done'}: {step}" for step in plan.steps]
+    if not lines:
+        lines = [f"{workspace} has format {plan.found}, the newest. Nothing to do."]
     for name, count in plan.logs.items():
-        typer.echo(f"{name}: {count} parts lack columns that came later; they are read as empty. Nothing to do.")
+        lines.append(f"{name}: {count} parts lack columns that came later; they are read as empty. Nothing to do.")
+    facts = {"found": plan.found, "wanted": plan.wanted, "steps": list(plan.steps), "older_parts": dict(plan.logs)}
+    show(facts, as_json, lines)
 
 
 @app.command("support")
@@ -160,19 +160,3 @@ def support(
     for name in bundle(archive, workspace, profile):
         typer.echo(f"  {name}")
     typer.echo(f"{archive}: read it before you send it")
-
-
-def _progress(what: str) -> Callable[[int, int], None]:
-    """Return what tells a terminal how far a copy is, once a second from the second second on; a pipe gets
-    nothing."""
-    state: dict[str, float] = {"told": time.monotonic() + 1}
-    estimates: list[Estimate] = []
-
-    def tell(done: int, total: int) -> None:
-        if not estimates:
-            estimates.append(Estimate(total // _MIB))
-        if sys.stderr.isatty() and time.monotonic() - state["told"] >= 1:
-            state["told"] = time.monotonic()
-            typer.echo(f"{what}: {estimates[0].at(done // _MIB)} (MiB)", err=True)
-
-    return tell

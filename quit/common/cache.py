@@ -1,5 +1,4 @@
-"""The folder for what can be computed again: vectors of texts, probabilities of slow models. Deleting it costs time,
-nothing else."""
+"""The folder for what can be computed again (vectors, probabilities): deleting it costs time only."""
 
 from __future__ import annotations
 
@@ -55,8 +54,7 @@ def open_wal(path: Path, synchronous: str, schema: str = "") -> sqlite3.Connecti
 def select_keys(
     database: sqlite3.Connection, query: str, keys: Sequence[bytes], *more: object
 ) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows of a query with ``key IN ({keys})`` for any number of keys; ``more``: its parameters after
-    them."""
+    """Yield the rows of a query with ``key IN ({keys})`` for any number of keys; ``more``: later parameters."""
     for start in range(0, len(keys), _LOOKUP):
         part = keys[start : start + _LOOKUP]
         yield from database.execute(query.format(keys=",".join("?" * len(part))), (*part, *more))
@@ -102,8 +100,7 @@ class ContentStore:
             self._warn(error)
 
     def facts(self) -> dict[str, Any]:
-        """Return ``path``, ``entries``, ``bytes`` in use and ``limit``; raises :class:`WorkspaceError` for a damaged
-        file."""
+        """Return ``path``, ``entries``, ``bytes``, ``limit``. Raises :class:`WorkspaceError` for a damaged file."""
         entries = used = 0
         if self.path.is_file():
             with self._usable() as database:
@@ -112,8 +109,7 @@ class ContentStore:
         return {"path": str(self.path), "entries": entries, "bytes": used, "limit": self.limit}
 
     def clear(self) -> int:
-        """Drop all values and give the space back; returns how many there were. Raises :class:`WorkspaceError` for a
-        damaged file."""
+        """Drop all values and return how many there were. Raises :class:`WorkspaceError` for a damaged file."""
         if not self.path.is_file():
             return 0
         with self._usable() as database:

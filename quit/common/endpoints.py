@@ -1,5 +1,4 @@
-"""Which address a model is asked at, as logs, metrics and notices may show it: without user, password, query or
-token."""
+"""The address of a model as logs, metrics and notices show it: without user, password, query or token."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ def address(url: str) -> str:
 
 
 def endpoints(settings: Settings) -> dict[str, str]:
-    """Return reader or judge -> the addresses it is asked at, separated by commas; ``in process`` for what needs
-    none."""
+    """Return reader or judge -> its addresses, separated by commas; ``in process`` where it needs none."""
     addresses: dict[str, str] = {}
     models: list[ReaderSettings | JudgeSettings] = [*settings.readers, settings.judge]
     for model in models:

@@ -28,13 +28,13 @@ LOG_LINES = 15
 """Lines at the end of pip's log that an error quotes."""
 
 
-def environment_folder(name: str, requirements: Path | Sequence[str], *, remove: Sequence[str] = ()) -> Path:
+def environment_folder(name: str, requirements: Path | Sequence[str]) -> Path:
     """Return where the environment of these requirements is or will be: ``<name>-<hash>`` in ``$QUIT_ENVS``, else the
     cache's ``envs``.
 
-    The hash covers the requirements without comments, what is removed, and this Python's version and machine.
+    The hash covers the requirements without comments, and this Python's version and machine.
     """
-    parts = [*_lines(requirements), "--", *sorted(remove), "--", sys.version, platform.machine()]
+    parts = [*_lines(requirements), "--", "--", sys.version, platform.machine()]
     digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
     envs = os.environ.get("QUIT_ENVS")
     return (Path(envs).expanduser().absolute() if envs else cache_folder("envs")) / f"{name}-{digest}"
@@ -44,24 +44,22 @@ def ensure_environment(
     name: str,
     requirements: Path | Sequence[str],
     *,
-    remove: Sequence[str] = (),
     after: Callable[[Path], None] | None = None,
     options: Sequence[str] = (),
     log: Callable[[str], None] = print,
 ) -> Path:
     """Return the folder of programs (``bin``) of a virtual environment with these requirements, making it if need be.
 
-    ``requirements``: a requirements file or its lines. ``remove``: packages to uninstall again. ``after``: called with
-    the environment's folder when the packages are in; it is not part of the hash. ``options``: more options of pip
-    install.
+    ``requirements``: a requirements file or its lines. ``after``: called with the environment's folder when the
+    packages are in; it is not part of the hash. ``options``: more options of pip install.
 
     Two processes that ask at once make it once: the second waits for the lock. A kill leaves nothing that is used
     later. With QUIT_ENVIRONMENTS=existing nothing is installed. Raises MissingDependency: no environment and none may
     be made, or pip failed (with the end of its log, which stays beside the environment as ``<name>-<hash>.log``).
     """
-    folder = environment_folder(name, requirements, remove=remove)
+    folder = environment_folder(name, requirements)
     if (folder / READY).is_file():
-        return _programs(folder)
+        return folder / "bin"
     if os.environ.get("QUIT_ENVIRONMENTS") == "existing":
         raise MissingDependency(
             f"the {name} environment {folder} is not there and QUIT_ENVIRONMENTS=existing forbids making it; unset "
@@ -73,22 +71,19 @@ def ensure_environment(
             log(f"making the {name} environment (once; {folder})")
             # Scripts hold the environment's path in their first line, so it cannot be built elsewhere and moved here.
             shutil.rmtree(folder, ignore_errors=True)
-            _build(name, folder, _lines(requirements), remove, options)
+            _build(name, folder, _lines(requirements), options)
             if after:
                 after(folder)
             (folder / READY).touch()
-    return _programs(folder)
+    return folder / "bin"
 
 
-def _build(name: str, folder: Path, lines: list[str], remove: Sequence[str], options: Sequence[str]) -> None:
+def _build(name: str, folder: Path, lines: list[str], options: Sequence[str]) -> None:
     report = Path(f"{folder}.log")
     listed = Path(f"{folder}.txt")
     listed.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    python = str(_programs(folder) / "python")
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
     steps = [[sys.executable, "-m", "venv", str(folder)], [*pip, "install", *options, "--requirement", str(listed)]]
-    if remove:
-        steps.append([*pip, "uninstall", "--yes", *remove])
     # A PYTHONPATH or an outer environment's variables would show pip packages that are not in this one.
     clean = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")}
     with report.open("w", encoding="utf-8") as output:
@@ -113,7 +108,3 @@ def _lines(requirements: Path | Sequence[str]) -> list[str]:
     raw = requirements.read_text(encoding="utf-8").splitlines() if isinstance(requirements, Path) else requirements
     stripped = (line.partition(" #")[0].strip() for line in raw)
     return [line for line in stripped if line and not line.startswith("#")]
-
-
-def _programs(folder: Path) -> Path:
-    return folder / ("Scripts" if os.name == "nt" else "bin")

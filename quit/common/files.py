@@ -47,8 +47,7 @@ def file_mark(path: Path) -> tuple[Any, ...]:
 
 
 def is_settled(mark: tuple[Any, ...]) -> bool:
-    """Whether a file's times are old enough for a later change to give it others, by the coarsest clock of a file
-    system."""
+    """Whether a file's times are old enough for a later change to give it others, on any file system."""
     return time.time_ns() - max(mark[2], mark[3]) > _COARSEST
 
 
@@ -65,8 +64,7 @@ def known_checksum(path: Path) -> str:
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn the system's refusals to write into one clear line: full disk, no permission, no such folder
-    (:class:`WorkspaceError`)."""
+    """Turn a full disk, no permission, no such folder into one clear line (:class:`WorkspaceError`)."""
     try:
         yield
     except OSError as error:

@@ -1,5 +1,4 @@
-"""How far a job is: whoever does the work reports it, the terminal and the flows' logs listen. Where nobody listens it
-costs nothing."""
+"""How far a job is: whoever works reports it, the terminal and the flows' logs listen."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|PASSWD|CREDENTIAL|HOOK|_AUTH", re.IGNORECASE)
@@ -36,17 +36,15 @@ def repeats_a_key(text: str) -> bool:
     return any(value in text or value in joined for value in _SENT)
 
 
-def without_secrets(text: str, also: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> str:
+def without_secrets(text: str, also: Sequence[str] = ()) -> str:
     """Return a text without users and passwords in addresses, and with ``(NAME)`` in place of secrets.
 
-    Those are the keys that are sent, and values of environment variables whose names sound like secrets.
-
-    ``also``: names of more variables. ``environment``: the process's own if not given.
+    Those are the keys that are sent, and values of environment variables whose names sound like secrets or are in
+    ``also``.
     """
-    held = os.environ if environment is None else environment
     values = {
         value: name
-        for name, value in held.items()
+        for name, value in os.environ.items()
         if (name in also or _sounds_secret(name)) and len(value) >= _SHORTEST
     }
     for value in sorted(values, key=lambda value: (-len(value), value)):  # a longer one may hold a shorter one
@@ -72,10 +70,8 @@ def _without_pieces(text: str, secret: str, mask: str) -> str:
     return text
 
 
-def anonymous(text: str, environment: Mapping[str, str] | None = None) -> str:
-    """Return a text without secrets, without e-mail addresses and what has the form of a token; the home folder becomes
-    ``~``."""
-    held = os.environ if environment is None else environment
-    text = _EMAIL.sub("[e-mail]", _FORMS.sub("[secret]", without_secrets(text, environment=held)))
-    home = held.get("HOME", "")
+def anonymous(text: str) -> str:
+    """Return a text without secrets, e-mail addresses and likely tokens; the home folder becomes ``~``."""
+    text = _EMAIL.sub("[e-mail]", _FORMS.sub("[secret]", without_secrets(text)))
+    home = os.environ.get("HOME", "")
     return text.replace(home, "~") if len(home) > 1 else text

@@ -59,6 +59,12 @@ _SHAPES: dict[str, tuple[TypeAdapter[Any], str]] = {
 """Name of a file -> what it holds (more keys may be there), and what to do where it does not."""
 
 
+def first_fault(error: ValidationError) -> str:
+    """Return where a value has not its shape, and why: the first of all faults."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
+
+
 def read_json(path: Path, default: Any = None) -> Any:
     """Return the value of a small file, ``default`` where there is none.
 
@@ -73,9 +79,7 @@ def read_json(path: Path, default: Any = None) -> Any:
     except FileNotFoundError:
         return default
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        raise WorkspaceError(f"{path} is damaged: {where}: {first['msg']}. {advice}") from error
+        raise WorkspaceError(f"{path} is damaged: {first_fault(error)}. {advice}") from error
     except (OSError, ValueError, RecursionError) as error:
         raise WorkspaceError(f"{path} cannot be read: {error}. {advice}") from error
     return value

@@ -15,14 +15,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-LINE = "quit: stopped. What is done stays done; run the same command again to go on."
+LINE = "quit: stopped. What is done stays done; run the same command again to resume."
 GRACE = 3.0
 """Seconds that a command has to end by itself. Prefect alone would wait for every shard that is at work."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _first: list[Callable[[], None]] = []
 _stopped_by: list[int] = []
-_heeding: list[Callable[..., None]] = []
+_handlers: list[Callable[..., None]] = []
 
 
 def on_stop(call: Callable[[], None]) -> None:
@@ -36,7 +36,7 @@ def exit_code() -> int:
 
 
 @contextmanager
-def heeding_interrupts(quiet_after: bool = True) -> Iterator[None]:
+def taking_interrupts(quiet_after: bool = True) -> Iterator[None]:
     """Take the signals in this block; ``quiet_after``: nothing more goes to stderr after the line (else tracebacks of
     what was cut off do).
 
@@ -66,24 +66,24 @@ def heeding_interrupts(quiet_after: bool = True) -> Iterator[None]:
     taken = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
     for number in taken:
         signal.signal(number, handle)
-    _heeding.append(handle)
+    _handlers.append(handle)
     try:
         yield
     finally:
         if _stopped_by:
             _end()  # nothing waits for threads that are still at work
-        _heeding.remove(handle)
+        _handlers.remove(handle)
         for number in taken:
             signal.signal(number, before[number])
 
 
 @contextmanager
 def heeding_sigterm_again() -> Iterator[None]:
-    """Within :func:`heeding_interrupts`, restore our SIGTERM handler in this block, where a library has replaced it."""
-    if not _heeding or threading.current_thread() is not threading.main_thread():
+    """Within :func:`taking_interrupts`, restore our SIGTERM handler in this block, where a library has replaced it."""
+    if not _handlers or threading.current_thread() is not threading.main_thread():
         yield
         return
-    theirs = signal.signal(signal.SIGTERM, _heeding[-1])
+    theirs = signal.signal(signal.SIGTERM, _handlers[-1])
     try:
         yield
     finally:

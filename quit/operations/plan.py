@@ -66,9 +66,7 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def plan(
-    pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None, cache: bool = True
-) -> Plan:
+def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:
     """Return the plan of what is still to do.
 
     ``sample``: questions whose prompts are counted. ``block``: tokens a block of the server's prefix cache.
@@ -76,7 +74,7 @@ def plan(
     """
     questions, notes = _questions(pipeline)
     positions = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
-    known = GenerationCache() if cache and pipeline.settings.run.generation_cache else None
+    known = GenerationCache() if pipeline.settings.run.generation_cache else None
     if known is not None:
         pipeline.workspace.keep_replies(known)
     planner = _Planner(
@@ -134,8 +132,7 @@ def _questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
 
 @dataclass(frozen=True)
 class _Planner:
-    """What the lines of a plan are made from: the sampled questions, and what was measured; ``notes`` grows with each
-    model."""
+    """What a plan is made from: the sampled questions, and measurements; ``notes`` grows with each model."""
 
     pipeline: Pipeline
     questions: int
@@ -160,13 +157,15 @@ class _Planner:
             temperature=settings.labels.temperature,
             probe_temperature=settings.probe.temperature,
         )
+        mine = self.measured.get(spec.name, {})
+        each = mine["completion_tokens"] / mine["requests"] if mine.get("requests") else COMPLETION_TOKENS
         lines = []
         for role, run, template, repetitions in (
-            ("probe", self.pipeline.stage_run("probe"), probe, settings.probe.repetitions),
-            ("read", self.pipeline.stage_run(f"read:{spec.name}"), prompt, 1),
+            ("probe", "probe", probe, settings.probe.repetitions),
+            ("read", f"read:{spec.name}", prompt, 1),
         ):
-            if self.pipeline.is_done(run):
-                lines.append(Line(spec.name, role, 0, 0, 0, 0, 0, 0.0, 0.0, 0.0))
+            if self.pipeline.is_done(self.pipeline.stage_run(run)):
+                lines.append(self._line(spec, role))
                 continue
             requests = prompts = computed = cached = 0
             for question in self.sampled:
@@ -178,22 +177,17 @@ class _Planner:
                 if self.cache is not None:
                     cached += _known(reader, question, paths, repetitions, self.cache)
             left = 1 - cached / requests if requests else 0.0
-            replies = round(requests * scale)
-            mine = self.measured.get(spec.name, {})
-            each = mine["completion_tokens"] / mine["requests"] if mine.get("requests") else COMPLETION_TOKENS
-            prompts_left, computed_left = (round(number * scale * left) for number in (prompts, computed))
-            lines.append(
-                self._line(
-                    spec,
-                    role,
-                    replies,
-                    round(cached * scale),
-                    prompts_left,
-                    computed_left,
-                    each * replies * left,
-                    left,
-                )
+            line = self._line(
+                spec,
+                role,
+                replies=round(requests * scale),
+                cached=round(cached * scale),
+                prompt=round(prompts * scale * left),
+                computed=round(computed * scale * left),
+                completion=each * round(requests * scale) * left,
+                left=left,
             )
+            lines.append(line)
         return lines
 
     def judge_lines(self) -> list[Line]:
@@ -215,7 +209,8 @@ class _Planner:
         for role, wanted in (("probe", probed), ("judge", round(self.questions * rate))):
             replies = 0 if pipeline.is_done(pipeline.stage_run(role)) else wanted
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
-            lines.append(self._line(spec, role, replies, 0, prompts, prompts, 2 * replies))
+            line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=2 * replies)
+            lines.append(line)
         self.notes.append(
             f"{spec.name} in the probe: at most; exact matches, NO ANSWER and repeated answers cost nothing."
         )
@@ -225,15 +220,15 @@ class _Planner:
         self,
         spec: ReaderSettings | Judge,
         role: str,
-        replies: int,
-        cached: int,
-        prompt: int,
-        computed: int,
-        completion: float,
+        *,
+        replies: int = 0,
+        cached: int = 0,
+        prompt: int = 0,
+        computed: int = 0,
+        completion: float = 0.0,
         left: float = 1.0,
     ) -> Line:
-        """Return a line with its hours and costs; ``left``: share of the replies that are not in the generation
-        cache."""
+        """Return a line with hours and costs; ``left``: share of the replies that the cache does not have."""
         mine = self.measured.get(spec.name, {})
         rate = self.throughput
         if not rate and mine.get("seconds") and mine.get("requests"):
@@ -241,16 +236,16 @@ class _Planner:
         again = spec.price_prompt if spec.price_cached is None else spec.price_cached
         out = completion * spec.price_completion
         return Line(
-            spec.name,
-            role,
-            replies,
-            cached,
-            prompt,
-            computed,
-            round(completion),
-            replies * left / rate if rate else None,
-            (computed * spec.price_prompt + (prompt - computed) * again + out) / 1e6,
-            (prompt * spec.price_prompt + out) / 1e6,
+            model=spec.name,
+            role=role,
+            requests=replies,
+            cached=cached,
+            prompt_tokens=prompt,
+            computed=computed,
+            completion_tokens=round(completion),
+            seconds=replies * left / rate if rate else None if replies else 0.0,
+            cost=(computed * spec.price_prompt + (prompt - computed) * again + out) / 1e6,
+            cost_uncached=(prompt * spec.price_prompt + out) / 1e6,
         )
 
     def _counter(self, spec: ReaderSettings | Judge) -> Callable[[str], int]:

@@ -1,5 +1,4 @@
-"""Control questions: their verdicts are known to the project's owner, and annotators cannot tell them from the
-others."""
+"""Control questions: the owner knows their verdicts, and annotators cannot tell them from others."""
 
 from __future__ import annotations
 
@@ -22,8 +21,7 @@ _EXPECTED = '{"question_id": "...", "correct": [...], "incorrect": [...]}'
 
 @dataclass(frozen=True)
 class Controls:
-    """``known``: question id -> normalised answer -> whether it is correct. ``annotators``: how many people may do
-    each."""
+    """``known``: question id -> normalised answer -> whether it is correct. ``annotators``: people per question."""
 
     known: Mapping[str, Mapping[str, bool]]
     annotators: int = 1000
@@ -69,15 +67,11 @@ def mixed(items: Sequence[ReviewItem], controls: Controls | None, settings: Revi
     room = round(len(others) * settings.control_share / (1 - settings.control_share))
     chosen = sorted(candidates, key=lambda item: draw(f"control/{item.question_id}", seed))[:room]
     taken = {item.question_id for item in chosen}
-    rest = [item for item in items if item.question_id not in taken and (item.split in settings.splits)]
-    step = (len(rest) + len(chosen)) / max(1, len(chosen))
-    queue: list[ReviewItem] = []
-    waiting = iter(rest)
+    queue = [item for item in items if item.question_id not in taken and item.split in settings.splits]
+    step = (len(queue) + len(chosen)) / max(1, len(chosen))
     for position, item in enumerate(chosen):
-        while len(queue) < round((position + 0.5) * step) and (following := next(waiting, None)) is not None:
-            queue.append(following)
-        queue.append(item)
-    return [*queue, *waiting]
+        queue.insert(round((position + 0.5) * step), item)
+    return queue
 
 
 def control_scores(live: pa.Table, controls: Controls | None) -> list[dict]:

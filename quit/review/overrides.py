@@ -7,7 +7,7 @@ stage that applies them: a decision that is withdrawn gives the old fingerprint,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,7 +27,6 @@ KINDS: dict[str, tuple[str, ...]] = {"leak": ("leak", "no_leak")}
 WITHDRAWN = "withdrawn"
 
 _KEY = ("kind", "question_id", "hint_id", "span", "answer")
-_GIVEN = ("kind", "hint_id", "span", "answer", "decision", "by", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,7 @@ class Decision:
 
 
 def in_force(log: pa.Table, kind: str | None = None) -> pa.Table:
-    """Return the rows of a log that count (of one kind): the last of each key, unless that is a withdrawal. Columns as
-    given."""
+    """Return the rows of a log that count (of one kind): the last of each key, unless it is a withdrawal."""
     last: dict[tuple, int] = {}
     for position, row in enumerate(log.select([*_KEY, "decision"]).to_pylist()):
         key = tuple(row[name] for name in _KEY)
@@ -112,12 +110,12 @@ def read_decisions(path: Path) -> list[Decision]:
 
     Raises :class:`InputError` that names the line.
     """
-    wanted = []
+    known, wanted = [field.name for field in fields(Decision)], []
     for number, row in json_lines(path):
         where = f"{path}, line {number}"
         for key, value in row.items():
-            if key not in _GIVEN:
-                raise InputError(f"{where}: {key!r} is no key of an override.{did_you_mean(key, list(_GIVEN))}")
+            if key not in known:
+                raise InputError(f"{where}: {key!r} is no key of an override.{did_you_mean(key, known)}")
             if not isinstance(value, str) and not (value is None and key in ("span", "answer")):
                 raise InputError(f"{where}: {key!r} must be a text, found {value!r}.")
         for key in ("hint_id", "decision", "by", "reason"):
@@ -169,16 +167,8 @@ def _checked(workspace: Workspace, wanted: Decision, hint: Mapping[str, Any]) ->
         known = _answers(workspace, question)
         if wanted.answer not in known:
             raise InputError(f"{question} has no answer {wanted.answer!r}.{did_you_mean(wanted.answer, known)}")
-    return {
-        "kind": wanted.kind,
-        "question_id": question,
-        "hint_id": wanted.hint_id,
-        "span": wanted.span,
-        "answer": wanted.answer,
-        "decision": wanted.decision,
-        "by": _text(wanted.by, "by"),
-        "reason": _text(wanted.reason, "reason"),
-    }
+    texts = {name: _text(getattr(wanted, name), name) for name in ("by", "reason")}
+    return {**asdict(wanted), **texts, "question_id": question}
 
 
 def _answers(workspace: Workspace, question_id: str) -> list[str]:

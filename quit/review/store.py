@@ -44,8 +44,7 @@ class ReviewStore:
         return [path.name for path in self.workspace.log_files("reviews")]
 
     def read(self, parts: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows of all parts, or of those named. Raises :class:`WorkspaceError` for a part that is missing or
-        damaged."""
+        """Return the rows of all parts, or of those named. Raises :class:`WorkspaceError` for a bad part."""
         wanted = self.parts if parts is None else parts
         return joined("reviews", [read_log_part("reviews", self.folder / name) for name in wanted])
 

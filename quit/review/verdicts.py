@@ -1,5 +1,4 @@
-"""From reviews to what they come to: one live annotation a person and question, their votes, and a decision by the
-owner's rule."""
+"""Which annotations count, the votes in them, and the decisions that follow by the owner's rule."""
 
 from __future__ import annotations
 
@@ -126,8 +125,7 @@ def decide(reviews: pa.Table, settings: Review) -> pa.Table:
 
 
 def decisions_hash(decisions: pa.Table) -> str:
-    """Return a hash of the settled decisions and the reviews they rest on: what a label update depends on, and nothing
-    else."""
+    """Return a hash of the settled decisions and their reviews: all that a label update depends on."""
     return content_hash("reviews", decisions.filter(decisions.column("decision").is_valid()).to_pylist(), size=8)
 
 

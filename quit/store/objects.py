@@ -129,7 +129,7 @@ class Objects:
                 return None
 
     def _can_refuse(self) -> bool:
-        """Whether the store applies a condition on writing; tried out once on an object of its own."""
+        """Whether the store applies a condition on writing; tried out once on an object for that purpose."""
         if self._refuses is None:
             key = f"locks/probe-{uuid.uuid4().hex}"
             self._put_new(key, b"first")

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --disable-dev-shm-usage --no-first-run "
@@ -41,8 +39,8 @@ class Annotator:
     def _instructions(self):
         from selenium.webdriver.common.by import By
 
-        found = self.driver.find_elements(By.CSS_SELECTOR, ".lsf-modal-ls__content")
-        return [one for one in found if one.is_displayed()]
+        elements = self.driver.find_elements(By.CSS_SELECTOR, ".lsf-modal-ls__content")
+        return [element for element in elements if element.is_displayed()]
 
     def dismiss_instructions(self) -> None:
         from selenium.webdriver.common.keys import Keys
@@ -95,12 +93,12 @@ class Annotator:
             lambda: next((e for e in self.driver.find_elements(By.CSS_SELECTOR, selector) if e.is_displayed()), None)
         )
 
-    def until(self, found, seconds: float = 300.0):
+    def until(self, look, seconds: float = 300.0):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
-                if result := found():
-                    return result
+                if value := look():
+                    return value
             except Exception as error:  # the page is being built: elements come and go
                 last = error
                 del last

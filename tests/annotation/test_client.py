@@ -45,16 +45,16 @@ def answering(code: int, body: bytes, kind: str = "application/json") -> Iterato
 
 
 @pytest.mark.parametrize(
-    ("code", "body", "told", "tries"),
+    ("code", "body", "message", "tries"),
     [
         (503, b"{}", r"answered 503: .*half way through an upgrade \(tried 3 times\)", 3),
         (500, b"<h1>Error</h1>", r"answered 500", 3),
         (200, b"<html>Migrating the database</html>", r"page instead of data.*half way through an upgrade", 3),
     ],
 )
-def test_a_server_in_trouble_is_tried_again_and_then_said(code: int, body: bytes, told: str, tries: int) -> None:
+def test_a_server_in_trouble_is_tried_again_and_then_said(code: int, body: bytes, message: str, tries: int) -> None:
     with answering(code, body) as (url, asked):
-        with pytest.raises(ServerError, match=told) as error:
+        with pytest.raises(ServerError, match=message) as error:
             connect(Path("nowhere"), QUICK, url, "t" * 40)
         assert len(asked) == tries and "Nothing is lost" in str(error.value) and "t" * 40 not in str(error.value)
 

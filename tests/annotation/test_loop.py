@@ -1,24 +1,24 @@
-"""The whole loop on a real server: push, two people annotate, pull, apply; every label is checked. The page itself:
-test_page."""
+"""The whole loop on a real server: push, two people annotate, pull, apply; every label is checked."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
-from annotation.tasks import alias
+from annotation.client import Server
 from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from tests.answers import answers_in
-from tests.label_studio import LABELERS, wrong_answers
+from tests.label_studio import LABELERS, annotate, page_result, wrong_answers
 
 pytestmark = pytest.mark.slow
 
 
 def _expected_labels(workspace: Workspace, ruled: dict[str, dict[str, bool]]) -> dict[tuple[str, str], int]:
-    """Labels worked out the slow way: passage by passage from the labelers' answers, the judge's verdicts and
-    people's."""
+    """Labels worked out passage by passage from the labelers' answers and the judge's and people's verdicts."""
     accepted = {
         (row["question_id"], row["answer_key"]): bool(row["correct"])
         for row in workspace.read("verdicts", runs=["judge"]).to_pylist()
@@ -28,9 +28,9 @@ def _expected_labels(workspace: Workspace, ruled: dict[str, dict[str, bool]]) ->
     labels: dict[tuple[str, str], int] = {}
     for reader in LABELERS:
         for row in answers_in(workspace, [f"read:{reader}"]):
-            place = (row["question_id"], row["permutation"])
+            passage = (row["question_id"], row["permutation"])
             right = accepted.get((row["question_id"], normalize_answer(row["answer"])), False)
-            labels[place] = max(labels.get(place, 1), 2 if right else 1)
+            labels[passage] = max(labels.get(passage, 1), 2 if right else 1)
     return labels
 
 
@@ -39,28 +39,17 @@ def _labels(workspace: Workspace, runs: list[str] | None = None) -> dict[tuple[s
     return {(row["question_id"], row["permutation"]): row["label"] for row in rows}
 
 
-def _annotate(server, task: dict, accepted: set[str], **more: list[str]) -> int:
-    """Submit through the API what the page would: ``accepted``: normalised answers."""
-    question = task["meta"]["key"]
-    entry = lambda name, kind, value: {"from_name": name, "to_name": "question", "type": kind, "value": value}  # noqa: E731
-    result = [entry("shown", "textarea", {"text": [str(task["meta"]["version"])]})]
-    if accepted:
-        result.append(entry("correct", "choices", {"choices": [alias(question, key) for key in sorted(accepted)]}))
-    if more.get("missing"):
-        result.append(entry("missing", "textarea", {"text": more["missing"]}))
-    if more.get("note"):
-        result.append(entry("note", "textarea", {"text": more["note"]}))
-    if more.get("flags"):
-        result.append(entry("flags", "choices", {"choices": more["flags"]}))
-    body = {"result": result, "lead_time": 12.5}
-    return server.request("POST", f"api/tasks/{task['id']}/annotations", body=body)["id"]
+def _annotate(server: Server, task: Any, accepted: Iterable[str], **more: list[str]) -> int:
+    """Submit what the page would send with these normalised answers ticked."""
+    result = page_result(task.meta["key"], *sorted(accepted), shown=task.meta["version"], **more)
+    return annotate(server, task.id, result)
 
 
 def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, review_settings, quit_review) -> None:
     workspace, settings = review_workspace, review_settings
-    told = quit_review("push", "-w", str(workspace), "--url", live.account.url, "--set", "review.overlap=2", "--json")
-    assert told.returncode == 0, told.stderr
-    pushed = json.loads(told.stdout)
+    ended = quit_review("push", "-w", str(workspace), "--url", live.account.url, "--set", "review.overlap=2", "--json")
+    assert ended.returncode == 0, ended.stderr
+    pushed = json.loads(ended.stdout)
     opened = Workspace.open(workspace)
     questions = opened.read("splits").to_pylist()
     reviewed = {row["question_id"] for row in questions if row["split"] in ("dev", "test")}
@@ -68,30 +57,30 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     server = live.client(settings)
     project = pushed["project"]
     tasks = list(server.tasks(project, ["id", "meta", "data", "predictions"]))
-    assert {task["meta"]["key"] for task in tasks} == reviewed
+    assert {task.meta["key"] for task in tasks} == reviewed
 
     judge = {
         (row["question_id"], row["answer_key"]): bool(row["correct"])
         for row in opened.read("verdicts", runs=["judge"]).to_pylist()
     }
-    keys = {task["meta"]["key"]: {row["key"]: row["answer"] for row in task["data"]["answers"]} for task in tasks}
+    keys = {task.meta["key"]: {row["key"]: row["answer"] for row in task.data["answers"]} for task in tasks}
     gold = {
         row["question_id"]: {normalize_answer(text) for text in row["answers"]}
         for row in opened.read("questions").to_pylist()
     }
     ticked = {
-        question: {key for key in found if judge.get((question, key), key in gold[question])}
-        for question, found in keys.items()
+        question: {key for key in shown if judge.get((question, key), key in gold[question])}
+        for question, shown in keys.items()
     }
     # Every distinct answer that any reader gave stands in the task, and nothing else but gold answers.
     given: dict[str, set[str]] = {question: set(gold[question]) for question in reviewed}
     for row in answers_in(opened):
         if row["question_id"] in reviewed and row["answer"] != "NO ANSWER":
             given[row["question_id"]].add(normalize_answer(row["answer"]))
-    assert {question: set(found) for question, found in keys.items()} == given
+    assert {question: set(shown) for question, shown in keys.items()} == given
 
-    by_question = {task["meta"]["key"]: task for task in tasks}
-    order = [task["meta"]["key"] for task in tasks]  # ids rise in the order of the queue
+    by_question = {task.meta["key"]: task for task in tasks}
+    order = [task.meta["key"] for task in tasks]  # ids rise in the order of the queue
     first, second, third, fourth = order[:4]
 
     # Ada accepts an answer that labelers gave, rejects all in the next question, adds an answer and a flag in the
@@ -111,9 +100,9 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     for question in order[4 : len(order) // 2]:
         _annotate(ben, by_question[question], ticked[question])
 
-    told = quit_review("pull", "-w", str(workspace), "--url", live.account.url, "--json")
-    assert told.returncode == 0, told.stderr
-    pulled = json.loads(told.stdout)
+    ended = quit_review("pull", "-w", str(workspace), "--url", live.account.url, "--json")
+    assert ended.returncode == 0, ended.stderr
+    pulled = json.loads(ended.stdout)
     assert pulled["versions"] == 3 + len(order) // 2 and pulled["problems"] == []
     again = json.loads(quit_review("pull", "-w", str(workspace), "--url", live.account.url, "--json").stdout)
     assert again["versions"] == again["rows"] == 0
@@ -126,9 +115,9 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert all(row["suggested"] == (row["answer_key"] in ticked[first]) for row in mine if row["kind"] == "answer")
     assert next(row for row in mine if row["kind"] == "annotation")["lead_seconds"] > 0
 
-    told = quit_review("apply", "-w", str(workspace), "--json")
-    assert told.returncode == 0, told.stderr
-    report = json.loads(told.stdout)
+    ended = quit_review("apply", "-w", str(workspace), "--json")
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads(ended.stdout)
     # The second is a tie wherever the judge had ticked something, and so is Ada's flag: the judge stands, the queue has
     # them.
     queue = json.loads(quit_review("disagreements", "-w", str(workspace), "--json").stdout)
@@ -142,10 +131,10 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     assert report["questions_removed"] == {"flagged_leak": 1}
     gone = [row["question_id"] for row in opened.read("changes").to_pylist() if row["change"] == "question_removed"]
     assert gone == [fourth]
-    assert now == {place: label for place, label in expected.items() if place[0] != fourth}
+    assert now == {passage: label for passage, label in expected.items() if passage[0] != fourth}
     changes = [row for row in opened.read("changes").to_pylist() if row["change"] == "label"]
     assert {(row["question_id"], row["permutation"]): (row["before"], row["after"]) for row in changes} == {
-        place: (before[place], label) for place, label in now.items() if before[place] != label
+        passage: (before[passage], label) for passage, label in now.items() if before[passage] != label
     }
     assert second not in {row["question_id"] for row in opened.read("changes").to_pylist()}
     ids = {row["review_id"] for row in reviews if row["question_id"] == first}
@@ -156,7 +145,7 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     # Ben deletes his annotation of the first: Ada's word stands alone, and so do the labels. Then Ada's goes: all is as
     # it was.
     for annotation in sorted({row["annotation"] for row in reviews}):
-        server.request("DELETE", f"api/annotations/{annotation}")
+        server.ask(lambda studio, number=annotation: studio.annotations.delete(number))
     pulled = json.loads(quit_review("pull", "-w", str(workspace), "--url", live.account.url, "--json").stdout)
     assert pulled["withdrawn"] == 3 + len(order) // 2
     assert quit_review("apply", "-w", str(workspace)).returncode == 0

@@ -32,18 +32,18 @@ HINTS = (
 
 def _sixty() -> ReviewItem:
     first = "Marie Albert Niels Erwin Max Lise Emmy Enrico Wolfgang Werner".split()
-    names = [f"{one} {last}" for last in "Curie Einstein Bohr Schrödinger Planck Meitner".split() for one in first]
+    names = [f"{name} {last}" for last in "Curie Einstein Bohr Schrödinger Planck Meitner".split() for name in first]
     answers = [
         ReviewAnswer(
             name.casefold(),
-            (name, f"{name}.") if place % 7 == 0 else (name,),
-            320 - 5 * place,
+            (name, f"{name}.") if position % 7 == 0 else (name,),
+            320 - 5 * position,
             ("reader-a", "reader-b"),
-            place in (0, 4),
-            None if place == 0 else 0.62 if place == 4 else 0.08,
-            place == 0,
+            position in (0, 4),
+            None if position == 0 else 0.62 if position == 4 else 0.08,
+            position == 0,
         )
-        for place, name in enumerate(names)
+        for position, name in enumerate(names)
     ]
     question = "Which physicist won two Nobel Prizes in two different sciences?"
     return ReviewItem("sixty", "dev", question, ("Marie Curie",), HINTS, " ".join(HINTS), tuple(answers))
@@ -57,8 +57,11 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
     item = _sixty()
     project = push(store, server, settings, [item]).project
     swapped = tuple(
-        replace(one, verdict=False if one.key == "max curie" else True if one.key == "niels curie" else one.verdict)
-        for one in item.answers
+        replace(
+            answer,
+            verdict=False if answer.key == "max curie" else True if answer.key == "niels curie" else answer.verdict,
+        )
+        for answer in item.answers
     )
     assert push(store, server, settings, [replace(item, answers=swapped)]).changed == 1
     with annotator(live.account.url, tmp_path / "profile") as page:

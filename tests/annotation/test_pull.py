@@ -13,50 +13,29 @@ import pytest
 from annotation.client import Server
 from annotation.project import push
 from annotation.sync import pull
-from annotation.tasks import alias
 from annotation.webhook import HEADER, Receiver, register, serve, webhook_secret
-from quit.engine.workspace import Workspace
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide
 from tests.annotation.test_push import item
+from tests.label_studio import annotate, page_result
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def store(tmp_path) -> ReviewStore:
-    return ReviewStore(Workspace.create(tmp_path / "P"))
-
-
-@pytest.fixture
-def server(live, settings) -> Server:
-    return live.client(settings)
 
 
 @pytest.fixture
 def pushed(store, server, settings) -> dict[str, int]:
     """Question -> task of a project of six questions."""
     report = push(store, server, settings, [item(number) for number in range(6)])
-    return {task["meta"]["key"]: task["id"] for task in server.tasks(report.project, ["id", "meta"])}
+    return {task.meta["key"]: task.id for task in server.tasks(report.project, ["id", "meta"])}
 
 
-def _result(question: str, *keys: str, shown: int = 1, **texts: list[str]) -> list[dict]:
-    made = [{"from_name": "shown", "to_name": "question", "type": "textarea", "value": {"text": [str(shown)]}}]
-    if keys:
-        choices = [alias(question, key) for key in keys]
-        made.append({"from_name": "correct", "to_name": "question", "type": "choices", "value": {"choices": choices}})
-    for name, values in texts.items():
-        kind = "choices" if name == "flags" else "textarea"
-        value = {"choices": values} if name == "flags" else {"text": values}
-        made.append({"from_name": name, "to_name": "question", "type": kind, "value": value})
-    return made
+def _rewrite(server: Server, annotation: int, result: list[dict]) -> None:
+    server.ask(lambda studio: studio.annotations.update(annotation, result=result))
 
 
-def _annotate(server: Server, task: int, result: list[dict], **more) -> int:
-    return server.request("POST", f"api/tasks/{task}/annotations", body={"result": result, "lead_time": 3.0, **more})[
-        "id"
-    ]
+def _delete(server: Server, annotation: int) -> None:
+    server.ask(lambda studio: studio.annotations.delete(annotation))
 
 
 def _verdicts(store: ReviewStore, settings) -> dict[tuple[str, str], bool]:
@@ -66,8 +45,8 @@ def _verdicts(store: ReviewStore, settings) -> dict[tuple[str, str], bool]:
 
 def test_versions_skips_and_withdrawals_become_rows_once(store, server, settings, pushed, people) -> None:
     ada = Server(server.url, people["ada@example.org"], settings.review)
-    one = _annotate(ada, pushed["q000"], _result("q000", "gold", "tin", missing=["Aurum"], note=["sure"]))
-    _annotate(ada, pushed["q001"], _result("q001", "gold"), was_cancelled=True)
+    number = annotate(ada, pushed["q000"], page_result("q000", "gold", "tin", missing=["Aurum"], note=["sure"]))
+    annotate(ada, pushed["q001"], page_result("q001", "gold"), was_cancelled=True)
     report = pull(store, server, settings)
     assert (report.versions, report.skipped, report.withdrawn, report.problems) == (2, 1, 0, [])
     rows = store.read().to_pylist()
@@ -88,24 +67,24 @@ def test_versions_skips_and_withdrawals_become_rows_once(store, server, settings
     ]  # ticks of a skipped page say nothing
     assert pull(store, server, settings).rows == pull(store, server, settings, full=True).rows == 0
 
-    ada.request("PATCH", f"api/annotations/{one}", body={"result": _result("q000"), "lead_time": 5.0})
+    _rewrite(ada, number, page_result("q000"))
     assert pull(store, server, settings).versions == 1
     assert _verdicts(store, settings) == {("q000", "gold"): False, ("q000", "tin"): False}
-    server.request("DELETE", f"api/annotations/{one}")
+    _delete(server, number)
     gone = pull(store, server, settings)
     assert (gone.versions, gone.withdrawn, gone.rows) == (0, 1, 1)
     assert _verdicts(store, settings) == {}
     kept = store.read().to_pylist()
     assert kept[: len(rows)] == rows and [
-        row["version"] for row in kept if row["annotation"] == one and row["kind"] == "annotation"
+        row["version"] for row in kept if row["annotation"] == number and row["kind"] == "annotation"
     ] == [1, 2, 3]
     assert pull(store, server, settings).rows == 0
 
 
 def test_an_unknown_choice_is_kept_and_said(store, server, settings, pushed) -> None:
-    result = _result("q002", "gold", flags=["leak", "dull"])
+    result = page_result("q002", "gold", flags=["leak", "dull"])
     result[1]["value"]["choices"].append("a0123456789")
-    _annotate(server, pushed["q002"], result)
+    annotate(server, pushed["q002"], result)
     report = pull(store, server, settings)
     assert "never had: a0123456789, dull" in report.problems[0]
     rows = store.read().to_pylist()
@@ -117,8 +96,8 @@ def test_who_saw_an_older_version_judged_only_what_it_showed(store, server, sett
     extra = replace(item(0), answers=(*item(0).answers, replace(item(0).answers[1], key="zinc", forms=("Zinc",))))
     push(store, server, settings, [extra, *(item(number) for number in range(1, 6))])
     ben = Server(server.url, people["ben@example.org"], settings.review)
-    _annotate(server, pushed["q000"], _result("q000", "gold", shown=1))
-    _annotate(ben, pushed["q000"], _result("q000", "gold", "zinc", shown=2))
+    annotate(server, pushed["q000"], page_result("q000", "gold", shown=1))
+    annotate(ben, pushed["q000"], page_result("q000", "gold", "zinc", shown=2))
     pull(store, server, settings)
     seen = {}
     for row in store.read().to_pylist():
@@ -130,18 +109,18 @@ def test_who_saw_an_older_version_judged_only_what_it_showed(store, server, sett
 
 def test_a_strangers_edit_does_not_count_and_the_own_version_does(store, server, settings, pushed, people) -> None:
     ada, ben = (Server(server.url, people[f"{name}@example.org"], settings.review) for name in ("ada", "ben"))
-    number = _annotate(ada, pushed["q003"], _result("q003", "gold"))
+    number = annotate(ada, pushed["q003"], page_result("q003", "gold"))
     pull(store, server, settings)
-    ben.request("PATCH", f"api/annotations/{number}", body={"result": _result("q003")})
+    _rewrite(ben, number, page_result("q003"))
     report = pull(store, server, settings)
     assert "by ada@example.org was changed by ben@example.org" in report.problems[0]
     assert _verdicts(store, settings) == {("q003", "gold"): True, ("q003", "tin"): False}
 
 
 def test_a_deleted_task_withdraws_nothing(store, server, settings, pushed) -> None:
-    _annotate(server, pushed["q004"], _result("q004", "tin"))
+    annotate(server, pushed["q004"], page_result("q004", "tin"))
     pull(store, server, settings)
-    server.request("DELETE", f"api/tasks/{pushed['q004']}")
+    server.ask(lambda studio: studio.tasks.delete(str(pushed["q004"])))
     report = pull(store, server, settings)
     assert report.withdrawn == 0 and "were deleted on the server" in report.problems[0]
     assert _verdicts(store, settings) == {("q004", "gold"): False, ("q004", "tin"): True}
@@ -151,12 +130,12 @@ def test_a_deleted_task_withdraws_nothing(store, server, settings, pushed) -> No
 def test_a_pull_killed_with_its_server_counts_everything_once(store, live, settings, pushed, monkeypatch) -> None:
     server = live.client(settings)
     for question, task in pushed.items():
-        _annotate(server, task, _result(question, "gold"))
+        annotate(server, task, page_result(question, "gold"))
     real, calls = Server.tasks, []
 
     def dying(self, project, include, since=None):
         for task in real(self, project, include, since):
-            calls.append(task["id"])
+            calls.append(task.id)
             if len(calls) == 3:  # in the middle of the first page of two
                 live.kill()
             yield task
@@ -178,7 +157,7 @@ def test_a_pull_killed_with_its_server_counts_everything_once(store, live, setti
 
 
 def test_losing_every_note_loses_no_review(store, server, settings, pushed) -> None:
-    _annotate(server, pushed["q000"], _result("q000", "gold"))
+    annotate(server, pushed["q000"], page_result("q000", "gold"))
     pull(store, server, settings)
     key = store.project["key"]
     for path in store.folder.glob("*.json"):
@@ -193,10 +172,10 @@ def test_the_webhook_brings_versions_that_no_pull_would_see(store, server, setti
     with Receiver(store, "s3cret", quick.review) as receiver:
         number = register(server, project, receiver.url, "s3cret")
         assert register(server, project, receiver.url, "s3cret") == number  # once, however often it is asked for
-        annotation = _annotate(server, pushed["q005"], _result("q005", "gold"))
-        server.request("PATCH", f"api/annotations/{annotation}", body={"result": _result("q005", "tin")})
-        server.request("DELETE", f"api/annotations/{annotation}")
-        server.request("DELETE", f"api/webhooks/{number}")
+        annotation = annotate(server, pushed["q005"], page_result("q005", "gold"))
+        _rewrite(server, annotation, page_result("q005", "tin"))
+        _delete(server, annotation)
+        server.ask(lambda studio: studio.webhooks.delete(number))
     assert len(store.queued()) == 3
     report = pull(store, server, settings)
     assert (report.versions, report.withdrawn, report.events) == (2, 1, 3) and store.queued() == []
@@ -232,7 +211,7 @@ def test_the_receiver_takes_only_what_carries_the_secret(store, settings) -> Non
 
 def test_the_receiver_pulls_after_an_event_and_outlives_a_server_that_is_down(store, settings) -> None:
     quick = settings.review.model_copy(update={"webhook_port": 0, "settle_seconds": 0.0, "poll_seconds": 60.0})
-    stop, turns, told = threading.Event(), [], []
+    stop, turns, printed = threading.Event(), [], []
 
     def turn() -> str:
         turns.append(len(store.queued()))
@@ -244,5 +223,5 @@ def test_the_receiver_pulls_after_an_event_and_outlives_a_server_that_is_down(st
         return "pulled"
 
     with Receiver(store, "s", quick) as receiver:
-        serve(receiver, turn, quick, stop, told.append)
-    assert turns == [0, 1] and told == ["down", "pulled"]
+        serve(receiver, turn, quick, stop, printed.append)
+    assert turns == [0, 1] and printed == ["down", "pulled"]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from annotation import project
 from annotation.client import NotThere, Server, connect
 from annotation.project import label_config, push
 from annotation.tasks import SUGGESTIONS, alias
-from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError
 from quit.review.controls import Controls
 from quit.review.items import ReviewAnswer, ReviewItem
-from quit.review.store import ReviewStore
 
 pytestmark = pytest.mark.slow
 
@@ -36,41 +36,35 @@ def item(number: int, *answers: ReviewAnswer, split: str = "dev") -> ReviewItem:
     )
 
 
-@pytest.fixture
-def store(tmp_path) -> ReviewStore:
-    return ReviewStore(Workspace.create(tmp_path / "P"))
-
-
-@pytest.fixture
-def server(live, settings) -> Server:
-    return live.client(settings)
-
-
-def _tasks(server: Server, project: int) -> dict[str, dict]:
+def _tasks(server: Server, project: int) -> dict[str, Any]:
     tasks = list(
         server.tasks(project, ["id", "meta", "data", "predictions", "model_version", "result", "updated_at", "overlap"])
     )
-    assert len({task["meta"]["key"] for task in tasks}) == len(tasks), "a task was doubled"
-    return {task["meta"]["key"]: task for task in tasks}
+    assert len({task.meta["key"] for task in tasks}) == len(tasks), "a task was doubled"
+    return {task.meta["key"]: task for task in tasks}
+
+
+def _configure(server: Server, project: int, label_config: str) -> None:
+    server.ask(lambda studio: studio.projects.update(project, label_config=label_config))
 
 
 def test_pushing_again_changes_nothing(store, server, settings) -> None:
     items = [item(number) for number in (7, 3, 9, 1, 5, 2)]
-    made = push(store, server, settings, items)
-    assert (made.created, made.new, made.changed, made.unchanged) == (True, 6, 0, 0)
-    before = _tasks(server, made.project)
+    pushed = push(store, server, settings, items)
+    assert (pushed.created, pushed.new, pushed.changed, pushed.unchanged) == (True, 6, 0, 0)
+    before = _tasks(server, pushed.project)
     assert list(before) == ["q007", "q003", "q009", "q001", "q005", "q002"]  # the queue's order
     again = push(store, server, settings, items)
-    assert (again.created, again.new, again.changed, again.unchanged, again.project) == (False, 0, 0, 6, made.project)
-    assert _tasks(server, made.project) == before
-    project = server.request("GET", f"api/projects/{made.project}")
-    assert project["show_collab_predictions"] and project["model_version"] == SUGGESTIONS
-    [suggestion] = before["q007"]["predictions"]
-    assert suggestion["model_version"] == SUGGESTIONS
-    assert [entry["value"] for entry in suggestion["result"] if entry["from_name"] == "correct"] == [
+    assert (again.created, again.new, again.changed, again.unchanged, again.project) == (False, 0, 0, 6, pushed.project)
+    assert _tasks(server, pushed.project) == before
+    facts = server.ask(lambda studio: studio.projects.get(pushed.project))
+    assert facts.show_collab_predictions and facts.model_version == SUGGESTIONS
+    [suggestion] = before["q007"].predictions
+    assert suggestion.model_version == SUGGESTIONS
+    assert [entry["value"] for entry in suggestion.result if entry["from_name"] == "correct"] == [
         {"choices": [alias("q007", "gold")]}
     ]
-    assert "<script>" not in before["q007"]["data"]["candidates"][1]["html"]
+    assert "<script>" not in before["q007"].data["candidates"][1]["html"]
 
 
 def test_a_changed_question_gets_a_new_version_and_keeps_the_old_prediction(store, server, settings) -> None:
@@ -87,27 +81,27 @@ def test_a_changed_question_gets_a_new_version_and_keeps_the_old_prediction(stor
     tasks = _tasks(server, first.project)
     assert tasks["q002"] == untouched
     task = tasks["q001"]
-    assert task["meta"]["version"] == 2
-    assert {row["key"]: (row["since"], row["until"]) for row in task["data"]["answers"]} == {
+    assert task.meta["version"] == 2
+    assert {row["key"]: (row["since"], row["until"]) for row in task.data["answers"]} == {
         "gold": (1, None),
         "tin": (1, None),
         "zinc": (2, None),
     }
-    assert [one["model_version"] for one in task["predictions"]] == [SUGGESTIONS, SUGGESTIONS]
-    current = max(task["predictions"], key=lambda one: one["id"])
-    ticked = next(entry["value"]["choices"] for entry in current["result"] if entry["from_name"] == "correct")
+    assert [prediction.model_version for prediction in task.predictions] == [SUGGESTIONS, SUGGESTIONS]
+    current = max(task.predictions, key=lambda prediction: prediction.id)
+    ticked = next(entry["value"]["choices"] for entry in current.result if entry["from_name"] == "correct")
     assert set(ticked) == {alias("q001", "gold"), alias("q001", "tin")}
     # An answer that is gone stays known, so that what people said about it stays readable.
     push(store, server, settings, [replace(item(1), answers=(gold,)), item(2)])
-    rows = {row["key"]: row["until"] for row in _tasks(server, first.project)["q001"]["data"]["answers"]}
+    rows = {row["key"]: row["until"] for row in _tasks(server, first.project)["q001"].data["answers"]}
     assert rows == {"gold": None, "tin": 3, "zinc": 3}
 
 
 def test_a_push_killed_with_its_server_is_finished_by_the_next(store, live, settings) -> None:
     items = [item(number) for number in range(10)]
 
-    def die(told: str) -> None:
-        if told.startswith("4 of"):  # after the first request of three
+    def die(line: str) -> None:
+        if line.startswith("4 of"):  # after the first request of three
             live.kill()
 
     try:
@@ -118,71 +112,70 @@ def test_a_push_killed_with_its_server_is_finished_by_the_next(store, live, sett
     server = live.client(settings)
     report = push(store, server, settings, items)
     assert (report.created, report.new, report.unchanged) == (False, 6, 4)
-    assert list(_tasks(server, report.project)) == [one.question_id for one in items]
+    assert list(_tasks(server, report.project)) == [question.question_id for question in items]
 
 
 def test_an_import_whose_answer_is_lost_is_not_sent_twice(store, server, settings, monkeypatch) -> None:
     push(store, server, settings, [item(0)])
-    real = Server.request
+    real = project._import_once
 
-    def lossy(self, method, path, **options):
-        made = real(self, method, path, **options)
-        if path.endswith("/import"):
-            monkeypatch.setattr(Server, "request", real)
-            raise ServerError("the line broke after the server had done its work")
-        return made
+    def lossy(*arguments) -> None:
+        real(*arguments)
+        monkeypatch.setattr(project, "_import_once", real)
+        raise ServerError("the line broke after the server had done its work")
 
-    monkeypatch.setattr(Server, "request", lossy)
+    monkeypatch.setattr(project, "_import_once", lossy)
     report = push(store, server, settings, [item(0), item(1), item(2)])
     assert list(_tasks(server, report.project)) == ["q000", "q001", "q002"]
 
 
 def test_a_project_whose_number_was_never_written_down_is_found_by_its_key(store, server, settings) -> None:
-    made = push(store, server, settings, [item(1)])
+    pushed = push(store, server, settings, [item(1)])
     store.set_project(
         {"key": store.project["key"]}
     )  # as after a kill between the project's creation and the note of it
     again = push(store, server, settings, [item(1)])
-    assert (again.project, again.created, again.unchanged) == (made.project, False, 1)
+    assert (again.project, again.created, again.unchanged) == (pushed.project, False, 1)
 
 
 def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server, settings) -> None:
-    made = push(store, server, settings, [item(1)])
+    pushed = push(store, server, settings, [item(1)])
     edited = label_config().replace(
         '<Choice value="Offensive" alias="offensive" hotkey="alt+o"/>', '<Choice value="Rude" alias="rude"/>'
     )
-    server.request("PATCH", f"api/projects/{made.project}", body={"label_config": edited})
+    _configure(server, pushed.project, edited)
     with pytest.raises(InputError, match="'flags' was changed.*--repair-config"):
         push(store, server, settings, [item(1), item(2)])
-    assert list(_tasks(server, made.project)) == ["q001"]
+    assert list(_tasks(server, pushed.project)) == ["q001"]
     looks = label_config().replace("font-size: 19px", "font-size: 25px")
-    server.request("PATCH", f"api/projects/{made.project}", body={"label_config": looks})
+    _configure(server, pushed.project, looks)
     assert push(store, server, settings, [item(1)]).problems == []  # how it looks is the owner's affair
-    server.request("PATCH", f"api/projects/{made.project}", body={"label_config": edited})
+    _configure(server, pushed.project, edited)
     report = push(store, server, settings, [item(1), item(2)], repair=True)
     assert report.new == 1 and "put back" in report.problems[0]
 
 
 def test_two_projects_for_one_workspace_are_told_apart(store, server, settings) -> None:
-    made = push(store, server, settings, [item(1)])
-    description = server.request("GET", f"api/projects/{made.project}")["description"]
-    copy = server.request(
-        "POST", "api/projects", body={"title": "Copied", "description": description, "label_config": label_config()}
+    pushed = push(store, server, settings, [item(1)])
+    description = server.ask(lambda studio: studio.projects.get(pushed.project)).description
+    copy = server.ask(
+        lambda studio: studio.projects.create(title="Copied", description=description, label_config=label_config())
     )
-    with pytest.raises(InputError, match=rf"2 projects .*{made.project} .*{copy['id']} \(Copied\).*--project"):
+    with pytest.raises(InputError, match=rf"2 projects .*{pushed.project} .*{copy.id} \(Copied\).*--project"):
         push(store, server, settings, [item(1)])
-    assert push(store, server, settings, [item(1)], project=made.project).unchanged == 1
+    assert push(store, server, settings, [item(1)], project=pushed.project).unchanged == 1
     assert push(store, server, settings, [item(1)]).unchanged == 1  # the choice is remembered
     with pytest.raises(InputError, match="does not belong to this workspace"):
         push(store, server, settings, [item(1)], project=999999)
 
 
 def test_tasks_deleted_by_hand_are_made_anew_and_a_deleted_project_is_said(store, server, settings) -> None:
-    made = push(store, server, settings, [item(1), item(2)])
-    server.request("DELETE", f"api/tasks/{_tasks(server, made.project)['q001']['id']}")
+    pushed = push(store, server, settings, [item(1), item(2)])
+    deleted = _tasks(server, pushed.project)["q001"].id
+    server.ask(lambda studio: studio.tasks.delete(str(deleted)))
     again = push(store, server, settings, [item(1), item(2)])
     assert (again.new, again.remade, again.unchanged) == (1, 1, 1) and "deleted on the server" in again.problems[0]
-    server.request("DELETE", f"api/projects/{made.project}")
+    server.ask(lambda studio: studio.projects.delete(pushed.project))
     with pytest.raises(InputError, match="no project of this workspace.*--new-project"):
         push(store, server, settings, [item(1)])
     assert push(store, server, settings, [item(1)], new_project=True).created
@@ -202,8 +195,9 @@ def test_a_wrong_token_and_a_server_that_is_down_are_said_clearly(live, settings
 
 
 def test_personal_access_tokens_work(live, settings) -> None:
-    token = live.client(settings).request("POST", "api/token", body={})["token"]
-    assert live.client(settings, token=token).request("GET", "api/current-user/whoami")["email"] == live.account.email
+    token = live.client(settings).ask(lambda studio: studio.tokens.create()).token
+    me = live.client(settings, token=token).ask(lambda studio: studio.users.whoami())
+    assert me.email == live.account.email
 
 
 def test_control_questions_are_spread_and_open_to_everyone(store, server, settings) -> None:
@@ -212,12 +206,12 @@ def test_control_questions_are_spread_and_open_to_everyone(store, server, settin
     sharing = settings.model_copy(update={"review": settings.review.model_copy(update={"control_share": 0.1})})
     report = push(store, server, sharing, items, controls)
     tasks = _tasks(server, report.project)
-    places = [place for place, key in enumerate(tasks) if key in controls.questions]
-    assert report.controls == 2 and len(tasks) == 20 and places == [5, 15]
-    assert {task["overlap"] for key, task in tasks.items() if key in controls.questions} == {controls.annotators}
-    assert not any("control" in str(task["data"]) + str(task["meta"]) for task in tasks.values())
+    positions = [position for position, key in enumerate(tasks) if key in controls.questions]
+    assert report.controls == 2 and len(tasks) == 20 and positions == [5, 15]
+    assert {task.overlap for key, task in tasks.items() if key in controls.questions} == {controls.annotators}
+    assert not any("control" in str(task.data) + str(task.meta) for task in tasks.values())
 
 
 def test_what_does_not_exist_is_not_retried(server) -> None:
     with pytest.raises(NotThere):
-        server.request("GET", "api/projects/999999")
+        server.ask(lambda studio: studio.projects.get(999999))

@@ -32,7 +32,7 @@ ITEM = ReviewItem(
 
 def test_html_holds_no_markup_of_models_or_sources() -> None:
     data = make_task(ITEM)["data"]
-    for html in [data["context_html"], *(one["html"] for one in data["candidates"])]:
+    for html in [data["context_html"], *(candidate["html"] for candidate in data["candidates"])]:
         assert "<img" not in html
     assert "&lt;img" in data["context_html"] and "&amp;amp;" in data["context_html"]
 
@@ -40,7 +40,7 @@ def test_html_holds_no_markup_of_models_or_sources() -> None:
 def test_every_value_and_alias_is_unique() -> None:
     data = make_task(ITEM)["data"]
     for name in ("value", "alias"):
-        assert len({one[name] for one in data["candidates"]}) == 2
+        assert len({candidate[name] for candidate in data["candidates"]}) == 2
     assert alias("q1", "ada") != alias("q2", "ada")
 
 
@@ -62,14 +62,14 @@ def test_each_version_is_read_as_its_annotator_saw_it(versions: list[set[str]]) 
     for keys in versions:
         data = make_task(replace(ITEM, answers=tuple(_answer(key) for key in sorted(keys))), data)["data"]
     for number, keys in enumerate(versions, start=1):
-        said = read_result([{"from_name": "shown", "value": {"text": [str(number)]}}], data)
-        assert {key for key, *_ in said.answers} == keys
+        reading = read_result([{"from_name": "shown", "value": {"text": [str(number)]}}], data)
+        assert {key for key, *_ in reading.answers} == keys
 
 
 def test_what_a_person_said_is_read_whole() -> None:
     data = make_task(ITEM)["data"]
     entry = lambda name, **value: {"from_name": name, "to_name": "question", "value": value}  # noqa: E731
-    said = read_result(
+    reading = read_result(
         [
             entry("correct", choices=[alias("q1", "ben"), "nonsense"]),
             entry("missing", text=["  Grace ", "Grace", "..."]),
@@ -79,9 +79,9 @@ def test_what_a_person_said_is_read_whole() -> None:
         ],
         data,
     )
-    assert said.answers == (("ada", "Ada", False, True), ("ben", EVIL, True, False))
-    assert said.missing == ("Grace", "...") and said.flags == ("leak", "offensive") and said.note == "one\ntwo"
-    assert said.unknown == ("nonsense", "odd", "new_field: {'choices': ['x']}")
+    assert reading.answers == (("ada", "Ada", False, True), ("ben", EVIL, True, False))
+    assert reading.missing == ("Grace", "...") and reading.flags == ("leak", "offensive") and reading.note == "one\ntwo"
+    assert reading.unknown == ("nonsense", "odd", "new_field: {'choices': ['x']}")
     nothing = read_result([], data)
     assert [accepted for _, _, accepted, _ in nothing.answers] == [
         False,

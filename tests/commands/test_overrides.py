@@ -10,14 +10,14 @@ from tests.report import tiny
 
 def test_a_file_is_taken_whole_or_not_at_all(call, tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "W").path
-    said = {"decision": "leak", "by": "ada", "reason": "It is the answer."}
+    decision = {"decision": "leak", "by": "ada", "reason": "It is the answer."}
     path = tmp_path / "decisions.jsonl"
-    path.write_text("".join(json.dumps({"hint_id": hint, **said}) + "\n" for hint in ("q1-h00", "q2-h01")))
+    path.write_text("".join(json.dumps({"hint_id": hint, **decision}) + "\n" for hint in ("q1-h00", "q2-h01")))
     rows = call("override", "import", path, "-w", workspace, "--json").json()
     assert [(row["hint_id"], row["by"]) for row in rows] == [("q1-h00", "ada"), ("q2-h01", "ada")]
     assert "in force already: nothing was written" in call("override", "import", path, "-w", workspace).out
     path.write_text(
-        json.dumps({"hint_id": "q3-h00", **said}) + "\n" + json.dumps({"hint_id": "q3-h01", "decision": "x"}) + "\n"
+        json.dumps({"hint_id": "q3-h00", **decision}) + "\n" + json.dumps({"hint_id": "q3-h01", "decision": "x"}) + "\n"
     )
     failed = call("override", "import", path, "-w", workspace)
     assert failed.code == 3 and "line 2" in failed.err and failed.err.count("\n") == 1

@@ -30,44 +30,46 @@ def test_agreement_is_what_follows_from_four_answers(call, workspace: Workspace)
     Yes said by ada to 3 of 4, by bob to 2: chance 3/4 * 2/4 + 1/4 * 2/4 = 1/2, so kappa is (3/4 - 1/2) / (1 - 1/2) =
     1/2.
     """
-    told = call("review", "agreement", "-w", workspace.path, "--json").json()
-    assert told["items"] == 4
-    [pair] = told["pairs"]
+    printed = call("review", "agreement", "-w", workspace.path, "--json").json()
+    assert printed["items"] == 4
+    [pair] = printed["pairs"]
     assert (pair["items"], pair["agreement"], pair["kappa"]) == (4, 0.75, pytest.approx(0.5))
     shown = call("review", "agreement", "-w", workspace.path)
     assert shown.code == 0 and "kappa 0.500, 75.0% of 4 alike" in shown.out and "over 4 answers" in shown.out
 
 
 def test_the_webhook_takes_events_with_its_secret_only_and_pulls(call, workspace, monkeypatch) -> None:
-    """Label Studio is a list of requests here; the receiver, its address and its secret are real."""
-    requests: list[tuple] = []
+    """Label Studio is a list of webhooks here; the receiver, its address and its secret are real."""
+    hooks: list[SimpleNamespace] = []
     pulls: list[int] = []
 
-    class Server:
-        def request(self, method: str, path: str, **given):
-            requests.append((method, path, given))
-            return [] if method == "GET" else {"id": 5}
+    def create(**values) -> SimpleNamespace:
+        hooks.append(SimpleNamespace(id=5, **values))
+        return hooks[-1]
+
+    studio = SimpleNamespace(webhooks=SimpleNamespace(list=lambda project: hooks, create=create))
+    server = SimpleNamespace(ask=lambda call: call(studio))
 
     def pull(store, server, settings, project: int):
         pulls.append(project)
         return SimpleNamespace(versions=1, withdrawn=0, events=1, done=1, tasks=2)
 
     def serve(receiver, pull_once: Callable[[], str], settings, stop, say) -> None:
-        registered = requests[-1][2]["body"]
-        assert registered["url"] == receiver.url and registered["project"] == 7
-        for headers, code in ((registered["headers"], 202), ({"X-Quit-Secret": "guessed"}, 401)):
+        [registered] = hooks
+        assert registered.url == receiver.url and registered.project == 7
+        for headers, code in ((registered.headers, 202), ({"X-Quit-Secret": "guessed"}, 401)):
             event = urllib.request.Request(receiver.url, json.dumps({"action": "x"}).encode(), headers)
             try:
                 with urllib.request.urlopen(event, timeout=30) as response:
-                    found = response.status
+                    status = response.status
             except urllib.error.HTTPError as error:
-                found = error.code
-            assert found == code
+                status = error.code
+            assert status == code
         assert receiver.woken.is_set()
         say(pull_once())
 
-    monkeypatch.setattr("annotation.client.connect", lambda path, review, url: Server())
-    monkeypatch.setattr("annotation.project.known_project", lambda store, server, project: {"id": 7})
+    monkeypatch.setattr("annotation.client.connect", lambda path, review, url: server)
+    monkeypatch.setattr("annotation.project.known_project", lambda store, server, project: SimpleNamespace(id=7))
     monkeypatch.setattr("annotation.sync.pull", pull)
     monkeypatch.setattr("annotation.webhook.serve", serve)
     shown = call("review", "webhook", "-w", workspace.path, "--port", 0)

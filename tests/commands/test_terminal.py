@@ -24,16 +24,16 @@ ESCAPE = "\x1b"
 
 
 def _commands() -> dict[str, typer.core.TyperCommand]:
-    found = {}
+    commands = {}
 
     def walk(command, path: tuple[str, ...]) -> None:
         for name, child in getattr(command, "commands", {}).items():
             walk(child, (*path, name))
         if not getattr(command, "commands", {}):
-            found[" ".join(path)] = command
+            commands[" ".join(path)] = command
 
     walk(typer.main.get_command(app), ())
-    return found
+    return commands
 
 
 def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
@@ -60,7 +60,7 @@ def _on_a_terminal(*arguments: str, **variables: str) -> tuple[int, str, str]:
 def test_every_command_has_help_with_an_example_that_names_it() -> None:
     for name, command in _commands().items():
         examples = re.findall(r"`(quit [^`]+)`", command.help or "")
-        assert any(one.startswith(f"quit {name}") for one in examples), name
+        assert any(example.startswith(f"quit {name}") for example in examples), name
 
 
 def test_every_option_and_argument_says_what_it_is() -> None:

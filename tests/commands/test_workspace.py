@@ -17,8 +17,8 @@ def test_gc_lists_first_and_removes_when_told(call, tmp_path: Path) -> None:
     shutil.copytree(current, current.with_name("00aa"))
     listed = call("workspace", "gc", "-w", workspace.path)
     assert listed.code == 0 and listed.out.startswith("rank 00aa: ") and "--remove" in listed.out
-    told = call("workspace", "gc", "-w", workspace.path, "--json").json()
-    assert [run["fingerprint"] for run in told["runs"]] == ["00aa"] and not told["removed"]
+    printed = call("workspace", "gc", "-w", workspace.path, "--json").json()
+    assert [run["fingerprint"] for run in printed["runs"]] == ["00aa"] and not printed["removed"]
     assert call("workspace", "gc", "-w", workspace.path, "--days", 1).out == "Nothing is left over.\n"
     assert current.with_name("00aa").is_dir()
     assert "freed" in call("workspace", "gc", "-w", workspace.path, "--remove").out
@@ -29,10 +29,10 @@ def test_migrate_has_nothing_to_do_or_says_what(call, tmp_path: Path) -> None:
     workspace = tiny.workspace(tmp_path / "W").path
     shown = call("workspace", "migrate", "-w", workspace)
     assert shown.code == 0 and "the newest. Nothing to do." in shown.out
-    told = call("workspace", "migrate", "-w", workspace, "--json").json()
-    assert told["found"] == told["wanted"] and told["steps"] == []
+    printed = call("workspace", "migrate", "-w", workspace, "--json").json()
+    assert printed["found"] == printed["wanted"] and printed["steps"] == []
     file = workspace / "workspace.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": told["wanted"] + 1}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "format": printed["wanted"] + 1}))
     failed = call("workspace", "migrate", "-w", workspace, "--dry-run")
     assert failed.code != 0 and failed.err.count("\n") == 1 and "newer" in failed.err
 

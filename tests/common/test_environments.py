@@ -40,14 +40,14 @@ def value(programs: Path) -> str:
 
 @pytest.mark.slow
 def test_an_environment_is_made_once_and_again_when_a_kill_left_it_unfinished(package: str) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     after: list[Path] = []
-    make = {"requirements": [package, "# a comment"], "after": after.append, "log": said.append}
+    make = {"requirements": [package, "# a comment"], "after": after.append, "log": lines.append}
     programs = ensure_environment("probe", **make)
     assert value(programs) == "41"
     assert not (Path(sys.prefix) / "lib").samefile(programs.parent / "lib")
     assert ensure_environment("probe", **make) == programs
-    assert len(said) == len(after) == 1 and after[0] == programs.parent
+    assert len(lines) == len(after) == 1 and after[0] == programs.parent
     (programs.parent / READY).unlink()  # as if killed just before the end
     (programs.parent / "rubbish").touch()
     assert ensure_environment("probe", **make) == programs
@@ -55,19 +55,12 @@ def test_an_environment_is_made_once_and_again_when_a_kill_left_it_unfinished(pa
 
 
 @pytest.mark.slow
-def test_what_is_removed_is_gone_and_the_environment_another(package: str) -> None:
-    programs = ensure_environment("probe", [package], remove=["quit-probe"], log=lambda line: None)
-    assert value(programs) == ""
-    assert programs.parent != environment_folder("probe", [package])
-
-
-@pytest.mark.slow
 def test_two_processes_make_it_once(package: str, cache: Path) -> None:
     code = f"from quit.common.environments import *; ensure_environment('probe', [{package!r}])"
     builders = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = "".join(builder.communicate()[0] for builder in builders)
+    printed = "".join(builder.communicate()[0] for builder in builders)
     assert [builder.returncode for builder in builders] == [0, 0]
-    assert said.count("making the probe environment") == 1
+    assert printed.count("making the probe environment") == 1
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ def test_a_draw_is_a_number_below_one_and_always_the_same(key: str, seed: str) -
 
 def test_draws_are_spread_evenly() -> None:
     draws = [draw(str(number), "quit") for number in range(4000)]
-    tenths = [sum(number / 10 <= one < (number + 1) / 10 for one in draws) for number in range(10)]
+    tenths = [sum(number / 10 <= drawn < (number + 1) / 10 for drawn in draws) for number in range(10)]
     assert min(tenths) > 330 and max(tenths) < 470  # about four standard deviations
 
 

@@ -31,20 +31,20 @@ def _holds_a_piece(text: str) -> bool:
 def test_no_piece_of_a_sent_key_is_left_and_nothing_else_goes(before, start, end, after, times) -> None:
     piece = KEY[start:end]
     text = (before + piece + after) * times
-    clean = without_secrets(text, environment={})
+    clean = without_secrets(text)
     assert not _holds_a_piece(clean)
     if not _holds_a_piece(text) and "://" not in text:
         assert clean == text
 
 
 def test_the_longest_run_of_a_key_is_one_mask() -> None:
-    assert without_secrets(f"<{KEY[3:20]}> {KEY}{KEY}", environment={}) == f"<({ACCESS})> ({ACCESS})({ACCESS})"
+    assert without_secrets(f"<{KEY[3:20]}> {KEY}{KEY}") == f"<({ACCESS})> ({ACCESS})({ACCESS})"
 
 
 def test_a_short_value_is_no_secret_and_a_whole_key_is_told_from_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(secrets, "_SENT", dict(secrets._SENT))
     sends("EMPTY", "VLLM_ACCESS")
-    assert without_secrets("EMPTY", environment={}) == "EMPTY" and not repeats_a_key("EMPTY")
+    assert without_secrets("EMPTY") == "EMPTY" and not repeats_a_key("EMPTY")
     assert repeats_a_key(f"It is {KEY}.") and not repeats_a_key(KEY[:-1])
     assert repeats_a_key(f"It is {KEY[:9]}\n  {KEY[9:]}.")
 
@@ -112,6 +112,6 @@ def test_a_traceback_shows_no_secret(
     monkeypatch.setattr("quit.cli.app", fail)
     with pytest.raises(SystemExit) as raised:
         main(["--debug", "status"] if debug else ["status"])
-    said = capsys.readouterr().err
-    assert raised.value.code == 1 and "Traceback" in said
-    assert "tok-in" not in said and said.count("(QUIT_TEST_TOKEN)") == 2
+    printed = capsys.readouterr().err
+    assert raised.value.code == 1 and "Traceback" in printed
+    assert "tok-in" not in printed and printed.count("(QUIT_TEST_TOKEN)") == 2

@@ -1,5 +1,4 @@
-"""Ctrl-C and a closed terminal, as the terminal sends them: to the command and everything it started; SIGTERM, to the
-command."""
+"""Ctrl-C and a closed terminal, as the terminal sends them to the command and its children; SIGTERM."""
 
 from __future__ import annotations
 

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 from annotation.client import connect
-from annotation.tasks import alias
 from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Settings
+from tests.label_studio import annotate, page_result
 
 ALSO_RIGHT = {("jsonl-istanbul", "constantinople")}
 
@@ -23,17 +23,12 @@ def verify_all(workspace: Path) -> int:
     for row in opened.read("questions").to_pylist():
         right |= {(row["question_id"], normalize_answer(answer)) for answer in row["answers"]}
     server = connect(opened.path, Settings().review)
-    [project] = server.request("GET", "api/projects")["results"]
-    tasks = list(server.tasks(project["id"], ["id", "meta", "data"]))
+    [project] = server.ask(lambda studio: list(studio.projects.list()))
+    tasks = list(server.tasks(project.id, ["id", "meta", "data"]))
     for task in tasks:
-        question = task["meta"]["key"]
-        keys = [row["key"] for row in task["data"]["answers"] if (question, row["key"]) in right | ALSO_RIGHT]
-        entries = [("shown", "textarea", {"text": [str(task["meta"]["version"])]})]
-        entries += [("correct", "choices", {"choices": [alias(question, key) for key in keys]})] if keys else []
-        result = [
-            {"from_name": name, "to_name": "question", "type": kind, "value": value} for name, kind, value in entries
-        ]
-        server.request("POST", f"api/tasks/{task['id']}/annotations", body={"result": result, "lead_time": 12.0})
+        question = task.meta["key"]
+        keys = [row["key"] for row in task.data["answers"] if (question, row["key"]) in right | ALSO_RIGHT]
+        annotate(server, task.id, page_result(question, *keys, shown=task.meta["version"]))
     return len(tasks)
 
 

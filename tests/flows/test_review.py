@@ -11,7 +11,7 @@ from annotation.tasks import alias
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
 from tests.conftest import call_quit
-from tests.label_studio import wrong_answers
+from tests.label_studio import annotate, page_result, wrong_answers
 
 pytestmark = pytest.mark.slow
 
@@ -25,18 +25,15 @@ def test_push_sync_and_apply_in_one_flow(review_workspace, live, review_settings
     store = ReviewStore(Workspace.open(review_workspace))
     server = live.client(review_settings)
     task = next(server.tasks(store.project["id"], ["id", "meta", "data"]))
-    question = task["meta"]["key"]
+    question = task.meta["key"]
     # The labels that should rise, counted from the readers' answers: no labeler was right on the passage before.
     before = store.workspace.read("labels", runs=["label"]).to_pylist()
     low = {row["permutation"] for row in before if row["question_id"] == question and row["label"] == 1}
     key, passages = max(wrong_answers(store.workspace, question).items(), key=lambda item: len(low & item[1]))
     assert low & passages
-    wrong = next(row for row in task["data"]["answers"] if row["key"] == key)
+    wrong = next(row for row in task.data["answers"] if row["key"] == key)
     assert wrong["alias"] == alias(question, key)
-    result = [
-        {"from_name": "correct", "to_name": "question", "type": "choices", "value": {"choices": [wrong["alias"]]}}
-    ]
-    server.request("POST", f"api/tasks/{task['id']}/annotations", body={"result": result})
+    annotate(server, task.id, page_result(question, key, shown=None))
     told = quit_review("run", "-w", str(review_workspace), "--url", live.account.url)
     assert told.returncode == 0, told.stderr
     assert "**1 of" in told.stdout and "1 annotations of 1 questions by 1 people" in told.stdout

@@ -30,13 +30,13 @@ def _files(folder: Path) -> dict[str, bytes]:
 def test_a_restored_workspace_has_the_same_files(workspace, tmp_path) -> None:
     (workspace.path / "releases" / "v1").mkdir(parents=True)
     (workspace.path / "releases" / "v1" / "release.json").write_text("{}")
-    made = backup(workspace, tmp_path / "b.tar")
+    written = backup(workspace, tmp_path / "b.tar")
     back = restore(tmp_path / "b.tar", tmp_path / "W2")
     before = {name: data for name, data in _files(workspace.path).items() if name not in ("lock", "lock.json")}
     assert _files(tmp_path / "W2") == before
     assert "releases/v1/release.json" in before
     assert any(name.startswith("reviews/part-") for name in before)
-    assert back.files == made.files == len(before)
+    assert back.files == written.files == len(before)
     assert Workspace.open(tmp_path / "W2").read("labels").equals(workspace.read("labels"))
 
 
@@ -56,8 +56,8 @@ def test_tar_itself_reads_a_backup(workspace, tmp_path) -> None:
     (tmp_path / "plain").mkdir()
     subprocess.run(["tar", "-xf", tmp_path / "b.tar", "-C", tmp_path / "plain"], check=True)
     facts = json.loads((tmp_path / "plain" / "backup.json").read_text())
-    for name, told in facts["files"].items():
-        assert hashlib.sha256((tmp_path / "plain" / name).read_bytes()).hexdigest() == told["sha256"]
+    for name, entry in facts["files"].items():
+        assert hashlib.sha256((tmp_path / "plain" / name).read_bytes()).hexdigest() == entry["sha256"]
 
 
 def test_accounts_secrets_locks_and_leftovers_stay_out(workspace, tmp_path) -> None:
@@ -128,7 +128,7 @@ def test_one_changed_byte_is_found(workspace, tmp_path) -> None:
     backup(workspace, tmp_path / "b.tar")
     whole = bytearray((tmp_path / "b.tar").read_bytes())
     with tarfile.open(tmp_path / "b.tar") as tar:
-        entry = next(one for one in tar if "labels" in one.name)
+        entry = next(entry for entry in tar if "labels" in entry.name)
     whole[entry.offset_data + 20] ^= 1
     (tmp_path / "bad.tar").write_bytes(whole)
     with pytest.raises(InputError, match=f"1 files are not what was backed up, first {entry.name}"):

@@ -1,5 +1,4 @@
-"""Garbage collection over a real build: what is needed stays to the byte, the rest goes, and a kill leaves nothing
-half."""
+"""Garbage collection over a real build: what is needed stays to the byte, the rest goes."""
 
 from __future__ import annotations
 
@@ -54,13 +53,13 @@ def test_what_is_old_goes_and_everything_else_stays(workspace) -> None:
     old = _old(workspace, "rank", "00aa", 3)
     reader = _old(workspace, "read:minilm-late", "00bb", 2)
     half = _old(workspace, "judge", "00cc", 1, complete=False)
-    found = unused(workspace)
-    assert {(one.run, one.fingerprint, one.complete) for one in found} == {
+    folders = unused(workspace)
+    assert {(tables.run, tables.fingerprint, tables.complete) for tables in folders} == {
         ("rank", "00aa", True), ("read_minilm-late", "00bb", True), ("judge", "00cc", False)
     }  # fmt: skip
     size = sum(path.stat().st_size for folder in (old, reader, half) for path in folder.rglob("*") if path.is_file())
-    assert sum(one.bytes for one in found) == size
-    assert collect(workspace, found) == size
+    assert sum(tables.bytes for tables in folders) == size
+    assert collect(workspace, folders) == size
     assert _tables(workspace) == before
     assert last_build(workspace).up_to_date
 
@@ -68,8 +67,8 @@ def test_what_is_old_goes_and_everything_else_stays(workspace) -> None:
 def test_the_newest_and_the_young_can_be_left(workspace) -> None:
     for number in range(3):
         _old(workspace, "rank", f"00a{number}", 10 * number + 1)
-    assert [one.fingerprint for one in unused(workspace, keep=1)] == ["00a1", "00a2"]
-    assert [one.fingerprint for one in unused(workspace, days=15)] == ["00a2"]
+    assert [tables.fingerprint for tables in unused(workspace, keep=1)] == ["00a1", "00a2"]
+    assert [tables.fingerprint for tables in unused(workspace, days=15)] == ["00a2"]
 
 
 def test_an_unfinished_build_keeps_what_it_has(workspace) -> None:
@@ -86,8 +85,8 @@ def test_an_unfinished_build_keeps_what_it_has(workspace) -> None:
 
 def test_a_run_that_became_current_meanwhile_is_not_removed(workspace) -> None:
     _old(workspace, "rank", "00aa", 3)
-    found = unused(workspace)
+    folders = unused(workspace)
     workspace.set_current({**workspace.state, "rank": "00aa"})
     with pytest.raises(WorkspaceError, match="in use again"):
-        collect(workspace, found)
-    assert found[0].folder.is_dir()
+        collect(workspace, folders)
+    assert folders[0].folder.is_dir()

@@ -1,5 +1,4 @@
-"""A plan's counts against the prompts themselves, tokenised by the model's own tokenizer, and a simulated prefix
-cache."""
+"""A plan's counts against the prompts, tokenised by the model's tokenizer, and a simulated prefix cache."""
 
 import json
 from pathlib import Path
@@ -63,11 +62,11 @@ def test_tokens_are_those_of_the_prompts(source: Path, tmp_path: Path) -> None:
 
 
 def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
-    made = plan(
+    costs = plan(
         _pipeline(source, tmp_path, "no/model", price_prompt=2.0, price_cached=0.5, price_completion=10.0),
         throughput=10,
     )
-    read = next(line for line in made.lines if line.role == "read")
+    read = next(line for line in costs.lines if line.role == "read")
     cached = read.prompt_tokens - read.computed
     expected = (read.computed * 2.0 + cached * 0.5 + read.completion_tokens * 10.0) / 1e6
     assert read.cost == pytest.approx(expected, rel=1e-3)
@@ -75,13 +74,13 @@ def test_costs_by_hand(source: Path, tmp_path: Path) -> None:
         (read.prompt_tokens * 2.0 + read.completion_tokens * 10.0) / 1e6, rel=1e-3
     )
     assert read.seconds == pytest.approx(325 * QUESTIONS / 10)
-    assert any("4 characters" in note for note in made.notes)
+    assert any("4 characters" in note for note in costs.notes)
 
 
 def test_embedded_readers_cost_nothing(source: Path, tmp_path: Path) -> None:
-    made = plan(_pipeline(source, tmp_path, "no/model"))
-    assert {line.model for line in made.lines} == {"r"}
-    assert (made.questions, made.passages) == (QUESTIONS, 325 * QUESTIONS)
+    costs = plan(_pipeline(source, tmp_path, "no/model"))
+    assert {line.model for line in costs.lines} == {"r"}
+    assert (costs.questions, costs.passages) == (QUESTIONS, 325 * QUESTIONS)
 
 
 @pytest.mark.parametrize("more", [(), ("-p", "embedded"), ("--set", "run.shards=3")])

@@ -91,10 +91,10 @@ def test_apply_twice_withdraw_and_apply_again(workspace: Workspace) -> None:
     store.append([*_say(1, items[0], _wrong(items[0])), *_say(2, items[1])])
     first = apply_reviews(workspace)
     assert first.ran and first.questions == 1 and (first.labels_up or first.questions_removed)
-    made, state = _update_bytes(workspace), workspace.state
+    before, state = _update_bytes(workspace), workspace.state
     again = apply_reviews(workspace)
     assert not again.ran and again.fingerprint == first.fingerprint
-    assert _update_bytes(workspace) == made and workspace.state == state
+    assert _update_bytes(workspace) == before and workspace.state == state
     store.append([*_say(1, items[0], version=2, state="withdrawn")])
     assert apply_reviews(workspace).questions == 0
     for name in ("labels", "valid_answers", "splits"):
@@ -129,8 +129,8 @@ def test_a_build_keeps_what_people_said_and_exports_use_it(
     assert "update" in workspace.state and workspace.state["update"] != report.fingerprint
     removed = items[1].question_id
     assert removed not in workspace.read("splits").column("question_id").to_pylist()
-    told = story(workspace, removed)
-    assert [row["reason"] for row in told["rejects"]] == ["flagged_leak"] and told["reviews"] and told["changes"]
+    life = story(workspace, removed)
+    assert [row["reason"] for row in life["rejects"]] == ["flagged_leak"] and life["reviews"] and life["changes"]
     done = run_quit(
         "export", "-w", str(workspace.path), "-f", "release-json", "-o", str(tmp_path / "x"), home=prefect_home
     )

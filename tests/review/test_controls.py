@@ -1,4 +1,4 @@
-"""Control questions: the file, their place in the queue, and the score."""
+"""Control questions: the file, their position in the queue, and the score."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_they_are_spread_evenly_and_always_the_same() -> None:
     items = [_item(f"q{number:02d}") for number in range(38)] + [_item(f"c{number}", "train") for number in range(9)]
     controls = Controls({f"c{number}": {"x": True} for number in range(9)})
     queue = mixed(items, controls, Review(control_share=0.05), "seed")
-    places = [place for place, item in enumerate(queue) if item.question_id in controls.questions]
-    assert len(queue) == 40 and places == [10, 30]
+    positions = [position for position, item in enumerate(queue) if item.question_id in controls.questions]
+    assert len(queue) == 40 and positions == [10, 30]
     assert [item.question_id for item in queue if item.question_id[0] == "q"] == [
         f"q{number:02d}" for number in range(38)
     ]
@@ -40,7 +40,7 @@ def test_a_control_that_is_under_review_anyway_stays_in_the_queue() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("{", "line 1: expected"),
         ('{"question_id": "q"}', "line 1: neither"),
@@ -49,10 +49,10 @@ def test_a_control_that_is_under_review_anyway_stays_in_the_queue() -> None:
         ("", "hold no line"),
     ],
 )
-def test_a_bad_file_is_said_with_its_line(tmp_path, line: str, told: str) -> None:
+def test_a_bad_file_is_said_with_its_line(tmp_path, line: str, message: str) -> None:
     path = tmp_path / "controls.jsonl"
     path.write_text(line + "\n", encoding="utf-8")
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         load_controls(path)
 
 

@@ -1,5 +1,4 @@
-"""A person decides against the leakage filter: rows in, rows out, and what a build makes of them. No scheduler
-needed."""
+"""A person decides against the leakage filter: rows in, rows out, and what a build does with them."""
 
 from __future__ import annotations
 
@@ -84,10 +83,10 @@ def test_no_leak_keeps_the_finding_and_the_question(workspace: Workspace, source
     pipeline = _run(workspace.path, source)
     assert _usable(workspace) == {"jsonl-clean", "jsonl-leaky"}
     findings = workspace.read("leak_findings").to_pylist()
-    assert findings and all(one["overridden"] for one in findings if one["hint_id"] == LEAKY)
+    assert findings and all(row["overridden"] for row in findings if row["hint_id"] == LEAKY)
     assert pipeline.fingerprints["filter"] != before
-    told = story(workspace, "jsonl-leaky")
-    assert told["overrides"] == [{**row, "in_force": True}] and told["leak_findings"][0]["overridden"]
+    life = story(workspace, "jsonl-leaky")
+    assert life["overrides"] == [{**row, "in_force": True}] and life["leak_findings"][0]["overridden"]
 
 
 def test_withdrawn_gives_the_old_fingerprint_and_tables_again(workspace: Workspace, source: Path) -> None:
@@ -100,23 +99,23 @@ def test_withdrawn_gives_the_old_fingerprint_and_tables_again(workspace: Workspa
     assert pipeline.pending(pipeline.stage_run("filter")) == []  # the old tables are still there: nothing runs
     _run(workspace.path, source)
     assert workspace.state["filter"] == before and _usable(workspace) == {"jsonl-clean"}
-    assert [one["decision"] for one in listed(workspace)] == ["no_leak", "withdrawn"]
-    assert not any(one["in_force"] for one in listed(workspace))
+    assert [row["decision"] for row in listed(workspace)] == ["no_leak", "withdrawn"]
+    assert not any(row["in_force"] for row in listed(workspace))
 
 
 def test_leak_adds_a_finding_that_discards(workspace: Workspace, source: Path) -> None:
     add(workspace, [Decision(CLEAN, "leak", "ada", "Everybody knows what Herschel saw.", span="William Herschel")])
     _run(workspace.path, source)
     assert _usable(workspace) == set()
-    [found] = [one for one in workspace.read("leak_findings").to_pylist() if one["hint_id"] == CLEAN]
-    assert (found["span"], found["answer"], found["method"], found["probability"], found["overridden"]) == (
+    [finding] = [row for row in workspace.read("leak_findings").to_pylist() if row["hint_id"] == CLEAN]
+    assert (finding["span"], finding["answer"], finding["method"], finding["probability"], finding["overridden"]) == (
         "William Herschel",
         "Uranus",
         "person",
         1.0,
         False,
     )
-    reasons = {one["question_id"]: one["detail"] for one in workspace.read("rejects").to_pylist()}
+    reasons = {row["question_id"]: row["detail"] for row in workspace.read("rejects").to_pylist()}
     assert "person" in reasons["jsonl-clean"]
 
 
@@ -173,7 +172,7 @@ def test_the_same_decision_is_not_written_twice(workspace: Workspace, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "message"),
     [
         (Decision("jsonl-leaky-h1", "leak", "ada", "x"), "The nearest: jsonl-leaky-h01"),
         (Decision(LEAKY, "noleak", "ada", "x"), "Did you mean 'no_leak'"),
@@ -185,15 +184,15 @@ def test_the_same_decision_is_not_written_twice(workspace: Workspace, tmp_path: 
     ],
 )
 def test_bad_decisions_name_the_nearest_right_one_and_write_nothing(
-    workspace: Workspace, wanted: Decision, said: str
+    workspace: Workspace, wanted: Decision, message: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         add(workspace, [Decision(LEAKY, "leak", "ada", "good"), wanted])
     assert listed(workspace) == []
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("{", "line 2: no JSON"),
         ('{"hint": "x"}', "'hint' is no key of an override. Did you mean 'hint_id'"),
@@ -202,10 +201,10 @@ def test_bad_decisions_name_the_nearest_right_one_and_write_nothing(
         ("[]", "expected an object"),
     ],
 )
-def test_bad_lines_of_a_file_are_named(tmp_path: Path, line: str, said: str) -> None:
+def test_bad_lines_of_a_file_are_named(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps({"hint_id": "x", "decision": "leak", "by": "a", "reason": "b"}) + f"\n{line}\n")
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         read_decisions(path)
 
 
@@ -235,8 +234,8 @@ def test_on_the_command_line(workspace: Workspace, capsys: pytest.CaptureFixture
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as ended:
             main(["override", *arguments, "-w", str(workspace.path)])
-        said = capsys.readouterr()
-        return int(ended.value.code or 0), said.out, said.err
+        printed = capsys.readouterr()
+        return int(ended.value.code or 0), printed.out, printed.err
 
     given = ("leak", "--hint", LEAKY, "--decision", "no_leak", "--by", "ada", "--reason", "Fine.", "--json")
     code, out, _ = run(*given)

@@ -72,7 +72,7 @@ def test_one_person_has_one_voice_a_question() -> None:
     ],
 )
 def test_majority(votes: str, decision: bool | None, basis: str) -> None:
-    groups = [said(f"p{place}", place, x=vote == "T") for place, vote in enumerate(votes)]
+    groups = [said(f"p{position}", position, x=vote == "T") for position, vote in enumerate(votes)]
     assert _decided(*groups)["x"] == (decision, votes.count("T"), votes.count("F"), basis)
 
 
@@ -80,8 +80,8 @@ def test_an_adjudicator_settles_what_others_disagree_on() -> None:
     rule = {"adjudication": "adjudicator", "adjudicator": "chief"}
     both = said("a", 1, x=True, y=True), said("b", 2, x=False, y=True)
     assert _decided(*both, **rule) == {"x": (None, 1, 1, "waiting"), "y": (True, 2, 0, "unanimous")}
-    told = _decided(*both, said("chief", 3, x=False, y=False), **rule)
-    assert told == {"x": (False, 1, 2, "adjudicator"), "y": (False, 2, 1, "adjudicator")}
+    decided = _decided(*both, said("chief", 3, x=False, y=False), **rule)
+    assert decided == {"x": (False, 1, 2, "adjudicator"), "y": (False, 2, 1, "adjudicator")}
     assert _decided(*both, said("chief", 3, x=False, y=False))["y"] == (
         True,
         2,
@@ -105,8 +105,8 @@ def test_a_typed_answer_is_a_vote_for_it_and_others_who_saw_it_vote_too() -> Non
 
 
 def test_a_flag_is_voted_on_by_everyone_who_submitted() -> None:
-    told = _decided(said("a", 1, flag_leak=True, x=True), said("b", 2, x=True), said("c", 3, x=True))
-    assert told["leak"] == (False, 1, 2, "majority")
+    decided = _decided(said("a", 1, flag_leak=True, x=True), said("b", 2, x=True), said("c", 3, x=True))
+    assert decided["leak"] == (False, 1, 2, "majority")
 
 
 def test_reviews_behind_a_decision_are_those_who_voted_for_it() -> None:

@@ -42,13 +42,13 @@ def test_what_one_machine_was_given_another_finds(place: str, tmp_path: Path) ->
         assert replies.flush() == 1 and len(store.listing(UNDER)) == 2
         there.add(_entry(2, "their own")).result()
         brought = Replies(store, there)
-        found = there.find(_keys(1, 2, 3, 4))
-        assert {int.from_bytes(key, "big"): one.text for key, one in found.items()} == {
+        replies = there.find(_keys(1, 2, 3, 4))
+        assert {int.from_bytes(key, "big"): reply.text for key, reply in replies.items()} == {
             1: "reply 1",
             2: "their own",  # a key that is there already keeps its first reply
             3: "reply 3",
         }
-        assert found[_keys(3)[0]] == _entry(3).completion
+        assert replies[_keys(3)[0]] == _entry(3).completion
         assert brought.flush() == 0  # what came from the store does not go there again
         assert brought.bring() == 0 and len(store.listing(UNDER)) == 2
 
@@ -94,7 +94,7 @@ def test_the_next_machine_pays_only_for_what_was_never_answered(place: str, tmp_
                 with pytest.raises(ServerError):
                     CachedGenerator(model, cache).complete(requests)
             else:
-                texts = [one.text for one in CachedGenerator(model, cache).complete(requests)]
+                texts = [reply.text for reply in CachedGenerator(model, cache).complete(requests)]
                 assert texts == [f"to {text}" for text in "abcdefgh"]
             replies.flush()
         asked.append(model.asked)
@@ -122,7 +122,7 @@ def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(
         with workspace.lock(60):
             cache = models._cache
             assert cache is not None
-            assert [one.text for one in cache.find(_keys(5)).values()] == ([] if name == "first" else ["reply 5"])
+            assert [reply.text for reply in cache.find(_keys(5)).values()] == ([] if name == "first" else ["reply 5"])
             cache.add(_entry(5)).result()
         cache.close()
     assert len(workspace.store.objects.listing(UNDER)) == 1

@@ -40,8 +40,8 @@ def place(request: pytest.FixtureRequest, s3: MotoServer) -> str:
 
 
 def _hashes(store: Objects) -> dict[str, str]:
-    found = sorted(key for key in store.listing("tables"))
-    return {key: hashlib.sha256(store.read(key) or b"").hexdigest() for key in found}
+    keys = sorted(key for key in store.listing("tables"))
+    return {key: hashlib.sha256(store.read(key) or b"").hexdigest() for key in keys}
 
 
 def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
@@ -49,8 +49,8 @@ def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> Non
 
     stores = [open_objects(place) for _ in range(6)]
     with ThreadPoolExecutor(6) as pool:
-        told = list(pool.map(lambda number: stores[number].create("one", b"%d" % number), range(6)))
-    assert sum(told) == 1 and stores[0].read("one") == b"%d" % told.index(True)
+        created = list(pool.map(lambda number: stores[number].create("one", b"%d" % number), range(6)))
+    assert sum(created) == 1 and stores[0].read("one") == b"%d" % created.index(True)
     assert stores[0]._refuses  # by a condition on the request, not by waiting
 
 
@@ -127,11 +127,11 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     def start(name: str) -> subprocess.Popen[bytes]:
         """Start a build on the machine of that name; what it says goes to a file."""
         machine(name)
-        with (tmp_path / name).open("wb") as told:
+        with (tmp_path / name).open("wb") as errors:
             return subprocess.Popen(
                 [sys.executable, "-m", "quit.cli", *command],
                 stdout=subprocess.DEVNULL,
-                stderr=told,
+                stderr=errors,
                 env={**os.environ, "PREFECT_HOME": str(prefect_home), "QUIT_CACHE": str(tmp_path / f"cache-{name}")},
                 cwd=ROOT,
                 start_new_session=True,
@@ -152,9 +152,9 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     # Two others resume at once: both wait for the dead run's lease, one then for the other.
     both = {name: start(name) for name in ("second", "third")}
     ends = {name: process.wait(timeout=900) for name, process in both.items()}
-    told = {name: (tmp_path / name).read_text() for name in both}
-    assert set(ends.values()) == {0}, told
-    assert all("Another run holds" in text for text in told.values())
+    errors = {name: (tmp_path / name).read_text() for name in both}
+    assert set(ends.values()) == {0}, errors
+    assert all("Another run holds" in text for text in errors.values())
     assert {key: there._files.info(there._path(key))["LastModified"] for key in finished} == before
     assert _hashes(there) == bytes_of(few_built)
     assert Workspace.open(place).state == Workspace.open(few_built).state
@@ -165,10 +165,10 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     assert status.returncode == 0 and status.stdout.replace(place, str(local)) == here.stdout
     shown = [call_quit("show", "-w", str(folder), "jsonl-geo-003").stdout for folder in (place, local)]
     assert shown[0] == shown[1] and "Nepal" in shown[0]
-    made = call_quit("release", "create", "-w", place, "--name", "v1")
-    assert made.returncode == 0 and f"{place}/releases/v1: release v1" in made.stdout, made.stderr
+    created = call_quit("release", "create", "-w", place, "--name", "v1")
+    assert created.returncode == 0 and f"{place}/releases/v1: release v1" in created.stdout, created.stderr
     frozen = call_quit("release", "create", "-w", str(local), "--name", "v1")
-    assert made.stdout.split()[-1] == frozen.stdout.split()[-1]  # the same content id
+    assert created.stdout.split()[-1] == frozen.stdout.split()[-1]  # the same content id
 
     machine("fifth")
     verified = call_quit("release", "verify", f"{place}/releases/v1")

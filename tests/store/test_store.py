@@ -75,18 +75,18 @@ def test_a_folder_and_a_shared_store_keep_the_same_promises(kind: str, machine, 
 
 
 def test_of_many_who_create_one_object_exactly_one_is_told_so(place: str) -> None:
-    told: list[tuple[bool, int]] = []
+    created: list[tuple[bool, int]] = []
 
     def work(number: int) -> None:
-        told.append((open_objects(place).create("one", str(number).encode()), number))
+        created.append((open_objects(place).create("one", str(number).encode()), number))
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    ((_, winner),) = [one for one in told if one[0]]
-    assert open_objects(place).read("one") == str(winner).encode() and len(told) == 8
+    ((_, winner),) = [(won, number) for won, number in created if won]
+    assert open_objects(place).read("one") == str(winner).encode() and len(created) == 8
 
 
 def test_a_shared_folder_never_shows_half_a_file(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_file_system_without_hard_links_is_named(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("s3://", "names no bucket"),
         ("s4://bucket/x", "'s3'"),
@@ -119,11 +119,11 @@ def test_a_file_system_without_hard_links_is_named(tmp_path: Path, monkeypatch: 
         ("file://shared/x", "file:///srv/shared/quit"),
     ],
 )
-def test_a_url_that_is_none_is_one_clear_line(url: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_url_that_is_none_is_one_clear_line(url: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["status", "-w", url])
-    told = capsys.readouterr().err
-    assert ended.value.code == 4 and said in told and told.count("\n") == 1 and "secret" not in told
+    printed = capsys.readouterr().err
+    assert ended.value.code == 4 and message in printed and printed.count("\n") == 1 and "secret" not in printed
 
 
 def test_what_is_written_for_other_tools_is_written_here(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,9 +157,9 @@ def test_an_unreachable_endpoint_is_a_server_to_try_again_later(monkeypatch: pyt
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "identity")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
     store = open_objects("s3://bucket/x", Remote(attempts=1, connect_seconds=1))
-    with pytest.raises(ServerError, match="AWS_ENDPOINT_URL") as told:
+    with pytest.raises(ServerError, match="AWS_ENDPOINT_URL") as error:
         store.listing()
-    assert told.value.retryable and "hush" not in str(told.value)
+    assert error.value.retryable and "hush" not in str(error.value)
 
 
 def test_missing_credentials_are_told_with_what_to_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

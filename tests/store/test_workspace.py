@@ -98,8 +98,8 @@ def test_a_build_forgets_parts_that_the_store_lost_or_has_otherwise_and_fetches_
     there.store.objects.delete([second])
     again = opened(place)
     with again.lock(10):
-        found = discard_damaged(again, folder, ["usable_hints"])
-        assert found == [
+        damaged = discard_damaged(again, folder, ["usable_hints"])
+        assert damaged == [
             "usable_hints/part-00000-of-00003.parquet was altered in the store.",
             "usable_hints/part-00001-of-00003.parquet is missing in the store.",
         ]
@@ -225,9 +225,9 @@ def test_a_removed_workspace_is_gone_from_the_mirror_too(place: str, machine) ->
     store(here, [[0]])
     ReviewStore(here).set_applied(["part-00001.parquet"])
     here.store.objects.delete(here.store.objects.listing())
-    made = Workspace.create(place)
-    assert not any(made.path.glob("tables/*"))
-    assert made.state == {} and ReviewStore(made).applied == [] and made.current() == {}
+    emptied = Workspace.create(place)
+    assert not any(emptied.path.glob("tables/*"))
+    assert emptied.state == {} and ReviewStore(emptied).applied == [] and emptied.current() == {}
 
 
 def _override(number: int, by: str) -> dict:
@@ -262,7 +262,9 @@ def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine:
 
             assert len(workspace.append("overrides", make)) == 1
 
-    threads = [threading.Thread(target=work, args=(one, str(place))) for place, one in enumerate(workspaces)]
+    threads = [
+        threading.Thread(target=work, args=(workspace, str(number))) for number, workspace in enumerate(workspaces)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -300,10 +302,10 @@ def test_one_run_at_a_time(place: str, machine) -> None:
     here = Workspace.create(place)
     machine("second")
     there = opened(place)
-    said: list[str] = []
+    lines: list[str] = []
     with here.lock(60):
-        with pytest.raises(WorkspaceError, match="still holds .* after 0.2 s"), there.lock(0.2, said.append):
+        with pytest.raises(WorkspaceError, match="still holds .* after 0.2 s"), there.lock(0.2, lines.append):
             pass
-        assert len(said) == 1 and f"process {os.getpid()} on" in said[0]
+        assert len(lines) == 1 and f"process {os.getpid()} on" in lines[0]
     with there.lock(0):
         assert Lease(there.store.objects)._highest() == 2
