@@ -27,15 +27,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 
 import quit
-from quit.common.files import remove_leftovers, replacing, write_json, writing
+from quit.common.files import remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, question_id
-from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, file_entry
+from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, file_entry
 from quit.corpora.records import STAGE, CorpusRecord, RawQuery
 from quit.corpora.sources import CorpusRef
-from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.errors import InputError, SettingsError
 from quit.settings import Corpora
 from quit.sources.records import Reject
 from schemas.corpora import CORPUS_TABLES, corpus_table
@@ -66,21 +65,14 @@ def build(
     made_of = settings.model_dump(exclude={"block", "strict"})
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
     fingerprint = content_hash("corpus", plan)
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-        try:
-            with FileLock(out / ".lock", timeout=0):
-                if (manifest := BuiltCorpus.read_manifest(out)) and manifest.get("fingerprint") == fingerprint:
-                    shutil.rmtree(out / PARTIAL, ignore_errors=True)
-                    remove_leftovers(out, "*")
-                    return BuiltCorpus.open(out), False
-                work = _Work(
-                    out / PARTIAL, {**plan, "block": settings.block}, refs, settings, progress or (lambda _: None)
-                )
-                work.run()
-                _finish(out, work, fingerprint, sources, made_of)
-        except Timeout:
-            raise WorkspaceError(f"Another build is at work in {out}. Wait for it, or choose another --out.") from None
+    with building(out):
+        if (manifest := BuiltCorpus.read_manifest(out)) and manifest.get("fingerprint") == fingerprint:
+            shutil.rmtree(out / PARTIAL, ignore_errors=True)
+            remove_leftovers(out, "*")
+            return BuiltCorpus.open(out), False
+        work = _Work(out / PARTIAL, {**plan, "block": settings.block}, refs, settings, progress or (lambda _: None))
+        work.run()
+        _finish(out, work, fingerprint, sources, made_of)
     return BuiltCorpus.open(out), True
 
 
@@ -130,7 +122,7 @@ class _Work:
             records = ref.read(self.settings)
             skipped = sum(step["records"] for step in done)
             if skipped:
-                self.say(f"{ref.kind}: going on after {skipped:,} records")
+                self.say(f"{ref.kind}: resuming after {skipped:,} records")
             for _ in islice(records, skipped):
                 pass
             block = list(islice(records, self.settings.block))

@@ -5,7 +5,6 @@ Each query set (``musique``, ``musique/sub-questions``) has topics and qrels of 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections import Counter
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import quit
-from quit.common.files import writing
+from quit.common.files import json_bytes, read_json, writing
 from quit.corpora.built import BuiltCorpus, file_entry
 from quit.errors import SettingsError, did_you_mean
 from quit.export.safe import TEXT_RULE, json_text, one_line
@@ -62,7 +61,7 @@ def _export_one(corpus: BuiltCorpus, name: str, out: Path) -> Path:
             "facts": facts,
             "files": {file: file_entry(temporary / file) for file in files},
         }
-        (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        (temporary / MANIFEST).write_bytes(json_bytes(manifest))
         for path in temporary.rglob("*"):
             if path.is_file():
                 with path.open("rb") as file:
@@ -75,11 +74,8 @@ def _export_one(corpus: BuiltCorpus, name: str, out: Path) -> Path:
 def _check_target(target: Path, overwrite: bool) -> None:
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
-    try:
-        ours = json.loads((target / MANIFEST).read_text(encoding="utf-8"))["made_by"] == MADE_BY
-    except (OSError, ValueError, KeyError, TypeError):
-        ours = False
-    if not ours:
+    manifest = read_json(target / MANIFEST)
+    if not isinstance(manifest, dict) or manifest.get("made_by") != MADE_BY:
         raise SettingsError(f"{target} exists and is not an earlier export: choose another --out, or remove it first.")
     if not overwrite:
         raise SettingsError(

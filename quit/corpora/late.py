@@ -9,13 +9,12 @@ mean vectors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 from quit.corpora.encoders import LateEncoder, device_of
 from quit.corpora.search import ExactSearch, Wanted
-from quit.corpora.vectors import check_finite, id_of, in_steps, write_array
+from quit.corpora.vectors import check_finite, id_of, in_steps
 
 SAMPLE = 20
 """Documents whose neighbours are compared with MaxSim over the whole corpus: each costs as much as a search of its
@@ -40,17 +39,19 @@ class LateNeighbours:
     def prepare(self, say: Callable[[str], None]) -> None:
         """Encode the token vectors that are missing, and their means."""
         wanted, settings = self._wanted, self._wanted.settings
-        paths = in_steps(
-            wanted.corpus,
+        plan = {"corpus": wanted.corpus.identity, "identity": self._encoder.identity}
+        steps = in_steps(
             wanted.out / "tokens",
-            self._encoder.identity,
+            plan,
+            ("tokens", "lengths"),
+            len(wanted.corpus),
             wanted.stages.block,
-            ".lengths.npy",
             self._encode,
-            lambda line: say(f"token vectors: {line}"),
+            "token vectors",
+            say,
         )
-        self._files = [np.load(path.with_suffix(".tokens.npy"), mmap_mode="r") for path in paths]
-        self._bounds = [np.concatenate([[0], np.cumsum(np.load(path.with_suffix(".lengths.npy")))]) for path in paths]
+        self._files = [tokens for tokens, _ in steps]
+        self._bounds = [np.concatenate([[0], np.cumsum(lengths)]) for _, lengths in steps]
         count = len(wanted.corpus)
         means = np.stack([self._tokens(row).mean(axis=0) for row in range(count)]).astype(np.float32)
         means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
@@ -63,14 +64,14 @@ class LateNeighbours:
             excluded=wanted.excluded,
         )
 
-    def _encode(self, start: int, stop: int, path: Path) -> None:
+    def _encode(self, start: int, stop: int) -> list[np.ndarray]:
         corpus, encoder = self._wanted.corpus, self._encoder
         empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
         texts = [tokens if len(tokens) else empty for tokens in encoder.documents(corpus.text_range(start, stop))]
         for row, tokens in enumerate(texts, start=start):
             check_finite(tokens[None], encoder.name, id_of(corpus, row))
-        write_array(path.with_suffix(".tokens.npy"), np.concatenate(texts).astype(np.float16))
-        write_array(path.with_suffix(".lengths.npy"), np.array([len(tokens) for tokens in texts], dtype=np.int64))
+        lengths = np.array([len(tokens) for tokens in texts], dtype=np.int64)
+        return [np.concatenate(texts).astype(np.float16), lengths]
 
     def _tokens(self, row: int) -> np.ndarray:
         step, offset = divmod(row, self._wanted.stages.block)

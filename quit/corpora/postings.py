@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from quit.common.files import replacing, write_json
+from quit.common.files import write_json
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import SparseEncoder
-from quit.corpora.vectors import check_finite, id_of, in_steps, write_array
+from quit.corpora.vectors import PARTIAL, check_finite, id_of, in_steps, write_array
 
 
 class Postings:
@@ -46,44 +46,38 @@ def build_postings(
     Raises :class:`quit.errors.InputError` that names the document for NaN or infinity.
     """
 
-    def make(start: int, stop: int, path: Path) -> None:
+    def make(start: int, stop: int) -> list[np.ndarray]:
         rows = encoder.documents(corpus.text_range(start, stop))
         for row, (_, weights) in enumerate(rows, start=start):
             check_finite(weights[None, :], encoder.name, id_of(corpus, row))
-        with replacing(path.with_suffix(".npz")) as temporary, temporary.open("wb") as file:
-            np.savez(
-                file,
-                lengths=np.array([len(entries) for entries, _ in rows], dtype=np.int32),
-                entries=np.concatenate([entries for entries, _ in rows]),
-                weights=np.concatenate([weights for _, weights in rows]),
-            )
+        lengths = np.array([len(entries) for entries, _ in rows], dtype=np.int32)
+        return [*(np.concatenate(column) for column in zip(*rows, strict=True)), lengths]
 
-    partial = folder / "partial"
-    paths = in_steps(
-        corpus, partial, encoder.identity, block, ".npz", make, lambda line: say(f"sparse vectors: {line}")
-    )
-    _turn([path.with_suffix(".npz") for path in paths], folder, encoder.dimension, len(corpus))
+    partial = folder / PARTIAL
+    plan = {"corpus": corpus.identity, "identity": encoder.identity}
+    names = ("entries", "weights", "lengths")
+    steps = in_steps(partial, plan, names, len(corpus), block, make, "sparse vectors", say)
+    _turn(steps, folder, encoder.dimension, len(corpus))
     shutil.rmtree(partial)
 
 
-def _turn(files: list[Path], folder: Path, dimension: int, documents: int) -> None:
+def _turn(steps: list[list[np.ndarray]], folder: Path, dimension: int, documents: int) -> None:
     counts = np.zeros(dimension, dtype=np.int64)
-    for file in files:
-        counts += np.bincount(np.load(file)["entries"], minlength=dimension)
+    for entries, _, _ in steps:
+        counts += np.bincount(entries, minlength=dimension)
     bounds = np.concatenate([[0], np.cumsum(counts)])
     rows = np.empty(bounds[-1], dtype=np.int32)
     weights = np.empty(bounds[-1], dtype=np.float32)
     free, start = bounds[:-1].copy(), 0
-    for file in files:
-        with np.load(file) as step:
-            owners = np.repeat(np.arange(len(step["lengths"]), dtype=np.int32) + start, step["lengths"])
-            order = np.argsort(step["entries"], kind="stable")
-            entries = step["entries"][order]
-            within = np.arange(len(entries)) - np.searchsorted(entries, entries)
-            places = free[entries] + within
-            rows[places], weights[places] = owners[order], step["weights"][order]
-            free += np.bincount(entries, minlength=dimension)
-            start += len(step["lengths"])
+    for unsorted, step_weights, lengths in steps:
+        owners = np.repeat(np.arange(len(lengths), dtype=np.int32) + start, lengths)
+        order = np.argsort(unsorted, kind="stable")
+        entries = unsorted[order]
+        within = np.arange(len(entries)) - np.searchsorted(entries, entries)
+        places = free[entries] + within
+        rows[places], weights[places] = owners[order], step_weights[order]
+        free += np.bincount(entries, minlength=dimension)
+        start += len(lengths)
     for name, array in (("bounds", bounds), ("rows", rows), ("weights", weights)):
         write_array(folder / f"{name}.npy", array)
     write_json(folder / "postings.json", {"documents": documents})
