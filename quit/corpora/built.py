@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from quit.common.files import file_checksum, read_json, writing
+from quit.corpora.records import whole
 from quit.errors import InputError, WorkspaceError
 from schemas.corpora import corpus_table
 
@@ -178,9 +179,7 @@ class BuiltCorpus:
 
 
 def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
-    return [
-        f"{title} {text}" if title else text for title, text in zip(titles.to_pylist(), texts.to_pylist(), strict=True)
-    ]
+    return list(map(whole, titles.to_pylist(), texts.to_pylist()))
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import quit
 from quit.common.files import json_bytes, read_json, writing
 from quit.corpora.built import BuiltCorpus, file_entry
+from quit.corpora.records import whole
 from quit.errors import SettingsError, did_you_mean
 from quit.export.safe import TEXT_RULE, json_text, one_line
 
@@ -149,7 +150,7 @@ def _trec(corpus: BuiltCorpus, folder: Path) -> Row:
     """``collection.tsv`` (id, title and text), ``topics.<set>.tsv``, ``qrels.<set>.txt``."""
     with _lines(folder / "collection.tsv") as file:
         for document_id, title, text in _documents(corpus):
-            file.write(f"{document_id}\t{one_line(f'{title} {text}' if title else text)}\n")
+            file.write(f"{document_id}\t{one_line(whole(title, text))}\n")
     return _topics(corpus, folder)
 
 

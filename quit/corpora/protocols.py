@@ -27,9 +27,12 @@ class Ranking:
 
 @runtime_checkable
 class Documents(Protocol):
-    """The documents of a corpus. ``identity`` changes with any document."""
+    """The documents of a corpus."""
 
-    identity: str
+    @property
+    def identity(self) -> str:
+        """Changes with any document."""
+        ...
 
     def __len__(self) -> int: ...
 

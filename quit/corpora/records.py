@@ -60,3 +60,8 @@ def clean(text: str) -> str:
     'Café bar'
     """
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def whole(title: str, text: str) -> str:
+    """Return what systems read of a document: title, one space and text; the text alone where there is no title."""
+    return f"{title} {text}" if title else text

@@ -8,7 +8,6 @@ passages are never in memory.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import numpy as np
 
 from quit.common.ids import passage_id
 from quit.corpora.built import BuiltCorpus
-from quit.corpora.corpus import Corpus, corpus_checksum
+from quit.corpora.corpus import Corpus
 from quit.corpora.protocols import Documents, Ranking
 from quit.errors import InputError
 from quit.export.dataset import Dataset
@@ -143,35 +142,13 @@ class DocumentPassages:
         return [tuple(_SENTENCE_END.split(text)) for text in self.texts(rows)]
 
 
-class JsonlDocuments(Corpus):
-    """A JSONL corpus (see :class:`quit.corpora.corpus.Corpus`) as :class:`quit.corpora.protocols.Documents`."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.identity = f"jsonl@{corpus_checksum(path)}"
-
-    def ids(self, rows: Sequence[int]) -> list[str]:
-        """Return the documents' ids, read from their files."""
-        return [self._identity(row) for row in rows]
-
-    def texts(self, rows: Sequence[int]) -> list[str]:
-        """Return the documents' texts (with their titles), read from their files."""
-        return [self[row] for row in rows]
-
-    def _identity(self, row: int) -> str:
-        with self._files[self._file[row]].open("rb") as file:
-            file.seek(self._offset[row])
-            document = json.loads(file.readline())
-        return str(next(document[key] for key in ("id", "_id", "doc_id") if document.get(key) is not None))
-
-
 def open_documents(path: Path) -> Documents:
     """Return the documents of a corpus: of ``quit corpus build``, of a JSONL file, or of a folder of such.
 
     Raises ``InputError`` when there are none.
     """
     built = path.is_dir() and BuiltCorpus.read_manifest(path) is not None
-    return BuiltCorpus.open(path) if built else JsonlDocuments(path)
+    return BuiltCorpus.open(path) if built else Corpus(path)
 
 
 class Relevance(Protocol):
