@@ -64,7 +64,11 @@ def questions(collection: Collection) -> list[Question]:
 def chosen(collection: Collection, source: str | None = None, limit: int | None = None) -> list[Question]:
     """Return the whole questions of a collection, of one source and the first ``limit``. Raises :class:`InputError` for
     none."""
-    selected = [question for question in questions(collection) if source is None or question.source == source][:limit]
+    every = questions(collection)
+    selected = [question for question in every if source in (None, question.source)][:limit]
+    if not every:
+        raise InputError("The corpus has no questions.")
     if not selected:
-        raise InputError(f"The corpus holds no question{f' of the source {source!r}' if source else ''}.")
+        sources = ", ".join(sorted({question.source for question in every}))
+        raise InputError(f"The corpus has no questions of the source {source!r}; its sources: {sources}.")
     return selected

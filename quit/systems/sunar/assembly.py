@@ -12,9 +12,9 @@ from quit.errors import InputError, SettingsError
 from quit.models.prompting import load_prompt
 from quit.settings import Settings, Sunar
 from quit.systems.opening import language_model
-from quit.systems.sunar import mer, react, searchain, self_ask
+from quit.systems.sunar import mer
 from quit.systems.sunar.entailment import Entailment, EquivalentAnswers, NaturalLanguageInference
-from quit.systems.sunar.planners import GoldPlan, NoPlan, Planner
+from quit.systems.sunar.planners import FIELDS, GoldPlan, NoPlan, Planner, ReAct, SearChain, SelfAsk
 from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers, Sampling
 from quit.systems.sunar.retrieval import Budget, Library, Retrieval
 from quit.systems.sunar.system import Sunar as System
@@ -23,12 +23,7 @@ from quit.systems.sunar.system import Uncertainty
 if TYPE_CHECKING:
     from quit.models.factory import Models
 
-_PLANNERS: dict[str, tuple[Any, str]] = {
-    "self-ask": (self_ask.SelfAsk, "self_ask"),
-    "react": (react.ReAct, "react"),
-    "searchain": (searchain.SearChain, "searchain"),
-}
-"""Name -> (planner, its prompt)."""
+_PLANNERS = {planner.name: planner for planner in (SelfAsk, ReAct, SearChain)}
 
 
 class Assembly:
@@ -118,8 +113,7 @@ class Assembly:
                 f"The planner {name!r} needs a language model: "
                 "set sunar.language_model to a reader or judge of the profile."
             )
-        planner, prompt = _PLANNERS[name]
-        return planner(self._asker(how, prompt, self_ask.FIELDS))
+        return _PLANNERS[name](self._asker(how, _PLANNERS[name].prompt, FIELDS))
 
     def _reasoner(self, how: Sunar, reader: AnswerModel) -> mer.MetaReasoner:
         if how.language_model:

@@ -34,9 +34,8 @@ class Run:
         described = {"version": VERSION, **described}
         known = _read(path / "run.json") if (path / "run.json").is_file() else None
         if known is not None and known != described:
-            changed = sorted(key for key in {*known, *described} if known.get(key) != described.get(key))
             raise WorkspaceError(
-                f"{path} holds a run that differs in {_differences(known, described) or ', '.join(changed)}. "
+                f"{path} holds a run that differs in {_differences(known, described)}. "
                 "Give another --out, or delete that folder."
             )
         with writing(path):
@@ -47,14 +46,14 @@ class Run:
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
         """Return the questions that have no trace yet."""
-        return [query for query in queries if not self.trace_path(query.query_id).is_file()]
+        return [query for query in queries if not trace_path(self.path, query.query_id).is_file()]
 
     def work(self, system: Sunar, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
         """Answer the questions that have no trace yet; a kill loses those in flight. ``done`` is called after each,
         from any thread."""
 
         def answer(query: Query) -> None:
-            write_json(self.trace_path(query.query_id), system.answer(query))
+            write_json(trace_path(self.path, query.query_id), system.answer(query))
             done(query)
 
         with ThreadPoolExecutor(workers) as pool:
@@ -70,7 +69,7 @@ class Run:
     def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
         """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` from the traces of these questions; returns the
         figures."""
-        traces = [self.trace(query.query_id) for query in queries]
+        traces = [read_trace(self.path, query.query_id) for query in queries]
         lines, answers = [], []
         for trace in traces:
             ranked = trace["evidence"]
@@ -89,18 +88,10 @@ class Run:
         write_json(self.path / "scores.json", figures)
         return figures
 
-    def trace(self, query_id: str) -> dict[str, Any]:
-        """Return the trace of a question. Raises :class:`InputError` where there is none, or it cannot be read."""
-        return read_trace(self.path, query_id)
-
-    def trace_path(self, query_id: str) -> Path:
-        """Return where a question's trace is kept."""
-        return _trace_path(self.path, query_id)
-
 
 def read_trace(path: Path, query_id: str) -> dict[str, Any]:
     """Return a trace of the run in a folder. Raises :class:`InputError` where there is none, or it cannot be read."""
-    file = _trace_path(path, query_id)
+    file = trace_path(path, query_id)
     if not file.is_file():
         raise InputError(f"{path} has no trace of the question {query_id!r}.{_known(path)}")
     return _read(file)
@@ -121,7 +112,8 @@ def runs_in(path: Path) -> list[Path]:
     return sorted(each.parent for each in path.glob("*/run.json"))
 
 
-def _trace_path(path: Path, query_id: str) -> Path:
+def trace_path(path: Path, query_id: str) -> Path:
+    """Return where a run keeps a question's trace."""
     # Ids that are no safe file names (or too long) go by their hash, which a safe name cannot look like.
     safe = _SAFE.fullmatch(query_id) and not query_id.startswith("id-")
     name = query_id if safe else f"id-{hashlib.sha256(query_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
@@ -135,13 +127,13 @@ def _known(path: Path) -> str:
 
 
 def _differences(known: dict[str, Any], described: dict[str, Any]) -> str:
-    """Return which settings differ, by name, or nothing where something else does too."""
-    others = [key for key in {*known, *described} if key != "settings" and known.get(key) != described.get(key)]
-    before, after = known.get("settings"), described.get("settings")
-    if others or not isinstance(before, dict) or not isinstance(after, dict):
-        return ""
-    keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
-    return ", ".join(f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys)
+    """Return which settings differ, by name and value; where something else does too, what that is."""
+    changed = sorted(key for key in {*known, *described} if known.get(key) != described.get(key))
+    if changed == ["settings"]:
+        before, after = known["settings"], described["settings"]
+        keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+        changed = [f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys]
+    return ", ".join(changed)
 
 
 def _read(path: Path) -> dict[str, Any]:

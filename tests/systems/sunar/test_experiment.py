@@ -15,7 +15,7 @@ from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import load_prompt
 from quit.settings import Settings, parse
-from quit.systems.sunar import mer, self_ask
+from quit.systems.sunar import mer, planners
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.experiment import Place, open_place, run_variants
 from quit.systems.sunar.reading import ANSWER_FIELDS
@@ -155,9 +155,9 @@ def test_no_budget_and_no_documents_read_are_no_error(one: Place, models: Models
 def test_shipped_prompts_have_the_fields_that_are_filled() -> None:
     for name, fields in (
         ("sub_answer", ANSWER_FIELDS),
-        ("self_ask", self_ask.FIELDS),
-        ("react", self_ask.FIELDS),
-        ("searchain", self_ask.FIELDS),
+        ("self_ask", planners.FIELDS),
+        ("react", planners.FIELDS),
+        ("searchain", planners.FIELDS),
         ("meta_reasoner", mer.FIELDS),
     ):
         assert load_prompt(name, fields).turns[-1][0] == "user"

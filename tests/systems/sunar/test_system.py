@@ -5,11 +5,10 @@ import pytest
 from quit.models.protocols import NO_ANSWER
 from quit.systems.sunar.entailment import EquivalentAnswers
 from quit.systems.sunar.mer import LanguageModelReasoner, LastAnswer
-from quit.systems.sunar.planners import GoldPlan, NoPlan
+from quit.systems.sunar.planners import GoldPlan, NoPlan, SelfAsk
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import LanguageModelAnswers
 from quit.systems.sunar.retrieval import Budget, Library, Retrieval
-from quit.systems.sunar.self_ask import SelfAsk
 from quit.systems.sunar.system import Sunar, Uncertainty
 from tests.systems.sunar.small import Edges, Shared, Texts, asker
 from tests.systems.sunar.test_asu import OneWay
