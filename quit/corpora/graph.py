@@ -28,7 +28,8 @@ import pyarrow.parquet as pq
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, draw
 from quit.corpora.built import BuiltCorpus, building
-from quit.corpora.neighbours import Neighbours, make_neighbours
+from quit.corpora.neighbours import make_neighbours
+from quit.corpora.search import Neighbours
 from quit.corpora.vectors import PARTIAL, in_steps, write_joined
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.settings import FirstStages, Graph
