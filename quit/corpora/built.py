@@ -197,6 +197,11 @@ def building(out: Path) -> Iterator[None]:
             raise WorkspaceError(f"Another build is at work in {out}. Wait for it, or choose another --out.") from None
 
 
+def query_set(query: dict[str, Any]) -> str:
+    """Return the query set of a row of ``queries``, named like ir_datasets': ``musique``, ``musique/sub-questions``."""
+    return query["source"] if query["parent_id"] is None else f"{query['source']}/sub-questions"
+
+
 def file_entry(path: Path) -> dict[str, Any]:
     """Return {bytes, sha256} of a file."""
     return {"bytes": path.stat().st_size, "sha256": file_checksum(path)}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, TextIO
 
 import quit
 from quit.common.files import json_bytes, read_json, writing
-from quit.corpora.built import BuiltCorpus, file_entry
+from quit.corpora.built import BuiltCorpus, file_entry, query_set
 from quit.corpora.records import whole
 from quit.errors import SettingsError, did_you_mean
 from quit.export.safe import TEXT_RULE, json_text, one_line
@@ -49,7 +48,7 @@ def _export_one(corpus: BuiltCorpus, name: str, out: Path) -> Path:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         facts = FORMATS[name](corpus, temporary)
-        files = sorted(path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file())
+        files = sorted(path for path in temporary.rglob("*") if path.is_file())
         manifest = {
             "made_by": MADE_BY,
             "format": name,
@@ -60,13 +59,12 @@ def _export_one(corpus: BuiltCorpus, name: str, out: Path) -> Path:
             "datasets": corpus.manifest["datasets"],
             "sources": corpus.manifest["sources"],
             "facts": facts,
-            "files": {file: file_entry(temporary / file) for file in files},
+            "files": {path.relative_to(temporary).as_posix(): file_entry(path) for path in files},
         }
         (temporary / MANIFEST).write_bytes(json_bytes(manifest))
-        for path in temporary.rglob("*"):
-            if path.is_file():
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
+        for path in [*files, temporary / MANIFEST]:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
         shutil.rmtree(target, ignore_errors=True)
         os.replace(temporary, target)
     return target
@@ -95,16 +93,13 @@ def _documents(corpus: BuiltCorpus) -> Iterator[tuple[str, str, str]]:
 
 
 def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:
-    """Return query set -> its queries and qrels, in the corpus's order. The slash of its name is a dash in file
-    names."""
+    """Return query set (a dash for the slash of its name) -> its queries and qrels, in the corpus's order."""
     sets: dict[str, tuple[list[Row], list[Row]]] = {name: ([], []) for name in corpus.manifest["datasets"]}
-    of: dict[str, str] = {}
-    for row in corpus.queries.to_pylist():
-        name = row["source"] if row["parent_id"] is None else f"{row['source']}/sub-questions"
-        of[row["query_id"]] = name
-        sets[name][0].append(row)
-    for row in corpus.qrels.to_pylist():
-        sets[of[row["query_id"]]][1].append(row)
+    queries = corpus.queries.to_pylist()
+    set_of = {row["query_id"]: query_set(row) for row in queries}
+    for place, rows in enumerate((queries, corpus.qrels.to_pylist())):
+        for row in rows:
+            sets[set_of[row["query_id"]]][place].append(row)
     return {name.replace("/", "-"): tables for name, tables in sets.items()}
 
 
@@ -134,16 +129,16 @@ def _beir(corpus: BuiltCorpus, folder: Path) -> Row:
 
 
 def _topics(corpus: BuiltCorpus, folder: Path) -> Row:
-    changed: Counter[str] = Counter()
+    changed = 0
     for name, (queries, qrels) in _sets(corpus).items():
         with _lines(folder / f"topics.{name}.tsv") as file:
             for row in queries:
-                changed["texts"] += one_line(row["text"]) != row["text"]
+                changed += one_line(row["text"]) != row["text"]
                 file.write(f"{row['query_id']}\t{one_line(row['text'])}\n")
         with _lines(folder / f"qrels.{name}.txt") as file:
             for row in qrels:
                 file.write(f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n")
-    return {"texts_changed": changed["texts"], "text_rule": TEXT_RULE}
+    return {"texts_changed": changed, "text_rule": TEXT_RULE}
 
 
 def _trec(corpus: BuiltCorpus, folder: Path) -> Row:

@@ -220,19 +220,9 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
 
     ``edges``: uint32, ``weights``: float16, shapes (n, k), padding as on disk.
     """
-    n, k = edges.shape
-    indegree = np.zeros(n, dtype=np.int64)
-    real_rows = 0
-    sampled: list[np.ndarray] = []
-    for start in range(0, n, ROWS_A_GROUP):
-        block = np.asarray(edges[start : start + ROWS_A_GROUP])
-        real = block != np.arange(start, start + len(block), dtype=np.uint32)[:, None]
-        indegree += np.bincount(block[real], minlength=n)
-        real_rows += int(real.all(axis=1).sum())
-        sampled.append(
-            np.where(real[:, [0, -1]], np.asarray(weights[start : start + ROWS_A_GROUP])[:, [0, -1]], np.nan)
-        )
-    ends = np.concatenate(sampled).astype(np.float64)
+    indegree = in_degrees(edges)
+    own = np.arange(len(edges), dtype=np.uint32)
+    first, last = (np.where(edges[:, rank] == own, np.nan, weights[:, rank].astype(np.float64)) for rank in (0, -1))
     at = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0]
     names = [f"{int(share * 100)}%" for share in at]
 
@@ -247,10 +237,20 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
     return {
         "in_degree": quantiles(indegree.astype(np.float64)),
         "never_a_neighbour": int((indegree == 0).sum()),
-        "rows_with_k_neighbours": real_rows,
-        "similarity_of_first": quantiles(ends[:, 0]),
-        f"similarity_of_{k}th": quantiles(ends[:, 1]),
+        "rows_with_k_neighbours": int((edges[:, -1] != own).sum()),
+        "similarity_of_first": quantiles(first),
+        f"similarity_of_{edges.shape[1]}th": quantiles(last),
     }
+
+
+def in_degrees(edges: np.ndarray) -> np.ndarray:
+    """Return how often each document is a neighbour, int64, shape (n,)."""
+    degrees = np.zeros(len(edges), dtype=np.int64)
+    for start in range(0, len(edges), ROWS_A_GROUP):
+        block = np.asarray(edges[start : start + ROWS_A_GROUP])
+        real = block != np.arange(start, start + len(block), dtype=np.uint32)[:, None]
+        degrees += np.bincount(block[real], minlength=len(edges))
+    return degrees
 
 
 def _write_parquet(target: Path, ids: list[str], edges: np.ndarray, weights: np.ndarray) -> None:
