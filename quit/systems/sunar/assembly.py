@@ -14,11 +14,11 @@ from quit.settings import Settings, Sunar
 from quit.systems.opening import language_model
 from quit.systems.sunar import mer
 from quit.systems.sunar.entailment import Entailment, EquivalentAnswers, NaturalLanguageInference
+from quit.systems.sunar.extract import ExtractiveReader
 from quit.systems.sunar.planners import FIELDS, GoldPlan, NoPlan, Planner, ReAct, SearChain, SelfAsk
-from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers, Sampling
-from quit.systems.sunar.retrieval import Budget, Library, Retrieval
-from quit.systems.sunar.system import Sunar as System
-from quit.systems.sunar.system import Uncertainty
+from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers
+from quit.systems.sunar.retrieval import Library
+from quit.systems.sunar.system import System
 
 if TYPE_CHECKING:
     from quit.models.factory import Models
@@ -27,8 +27,7 @@ _PLANNERS = {planner.name: planner for planner in (SelfAsk, ReAct, SearChain)}
 
 
 class Assembly:
-    """Makes the parts of a run once, however many variants share them. Nothing is loaded before it is asked
-    something."""
+    """Makes the parts of a run, once for all variants. Nothing is loaded before it is asked something."""
 
     def __init__(self, settings: Settings, models: Models) -> None:
         self._settings = settings
@@ -61,11 +60,9 @@ class Assembly:
         """
         if how.retrieval == "nar" and library.graph is None:
             raise SettingsError("Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build")
-        budget = Budget(how.b, how.c, how.first, how.neighbours, how.keep_left)
-        retrieval = Retrieval(library, how.retrieval, budget, how.feedback_documents)
         reader = self._once(("reader", how.language_model), lambda: self._reader(how))
         planner = self._planner(how)
-        uncertainty = Uncertainty(self._entailment(how), how.m, how.literal) if how.asu and how.m else None
+        entailment = self._entailment(how) if how.asu and how.m else None
         reasoner = self._reasoner(how, reader) if how.mer else None
         parts = [
             library.documents.identity,
@@ -74,17 +71,14 @@ class Assembly:
             library.scorer.identity,
             planner.identity,
             reader.identity,
-            uncertainty.entailment.identity if uncertainty else "no uncertainty",
+            entailment.identity if entailment else "no uncertainty",
             reasoner.identity if reasoner else "no reasoner",
         ]
-        system = System(library, retrieval, planner, reader, uncertainty, reasoner, top=how.top, max_hops=how.max_hops)
-        return system, "\n".join(parts)
+        return System(library, planner, reader, entailment, reasoner, how), "\n".join(parts)
 
     def _reader(self, how: Sunar) -> AnswerModel:
         if how.language_model:
             return LanguageModelAnswers(self._asker(how, "sub_answer", ANSWER_FIELDS))
-        from quit.systems.sunar.extract import ExtractiveReader
-
         types = self._models.question_types
 
         @lru_cache(maxsize=4096)  # a sub-question is asked about every batch
@@ -130,8 +124,7 @@ class Assembly:
 
     def _asker(self, how: Sunar, prompt: str, fields: frozenset[str]) -> Asker:
         generator = language_model(how.language_model, self._models, self._settings, "sunar.language_model")
-        sampling = Sampling(how.temperature, how.top_p, how.frequency_penalty, how.presence_penalty, how.max_tokens)
-        return Asker(generator, load_prompt(prompt, fields), sampling)
+        return Asker(generator, load_prompt(prompt, fields), how)
 
     def _once(self, key: object, make: Callable[[], Any]) -> Any:
         if key not in self._parts:

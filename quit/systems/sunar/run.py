@@ -14,7 +14,7 @@ from quit.common.files import remove_leftovers, replacing, write_json, writing
 from quit.errors import InputError, WorkspaceError
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
-from quit.systems.sunar.system import Sunar
+from quit.systems.sunar.system import System
 
 VERSION = 1
 """Version of what traces hold; rises when the same run would give others."""
@@ -48,7 +48,7 @@ class Run:
         """Return the questions that have no trace yet."""
         return [query for query in queries if not trace_path(self.path, query.query_id).is_file()]
 
-    def work(self, system: Sunar, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
+    def work(self, system: System, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
         """Answer the questions that have no trace yet; a kill loses those in flight. ``done`` is called after each,
         from any thread."""
 
