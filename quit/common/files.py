@@ -10,7 +10,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,12 @@ def remove_leftovers(folder: Path, files: str = "**/*", older: float = 0) -> Non
 def json_bytes(value: Any) -> bytes:
     """Return JSON as it is written to files, keys in their order."""
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write texts one after the other, UTF-8. Raises :class:`WorkspaceError` where the disk refuses."""
+    with writing(path), replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
 
 
 def read_json(path: Path) -> Any:

@@ -184,9 +184,9 @@ def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
 
 @contextmanager
 def building(out: Path) -> Iterator[None]:
-    """Make a folder and keep other builds out of it.
+    """Make a folder and keep other runs out of it.
 
-    Raises :class:`WorkspaceError` when the disk refuses or another build is at work there.
+    Raises :class:`WorkspaceError` when the disk refuses or another run is at work there.
     """
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def building(out: Path) -> Iterator[None]:
             with FileLock(out / ".lock", timeout=0):
                 yield
         except Timeout:
-            raise WorkspaceError(f"Another build is at work in {out}. Wait for it, or choose another --out.") from None
+            raise WorkspaceError(f"Another run is at work in {out}. Wait for it, or choose another --out.") from None
 
 
 def query_set(query: dict[str, Any]) -> str:

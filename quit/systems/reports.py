@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
@@ -71,10 +70,6 @@ class Report:
     citations: int
     invented: int
     unread: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-like values."""
-        return asdict(self)
 
 
 class ReportWriter:

@@ -6,10 +6,11 @@ import json
 import logging
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import replacing, write_json, writing
+from quit.common.files import write_json, write_lines
 from quit.corpora.complexity import AnswerHead, ContainedOrNear
 from quit.corpora.protocols import FirstStage
 from quit.models.generation import CachedGenerator
@@ -132,10 +133,8 @@ def _task(request: Request, question: Question, rows: list[int], collection: Col
 def write_reports(scored: Sequence[tuple[str, Report]], folder: Path, about: dict[str, Any]) -> list[dict[str, Any]]:
     """Write ``reports.jsonl`` (one report a line) and ``reports.json``; return the summary: scores a policy, mean and
     deviation."""
-    target = folder / "reports.jsonl"
-    with writing(target), replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for policy, report in scored:
-            file.write(json.dumps({"policy": policy, **report.to_dict()}, ensure_ascii=False) + "\n")
+    lines = (json.dumps({"policy": policy, **asdict(report)}, ensure_ascii=False) + "\n" for policy, report in scored)
+    write_lines(folder / "reports.jsonl", lines)
     summary = []
     for policy in dict.fromkeys(name for name, _ in scored):
         own = [report for name, report in scored if name == policy]

@@ -12,7 +12,7 @@ Making one must be cheap: ``identity`` is asked for before it is known whether t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -137,7 +137,7 @@ def _make(group: str, text: str, context: Context, protocol: Any, more: list[str
         factory = known[name].load()
     except (ImportError, AttributeError) as error:
         raise SettingsError(f"The {kind} {name!r} ({known[name].value}) cannot be loaded: {error}.") from error
-    plugin = factory(Context(**{**vars(context), "argument": argument}))
+    plugin = factory(replace(context, argument=argument))
     if not isinstance(plugin, protocol):
         wanted = ", ".join(
             sorted(member for member in dir(protocol) if not member.startswith("_")) + list(protocol.__annotations__)

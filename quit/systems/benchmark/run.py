@@ -7,7 +7,7 @@ reader reads the same rankings, another metric asks no model.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from quit.corpora.protocols import Ranking, Scorer
 from quit.export.dataset import Dataset
-from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
-from quit.systems.benchmark import oracles, relabel
+from quit.systems.benchmark import relabel
 from quit.systems.benchmark.contexts import Sentences, context_of
 from quit.systems.benchmark.plugins import (
     ORACLE,
@@ -33,6 +32,7 @@ from quit.systems.benchmark.task import Passages, Query, ReleaseRelevance, Relev
 from schemas.benchmark import ANSWERS, RANKINGS, RELABELLED
 
 VERSION = 1
+ORACLE_IDENTITY = "oracle/1"
 
 
 @dataclass
@@ -82,15 +82,11 @@ class Runner:
     def settings(self) -> Any:
         return self.context.settings.benchmark
 
-    @property
-    def models(self) -> Models:
-        return self.context.models
-
     def _plugin(self, make: Callable[[str, Context], Any], name: str, passages: Passages) -> Any:
         """Return a plugin of a task, made once: its model serves every system."""
         key = (make, name, passages.identity)
         if key not in self._made:
-            self._made[key] = make(name, Context(**{**vars(self.context), "passages": passages}))
+            self._made[key] = make(name, replace(self.context, passages=passages))
         return self._made[key]
 
     def retrieve(self, task: Task, name: str) -> System:
@@ -101,9 +97,9 @@ class Runner:
         if name == ORACLE:
             relevance = task.relevance
             assert isinstance(relevance, ReleaseRelevance)
-            key = {"retriever": f"oracle/{oracles.VERSION}", "passages": task.passages.identity}
-            rankings = [oracles.oracle_retriever(relevance, position) for position in range(len(asked))]
-            return System(task, name, "", key["retriever"], repr(sorted(key.items())), rankings)
+            key = {"retriever": ORACLE_IDENTITY, "passages": task.passages.identity}
+            rankings = [relevance.oracle(position) for position in range(len(asked))]
+            return System(task, name, "", ORACLE_IDENTITY, repr(sorted(key.items())), rankings)
         retriever = self._plugin(make_retriever, name, task.passages)
         key = {
             "version": VERSION,
@@ -136,11 +132,11 @@ class Runner:
             relevance = task.relevance
             assert relevance is not None
             rankings = [
-                reordered(ranking, oracles.oracle_scores(relevance, query, ranking.rows[:depth]))
+                reordered(ranking, relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
                 for query, ranking in enumerate(system.rankings)
             ]
-            identity = f"oracle/{oracles.VERSION}"
-            return System(task, system.retriever, name, identity, f"{system.fingerprint}+{identity}/{depth}", rankings)
+            fingerprint = f"{system.fingerprint}+{ORACLE_IDENTITY}/{depth}"
+            return System(task, system.retriever, name, ORACLE_IDENTITY, fingerprint, rankings)
         reranker = self._plugin(make_reranker, name, task.passages)
         unread_before = getattr(reranker, "unread", 0)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
@@ -172,8 +168,8 @@ class Runner:
             for query_number in range(len(task.queries))
         ]
         settings = self.context.settings
-        labelers = [self.models.reader(labeler.name, self.context.collection) for labeler in settings.labelers]
-        judge = self.models.judge
+        labelers = [self.context.models.reader(labeler.name, self.context.collection) for labeler in settings.labelers]
+        judge = self.context.models.judge
         key = {
             "version": relabel.VERSION,
             "passages": task.passages.identity,

@@ -24,7 +24,6 @@ from quit.corpora.protocols import Documents, Ranking
 from quit.errors import InputError
 from quit.export.dataset import Dataset
 from quit.export.safe import safe_id
-from quit.stages.passages import permutation_table
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
@@ -115,10 +114,9 @@ class DocumentPassages:
     """The documents of any corpus as passages: one each."""
 
     def __init__(self, documents: Documents) -> None:
-        table = permutation_table(1)
         self._documents = documents
         self.identity = documents.identity
-        self.groups, self.size = len(documents), len(table)
+        self.groups, self.size = len(documents), 1
         self.subsets: tuple[tuple[int, ...], ...] = ((0,),)
         self.members: tuple[np.ndarray, ...] = (np.zeros(1, dtype=np.int64),)
 
@@ -127,11 +125,11 @@ class DocumentPassages:
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return the documents' ids, escaped as run files need."""
-        return [safe_id(document_id) for document_id in self._documents.ids([int(row) for row in rows])]
+        return list(map(safe_id, self._documents.ids(rows)))
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the documents' texts."""
-        return self._documents.texts([int(row) for row in rows])
+        return self._documents.texts(rows)
 
     def parts(self, group: int) -> tuple[str, ...]:
         """Return the document's text."""
@@ -180,6 +178,12 @@ class ReleaseRelevance:
     def judged(self, query: int) -> np.ndarray:
         """Return the labels of the question's own passages."""
         return self.own[query]
+
+    def oracle(self, query: int) -> Ranking:
+        """Return every relevant passage of a question in the order of its rows, all with one score: nothing but a
+        reranker orders them (paper, section 5.3)."""
+        places = np.flatnonzero(self.own[query] > 0)
+        return Ranking(self.groups[query] * self.own.shape[1] + places, np.ones(len(places), dtype=np.float32))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import remove_leftovers, replacing, write_json, writing
+from quit.common.files import remove_leftovers, write_json, write_lines, writing
 from quit.errors import InputError, WorkspaceError
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
@@ -80,10 +80,8 @@ class Run:
             answers.append(
                 json.dumps({key: trace[key] for key in ("query_id", "prediction")}, ensure_ascii=False) + "\n"
             )
-        for file, text in (("run.trec", "".join(lines)), ("answers.jsonl", "".join(answers))):
-            target = self.path / file
-            with writing(target), replacing(target) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+        write_lines(self.path / "run.trec", lines)
+        write_lines(self.path / "answers.jsonl", answers)
         figures = scores(traces, queries)
         write_json(self.path / "scores.json", figures)
         return figures
