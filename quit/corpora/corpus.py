@@ -128,8 +128,7 @@ def read(path: Path) -> Iterator[CorpusRecord]:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of a corpus. ``file``: its file's number; ``offset``: in bytes; ``position``: from 0; ``fault``: reason
-    and detail where it holds no usable document."""
+    """A line of a corpus: number of its file, place in it (bytes; lines), and what is wrong (reason, detail)."""
 
     file: int
     offset: int

@@ -84,8 +84,7 @@ def late_encoder(name: str, settings: FirstStages) -> LateEncoder:
 
 
 def device_of(settings: FirstStages) -> str:
-    """Return the device to run on, and set the number of threads. Raises ``SettingsError`` for one that is not
-    there."""
+    """Return the device to run on, and set the threads. Raises ``SettingsError`` for one that is not there."""
     if settings.threads:
         import torch
 

@@ -98,8 +98,7 @@ class NeighbourhoodGraph:
         return len(self.edges)
 
     def neighbours(self, row: int, k: int) -> np.ndarray:
-        """Return the rows of at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are
-        stored."""
+        """Return at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are stored."""
         return self._first(row, k)[0]
 
     def similarities(self, row: int, k: int) -> np.ndarray:
@@ -158,8 +157,7 @@ def _ours(out: Path) -> bool:
 def _search(
     neighbours: Neighbours, count: int, partial: Path, settings: Graph, plan: dict[str, Any], say: Progress
 ) -> list[list[np.ndarray]]:
-    """Return the edges and weights of each step, as on disk; a run of the same plan resumes at its first missing
-    step."""
+    """Return the edges and weights of each step, as on disk."""
 
     def make(start: int, stop: int) -> list[np.ndarray]:
         rows, similarity = neighbours.rows(start, stop)

@@ -13,8 +13,7 @@ STAGE = "corpus"
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """One paragraph of a record. ``place``: where in the record it stood. Title and text are clean; the text is not
-    empty."""
+    """One paragraph of a record, clean, its text not empty. ``place``: where in the record it was."""
 
     title: str
     text: str

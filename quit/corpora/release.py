@@ -1,5 +1,4 @@
-"""A QUIT release as a corpus: its documents are hints, subsets of hints or all permutations, its queries the
-questions."""
+"""A QUIT release as a corpus: documents are hints, subsets of hints or permutations; queries the questions."""
 
 from __future__ import annotations
 

@@ -170,8 +170,7 @@ def write_array(path: Path, array: np.ndarray) -> None:
 
 
 def stored_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return the array of a file, memory-mapped; where there is no such file, what ``make`` returns is written
-    first."""
+    """Return the array of a file, memory-mapped; what ``make`` returns is written first where there is none."""
     if not path.is_file():
         write_array(path, make())
     return np.load(path, mmap_mode="r")

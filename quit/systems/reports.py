@@ -106,8 +106,7 @@ class ReportWriter:
 
 
 class ReportJudge:
-    """Scores reports: ``support`` decides whether a document supports a sentence, ``nugget`` whether a report holds a
-    nugget."""
+    """Scores reports: does a document support a sentence (``support``), does a report hold a nugget (``nugget``)?"""
 
     def __init__(self, support: YesNo, nugget: YesNo, settings: Reports) -> None:
         self.identity = f"report-judge/{support.identity}+{nugget.identity}"

@@ -86,8 +86,7 @@ def written(
     decomposition: LLMDecomposition,
     settings: Bandits,
 ) -> list[Decomposed]:
-    """Return questions with the sub-queries that a language model writes; it sees the first documents of the question
-    itself."""
+    """Return questions with sub-queries by a language model, which sees the first documents of the question itself."""
     rankings = first_stage.search([question.text for question in questions], settings.context_documents)
     asks = [
         Ask(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))

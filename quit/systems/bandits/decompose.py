@@ -1,5 +1,4 @@
-"""A request decomposed by a language model: half of its sub-queries definitional (figure 6), half specialised (figure
-7)."""
+"""A request decomposed by a language model: half definitional sub-queries (figure 6), half specialised (figure 7)."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ class LLMDecomposition:
         self._settings = settings
 
     def sub_queries(self, asks: Sequence[Ask], sample: int = 0) -> list[list[str]]:
-        """Return the sub-queries of each request: definitional ones first, no two alike. ``sample`` numbers
-        repetitions."""
+        """Return the sub-queries of each request: definitional first, no two alike. ``sample`` numbers repetitions."""
         wanted = self._settings.arms
         written = [self._written(asks, prompt, number, wanted, sample) for number, prompt in enumerate(self._prompts)]
         lists = []

@@ -169,8 +169,7 @@ def stream(seed: int, *names: str) -> np.random.Generator:
 def _measure(
     request: Request, policies: Sequence[Policy], structures: Sequence[str], settings: Bandits, table: QuantileTable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return all metrics, shape (policies, structures, budgets, metrics, runs), and alpha-nDCG at the cutoffs, a mean
-    over runs."""
+    """Return all metrics, (policies, structures, budgets, metrics, runs), and mean alpha-nDCG at the cutoffs."""
     budgets = metrics.budget_documents(request.size, settings.budgets)
     shape = (len(policies), len(structures), len(budgets), len(metrics.NAMES), settings.runs)
     values = np.full(shape, np.nan)

@@ -98,8 +98,7 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
 
 
 def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:
-    """Return the gains of the greedy ideal order: each time the document with the largest gain, ties to the earlier
-    one."""
+    """Return the gains of the greedy ideal order; ties go to the earlier document."""
     left = nuggets.astype(np.float64)
     worth = np.ones(nuggets.shape[1])
     gains: list[float] = []

@@ -50,8 +50,7 @@ def decomposed(
     settings: Settings,
     generator: Callable[[], CachedGenerator],
 ) -> list[arms.Decomposed]:
-    """Return the arms of each question: the source's sub-questions, these refined to two levels, or written by a
-    language model."""
+    """Return the arms of each question: sub-questions of the source, these in two levels, or a language model's."""
     if kind == "written":
         prompts = [
             load_prompt(name, decompose.FIELDS)
@@ -68,8 +67,7 @@ def decomposed(
 
 
 def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGenerator | None) -> AnswerHead:
-    """Return what judges a document's relevance: a language model, else whether it contains an answer or is near
-    one."""
+    """Return what judges a document: a language model, else whether it contains an answer or is near one."""
     if generator is None:
         return ContainedOrNear(encoder, settings.complexity.unrelated, settings.complexity.telling)
     prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
@@ -77,8 +75,7 @@ def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGe
 
 
 def picked(request: Request, policy: Policy | None, budget: float, settings: Settings) -> list[int]:
-    """Return the distinct corpus rows that one run of a policy observes within a budget, in order; all of them for no
-    policy."""
+    """Return the distinct corpus rows that one run of a policy observes within a budget; all of them for no policy."""
     if policy is None:
         rows = request.documents[request.documents >= 0]
     else:
@@ -131,8 +128,7 @@ def _task(request: Request, question: Question, rows: list[int], collection: Col
 
 
 def write_reports(scored: Sequence[tuple[str, Report]], folder: Path, about: dict[str, Any]) -> list[dict[str, Any]]:
-    """Write ``reports.jsonl`` (one report a line) and ``reports.json``; return the summary: scores a policy, mean and
-    deviation."""
+    """Write ``reports.jsonl`` (a report a line) and ``reports.json``; return the mean scores of each policy."""
     lines = (json.dumps({"policy": policy, **asdict(report)}, ensure_ascii=False) + "\n" for policy, report in scored)
     write_lines(folder / "reports.jsonl", lines)
     summary = []

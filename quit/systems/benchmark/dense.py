@@ -27,8 +27,7 @@ VERSION = 1
 
 
 class DenseRetriever:
-    """Exact nearest neighbours by inner product. Subclasses name the encoders: of queries, and of passages where it is
-    another."""
+    """Exact nearest neighbours by inner product. ``of_passages``: the passages' encoder, where it is another."""
 
     def __init__(self, context: Context, encoder: DenseEncoder, of_passages: DenseEncoder | None = None) -> None:
         settings = context.settings.benchmark

@@ -169,8 +169,7 @@ def train(
 
 
 def _rows(examples: Sequence[tuple[str, str, str]], crossed: bool) -> Any:
-    """Return the examples as a dataset: (query, passage, label) pairs of a cross-encoder, else the triples
-    themselves."""
+    """Return the examples as a dataset: (query, passage, label) of a cross-encoder, else the triples themselves."""
     from datasets import Dataset as Rows
 
     questions, right, wrong = (list(column) for column in zip(*examples, strict=True))

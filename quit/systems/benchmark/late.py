@@ -26,8 +26,7 @@ MOST_KNOWN = 500_000
 
 
 class LateRetriever:
-    """``late`` (MiniLM's token vectors) or ``late:MODEL`` (a sentence-transformers multi-vector model such as
-    ColBERT)."""
+    """``late`` (MiniLM's token vectors) or ``late:MODEL`` (a multi-vector model such as ColBERT)."""
 
     def __init__(self, context: Context) -> None:
         self._passages = context.passages

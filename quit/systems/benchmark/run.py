@@ -161,8 +161,7 @@ class Runner:
         return reordered(ranking, checked_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
 
     def relabelled(self, task: Task, systems: Sequence[System]) -> Relevance:
-        """Return the labels of every passage that some system retrieved, by the profile's labelers and judge (section
-        5.1)."""
+        """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1)."""
         rows = [
             np.unique(np.concatenate([system.rankings[query_number].rows for system in systems]))
             for query_number in range(len(task.queries))
@@ -278,8 +277,7 @@ class Runner:
 
 
 def reordered(ranking: Ranking, scores: np.ndarray) -> Ranking:
-    """Return a ranking with its first ``len(scores)`` passages by descending score, ties in their earlier order, the
-    rest behind."""
+    """Return a ranking with its first ``len(scores)`` passages sorted by score, stably, the rest behind them."""
     head = len(scores)
     order = np.argsort(-scores, kind="stable")
     rows = np.concatenate([ranking.rows[:head][order], ranking.rows[head:]])

@@ -30,8 +30,7 @@ _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question. ``answers``: the valid ones, which EM compares with; ``gold``: the source's, which the judge is
-    given."""
+    """A question. ``answers``: the valid ones, for EM; ``gold``: the source's, for the judge."""
 
     question_id: str
     question: str
@@ -163,8 +162,7 @@ class Relevance(Protocol):
 
 @dataclass(frozen=True)
 class ReleaseRelevance:
-    """A release's own labels. ``groups``: each question's group, int64 (Q,); ``own``: labels of its passages, int8 (Q,
-    P)."""
+    """A release's own labels. ``groups``: the questions' groups, int64 (Q,); ``own``: their labels, int8 (Q, P)."""
 
     groups: np.ndarray
     own: np.ndarray
@@ -188,8 +186,7 @@ class ReleaseRelevance:
 
 @dataclass(frozen=True)
 class Task:
-    """Questions over one corpus. ``relevance`` is None until retrieved passages are relabelled (an answer-containing
-    corpus)."""
+    """Questions over one corpus. ``relevance`` is None until retrieved passages are relabelled."""
 
     name: str
     passages: Passages

@@ -1,5 +1,4 @@
-"""Where and why one way of retrieval finds more than another: two runs over the same questions, read from their
-traces."""
+"""Where and why one way of retrieval finds more than another: two runs over the same questions."""
 
 from __future__ import annotations
 

@@ -133,6 +133,5 @@ def nar(
 
 
 def _top(pool: dict[int, float], count: int) -> list[int]:
-    """Return the rows with the highest values; ties go to the one that came first: the better parent's, the nearer
-    neighbour."""
+    """Return the rows with the highest values; ties go to the one that came first."""
     return sorted(pool, key=pool.__getitem__, reverse=True)[:count]

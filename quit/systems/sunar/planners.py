@@ -194,8 +194,7 @@ class SearChain(LanguageModelPlanner):
 
 
 def final_answer(text: str) -> str | None:
-    """Return what follows the last ``[Final Answer]:``, up to the end of its line; None where there is none or nothing
-    follows."""
+    """Return the rest of the line after the last ``[Final Answer]:``; None where there is none or it is empty."""
     return _line_after_last(FINAL, text)
 
 

@@ -26,8 +26,7 @@ class AnswerModel(Protocol):
         ...
 
     def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
-        """Return at most m sampled answers (phi of eq. 2), ``NO ANSWER`` among them. The same call gives the same
-        answers."""
+        """Return at most m sampled answers (phi of eq. 2), ``NO ANSWER`` among them; always the same ones."""
         ...
 
 

@@ -49,8 +49,7 @@ class Run:
         return [query for query in queries if not trace_path(self.path, query.query_id).is_file()]
 
     def work(self, system: System, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
-        """Answer the questions that have no trace yet; a kill loses those in flight. ``done`` is called after each,
-        from any thread."""
+        """Answer the questions without a trace; a kill loses those in flight. ``done`` is called from any thread."""
 
         def answer(query: Query) -> None:
             write_json(trace_path(self.path, query.query_id), system.answer(query))
@@ -67,8 +66,7 @@ class Run:
                     each.cancel()
 
     def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
-        """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` from the traces of these questions; returns the
-        figures."""
+        """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` of these questions; return the figures."""
         traces = [read_trace(self.path, query.query_id) for query in queries]
         lines, answers = [], []
         for trace in traces:
@@ -96,8 +94,7 @@ def read_trace(path: Path, query_id: str) -> dict[str, Any]:
 
 
 def trace_ids(path: Path) -> list[str]:
-    """Return the ids of the questions that a run has answered, sorted. Raises :class:`InputError` where there is no
-    run."""
+    """Return the sorted ids of the answered questions. Raises :class:`InputError` where there is no run."""
     if not (path / "run.json").is_file():
         raise InputError(f"{path} holds no run. Make one: quit sunar run")
     return sorted(_read(file)["query_id"] for file in (path / "traces").glob("*.json"))
