@@ -76,7 +76,6 @@ class ReportWriter:
     """Writes a report a task, at temperature 0. Without documents there is nothing to write: the report is empty."""
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Reports) -> None:
-        self.identity = f"report/{generator.identity}|{prompt.identity}|{settings.max_new_tokens} tokens"
         self._generator = generator
         self._prompt = prompt
         self._settings = settings
@@ -109,7 +108,6 @@ class ReportJudge:
     """Scores reports: does a document support a sentence (``support``), does a report hold a nugget (``nugget``)?"""
 
     def __init__(self, support: YesNo, nugget: YesNo, settings: Reports) -> None:
-        self.identity = f"report-judge/{support.identity}+{nugget.identity}"
         self._support, self._nugget = support, nugget
         self._settings = settings
 

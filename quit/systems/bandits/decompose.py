@@ -39,8 +39,6 @@ class LLMDecomposition:
     def __init__(
         self, generator: CachedGenerator, definitional: PromptTemplate, specialised: PromptTemplate, settings: Bandits
     ) -> None:
-        prompts = f"{definitional.identity}+{specialised.identity}"
-        self.identity = f"decomposition/{generator.identity}|{prompts}|{settings.arms}"
         self._generator = generator
         self._prompts = (definitional, specialised)
         self._settings = settings

@@ -34,10 +34,10 @@ from quit.settings import FineTune, Settings
 from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
 from quit.systems.benchmark.task import ReleasePassages
 
-KINDS = ("bi-encoder", "cross-encoder", "multi-vector")
 VERSION = 1
 SPEC = {"bi-encoder": "dense", "cross-encoder": "cross-encoder", "multi-vector": "late"}
 """Kind -> the retriever or reranker that runs such a model."""
+KINDS = tuple(SPEC)
 _CLASSES = {
     "bi-encoder": ("SentenceTransformer", "sentence_transformer", "MultipleNegativesRankingLoss"),
     "cross-encoder": ("CrossEncoder", "cross_encoder", "BinaryCrossEntropyLoss"),
@@ -214,18 +214,9 @@ def run_finetune(
     dataset = Dataset(export_tables_of_release(request.release))
     content_id = dataset.tables.provenance["content_id"]
     models = out / "models"
+    device = settings.benchmark.device
     tuned = [
-        finetune(
-            request.kind,
-            request.base,
-            number,
-            dataset,
-            content_id,
-            settings.finetune,
-            settings.benchmark.device,
-            models,
-            say,
-        )
+        finetune(request.kind, request.base, number, dataset, content_id, settings.finetune, device, models, say)
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{model.folder}" for model in tuned]

@@ -70,14 +70,14 @@ class Pool:
 
     def ranked(self, ids: Callable[[Sequence[int]], list[str]]) -> list[Scored]:
         """Return R+ by rescored value, ties by the earlier batch, then by document id."""
-        found = [
+        scored = [
             Scored(row, float(score), float(rescored), number, batch.pool)
             for number, batch in enumerate(self.batches)
             for row, score, rescored in zip(batch.rows, batch.scores, batch.rescored, strict=True)
         ]
-        names = ids([one.row for one in found])
-        order = sorted(range(len(found)), key=lambda at: (-found[at].rescored, found[at].iteration, names[at]))
-        return [found[at] for at in order]
+        names = ids([document.row for document in scored])
+        order = sorted(range(len(scored)), key=lambda at: (-scored[at].rescored, scored[at].iteration, names[at]))
+        return [scored[at] for at in order]
 
 
 def nar(
@@ -118,8 +118,9 @@ def nar(
         order = np.argsort(-values, kind="stable")
         B, values = [B[at] for at in order], values[order]
         parents = tuple(parent.get(row) if name == "N" else None for row in B)
-        made = Rescored(values) if rescore is None else rescore(B, values)
-        batches.append(Batch(name, tuple(B), values, np.asarray(made.scores, dtype=np.float64), parents, made.told))
+        rescored = Rescored(values) if rescore is None else rescore(B, values)
+        after = np.asarray(rescored.scores, dtype=np.float64)
+        batches.append(Batch(name, tuple(B), values, after, parents, rescored.told))
         scored.update(B)
         for row in B:
             first.pop(row, None)
