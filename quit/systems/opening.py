@@ -15,7 +15,6 @@ from quit.corpora.protocols import FirstStage
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
-from quit.models.protocols import Encoder
 from quit.settings import Settings
 
 
@@ -28,17 +27,12 @@ class Opened:
     models: Models
     matrix: np.ndarray | None
 
-    @property
-    def encoder(self) -> Encoder:
-        """The profile's encoder, loaded when it is first asked for."""
-        return self.models.encoder
-
     def vectors(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return documents' unit vectors, (len(rows), dimension), float32: of a dense index, else encoded now."""
         rows = np.asarray(rows, dtype=np.int64)
         if self.matrix is not None:
             return np.asarray(self.matrix[rows])
-        return self.encoder.encode(self.corpus.texts(rows.tolist()))
+        return self.models.encoder.encode(self.corpus.texts(rows.tolist()))
 
 
 def open_collection(

@@ -121,8 +121,7 @@ def corpus_name(path: Path) -> str:
 
 
 def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
-    """Return a task's systems: every retriever alone and with every reranker; with ``bounds`` the oracles too, where
-    labels are known."""
+    """Return a task's systems: retrievers alone and with every reranker, and the oracles if wanted and labelled."""
     retrievers = [name for name in dict.fromkeys(request.retrievers) if name != ORACLE]
     rerankers = [name for name in dict.fromkeys(request.rerankers) if name != ORACLE]
     bounds = request.bounds and task.relevance is not None
@@ -137,7 +136,6 @@ def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
 
 
 def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> Outcome:
-    settings = runner.context.settings
     systems = systems_of(runner, task, request)
     scores = [_scored(runner, task, systems, request.readers)]
     if request.bounds:
@@ -154,9 +152,7 @@ def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> O
         scores.append(_scored(runner, labelled, ranked, request.readers))
         every += ranked
     say("evaluate")
-    results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
-    compared = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
-    _write(request, runner, task, every, scores, results, compared, out)
+    results, compared = _write(request, runner, task, every, scores, out)
     return Outcome(results, compared, runner.stages.seconds)
 
 
@@ -175,15 +171,9 @@ def _scored(runner: Runner, task: Task, systems: Sequence[System], readers: Sequ
 
 
 def _write(
-    request: Request,
-    runner: Runner,
-    task: Task,
-    systems: Sequence[System],
-    scores: Sequence[Scores],
-    results: pa.Table,
-    compared: pa.Table,
-    out: Path,
-) -> None:
+    request: Request, runner: Runner, task: Task, systems: Sequence[System], scores: Sequence[Scores], out: Path
+) -> tuple[pa.Table, pa.Table]:
+    """Write all files; return the tables of results and comparisons."""
     settings = runner.context.settings
     described = out / "run.json"
     described.unlink(missing_ok=True)
@@ -196,11 +186,10 @@ def _write(
         if old.name not in runs:
             old.unlink()
     write_lines(out / "qrels.txt", qrels_lines(task))
-    for name, table in (
-        ("results", results),
-        ("comparisons", compared),
-        ("values", pa.concat_tables(scored.per_question() for scored in scores)),
-    ):
+    results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
+    compared = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
+    values = pa.concat_tables(scored.per_question() for scored in scores)
+    for name, table in (("results", results), ("comparisons", compared), ("values", values)):
         with writing(out / name), replacing(out / f"{name}.parquet") as temporary:
             pq.write_table(table, temporary, compression="zstd")
     write_json(out / "results.json", results.to_pylist())
@@ -216,6 +205,7 @@ def _write(
             "settings": settings.benchmark.model_dump(mode="json"),
         },
     )
+    return results, compared
 
 
 def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str]:

@@ -38,8 +38,7 @@ class DenseRetriever:
         self._folder = context.cache / content_hash(self.identity, context.passages.identity, self._chunk)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return the ``depth`` passages with the highest inner products, a query each. Raises ``InputError`` for
-        NaN."""
+        """Return the ``depth`` passages with the highest inner products. Raises ``InputError`` for NaN."""
         vectors = self._queries.queries(queries)
         check_finite(vectors, self._queries.name, lambda row: queries[row])
         rankings = nearest(vectors, self._vectors, depth)
