@@ -99,18 +99,10 @@ class NeighbourhoodGraph:
 
     def neighbours(self, row: int, k: int) -> np.ndarray:
         """Return at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are stored."""
-        return self._first(row, k)[0]
-
-    def similarities(self, row: int, k: int) -> np.ndarray:
-        """Return the weights of :meth:`neighbours`, float32."""
-        return self._first(row, k)[1]
-
-    def _first(self, row: int, k: int) -> tuple[np.ndarray, np.ndarray]:
         if not 0 <= k <= self.k:
             raise SettingsError(f"The graph {self.path} stores {self.k} neighbours a document, not {k}.")
         neighbours = np.asarray(self.edges[row, :k], dtype=np.int64)
-        real = neighbours != row
-        return neighbours[real], np.asarray(self.weights[row, :k], dtype=np.float32)[real]
+        return neighbours[neighbours != row]
 
 
 def build_graph(

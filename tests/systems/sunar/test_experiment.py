@@ -10,7 +10,7 @@ from quit.corpora.build import build
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.graph import build_graph
 from quit.corpora.sources import parse_corpus_source
-from quit.errors import InputError, QuitError, SettingsError
+from quit.errors import QuitError, SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import load_prompt
@@ -21,7 +21,7 @@ from quit.systems.sunar.experiment import Place, open_place, run_variants
 from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.show import lines
 from quit.systems.sunar.variants import VARIANTS
-from tests.systems.sunar.small import Edges, Scripted
+from tests.systems.sunar.small import Scripted
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +134,7 @@ def test_wrong_settings_are_said_before_any_work(place: Place, tmp_path: Path, g
     assert not (tmp_path / "out").exists()
 
 
-def test_a_graph_of_another_corpus_and_none_at_all_are_refused(place: Place, models: Models, tmp_path: Path) -> None:
-    other = Place(place.corpus, place.first_stage, Edges({}, 3), place.queries)
-    with pytest.raises(InputError, match="it is another corpus's"):
-        _run(_settings(), other, ["sunar"], tmp_path)
+def test_without_a_graph_what_needs_one_is_refused(place: Place, models: Models, tmp_path: Path) -> None:
     none = Place(place.corpus, place.first_stage, None, place.queries)
     with pytest.raises(SettingsError, match="needs a graph"):
         _run(_settings(), none, ["sunar"], tmp_path)
