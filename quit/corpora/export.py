@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import quit
-from quit.common.files import json_bytes, read_json, writing
+from quit.common.files import json_bytes, read_json, write_lines, writing
 from quit.corpora.built import BuiltCorpus, file_entry, query_set
 from quit.corpora.records import whole
 from quit.errors import SettingsError, did_you_mean
@@ -103,57 +102,49 @@ def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:
     return {name.replace("/", "-"): tables for name, tables in sets.items()}
 
 
-@contextmanager
-def _lines(path: Path) -> Iterator[TextIO]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        yield file
-
-
 def _beir(corpus: BuiltCorpus, folder: Path) -> Row:
     """``corpus.jsonl``, ``queries.jsonl``, ``qrels/<set>.tsv``."""
-    with _lines(folder / "corpus.jsonl") as file:
-        for document_id, title, text in _documents(corpus):
-            file.write(json_text({"_id": document_id, "title": title, "text": text}) + "\n")
-    with _lines(folder / "queries.jsonl") as file:
-        for queries, _ in _sets(corpus).values():
-            for row in queries:
-                known = {key: row[key] for key in ("answers", "parent_id", "hop", "kind") if row[key] not in (None, [])}
-                file.write(json_text({"_id": row["query_id"], "text": row["text"], "metadata": known}) + "\n")
-    for name, (_, qrels) in _sets(corpus).items():
-        with _lines(folder / "qrels" / f"{name}.tsv") as file:
-            file.write("query-id\tcorpus-id\tscore\n")
-            for row in qrels:
-                file.write(f"{row['query_id']}\t{row['doc_id']}\t{row['relevance']}\n")
+
+    def metadata(query: Row) -> Row:
+        return {key: query[key] for key in ("answers", "parent_id", "hop", "kind") if query[key] not in (None, [])}
+
+    documents = ({"_id": document_id, "title": title, "text": text} for document_id, title, text in _documents(corpus))
+    write_lines(folder / "corpus.jsonl", (json_text(row) + "\n" for row in documents))
+    sets = _sets(corpus)
+    every = (query for queries, _ in sets.values() for query in queries)
+    rows = ({"_id": query["query_id"], "text": query["text"], "metadata": metadata(query)} for query in every)
+    write_lines(folder / "queries.jsonl", (json_text(row) + "\n" for row in rows))
+    for name, (_, qrels) in sets.items():
+        lines = (f"{row['query_id']}\t{row['doc_id']}\t{row['relevance']}\n" for row in qrels)
+        write_lines(folder / "qrels" / f"{name}.tsv", ["query-id\tcorpus-id\tscore\n", *lines])
     return {}
 
 
 def _topics(corpus: BuiltCorpus, folder: Path) -> Row:
     changed = 0
     for name, (queries, qrels) in _sets(corpus).items():
-        with _lines(folder / f"topics.{name}.tsv") as file:
-            for row in queries:
-                changed += one_line(row["text"]) != row["text"]
-                file.write(f"{row['query_id']}\t{one_line(row['text'])}\n")
-        with _lines(folder / f"qrels.{name}.txt") as file:
-            for row in qrels:
-                file.write(f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n")
+        changed += sum(one_line(row["text"]) != row["text"] for row in queries)
+        topics = (f"{row['query_id']}\t{one_line(row['text'])}\n" for row in queries)
+        write_lines(folder / f"topics.{name}.tsv", topics)
+        relevant = (f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n" for row in qrels)
+        write_lines(folder / f"qrels.{name}.txt", relevant)
     return {"texts_changed": changed, "text_rule": TEXT_RULE}
 
 
 def _trec(corpus: BuiltCorpus, folder: Path) -> Row:
     """``collection.tsv`` (id, title and text), ``topics.<set>.tsv``, ``qrels.<set>.txt``."""
-    with _lines(folder / "collection.tsv") as file:
-        for document_id, title, text in _documents(corpus):
-            file.write(f"{document_id}\t{one_line(whole(title, text))}\n")
+    lines = (f"{document_id}\t{one_line(whole(title, text))}\n" for document_id, title, text in _documents(corpus))
+    write_lines(folder / "collection.tsv", lines)
     return _topics(corpus, folder)
 
 
 def _pyserini(corpus: BuiltCorpus, folder: Path) -> Row:
     """``corpus/docs.jsonl`` of {id, contents}: the title, a line end, the text; topics and qrels as TREC's."""
-    with _lines(folder / "corpus" / "docs.jsonl") as file:
-        for document_id, title, text in _documents(corpus):
-            file.write(json_text({"id": document_id, "contents": f"{title}\n{text}" if title else text}) + "\n")
+    rows = (
+        {"id": document_id, "contents": f"{title}\n{text}" if title else text}
+        for document_id, title, text in _documents(corpus)
+    )
+    write_lines(folder / "corpus" / "docs.jsonl", (json_text(row) + "\n" for row in rows))
     return _topics(corpus, folder)
 
 

@@ -21,7 +21,7 @@ from quit.errors import InputError
 from quit.models.folders import model_identity
 from quit.settings import FirstStages
 from quit.systems.benchmark.plugins import Context
-from quit.systems.benchmark.task import expand, subset_texts
+from quit.systems.benchmark.task import expand
 
 VERSION = 1
 
@@ -56,8 +56,12 @@ class DenseRetriever:
             yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encoded, part))
 
     def _encoded(self, part: range) -> np.ndarray:
-        subsets = self._granularity == "subset"
-        texts = list(subset_texts(self._passages, part)) if subsets else self._passages.texts(part)
+        passages = self._passages
+        if self._granularity == "subset":
+            parts = [passages.parts(group) for group in part]
+            texts = [" ".join(own[index] for index in subset) for own in parts for subset in passages.subsets]
+        else:
+            texts = passages.texts(part)
         vectors = self._encoder.documents(texts)
         check_finite(vectors, self._encoder.name, lambda row: texts[row])
         return vectors

@@ -109,15 +109,12 @@ class Runner:
             "questions": asked,
         }
 
-        def make(places: range) -> list[dict[str, Any]]:
+        def ranked(places: range) -> list[Ranking]:
             given = retriever.search([asked[position] for position in places], depth)
-            rankings = [checked(name, ranking, len(task.passages), depth) for ranking in given]
-            return ranking_rows([task.question_ids[position] for position in places], rankings)
+            return [checked(name, ranking, len(task.passages), depth) for ranking in given]
 
-        fingerprint, table = self.stages.table(
-            "retrieve", f"{task.name}: {name}", key, task.question_ids, RANKINGS, make
-        )
-        return System(task, name, "", retriever.identity, fingerprint, rankings_of(table, task.question_ids))
+        fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, ranked)
+        return System(task, name, "", retriever.identity, fingerprint, rankings)
 
     def rerank(self, system: System, name: str) -> System:
         """Return a system's rankings after a reranker scored their first ``rerank_depth`` passages; the rest stay
@@ -141,17 +138,25 @@ class Runner:
         unread_before = getattr(reranker, "unread", 0)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
-        def make(places: range) -> list[dict[str, Any]]:
-            reranked = [self._reranked(name, reranker, task, query, system.rankings[query], depth) for query in places]
-            return ranking_rows([task.question_ids[query] for query in places], reranked)
+        def reranked(places: range) -> list[Ranking]:
+            return [self._reranked(name, reranker, task, query, system.rankings[query], depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
-        fingerprint, table = self.stages.table("rerank", label, key, task.question_ids, RANKINGS, make)
+        fingerprint, rankings = self._rankings("rerank", label, key, task, reranked)
         if unread := getattr(reranker, "unread", 0) - unread_before:
             self.unread[label] = unread
-        return System(
-            task, system.retriever, name, reranker.identity, fingerprint, rankings_of(table, task.question_ids)
-        )
+        return System(task, system.retriever, name, reranker.identity, fingerprint, rankings)
+
+    def _rankings(
+        self, stage: str, label: str, key: dict[str, Any], task: Task, ranked: Callable[[range], list[Ranking]]
+    ) -> tuple[str, list[Ranking]]:
+        """Return the fingerprint of a step and the ranking of each question, from disk where they are."""
+
+        def rows(places: range) -> list[dict[str, Any]]:
+            return ranking_rows([task.question_ids[query] for query in places], ranked(places))
+
+        fingerprint, table = self.stages.table(stage, label, key, task.question_ids, RANKINGS, rows)
+        return fingerprint, rankings_of(table, task.question_ids)
 
     def _reranked(self, name: str, reranker: Scorer, task: Task, query: int, ranking: Ranking, depth: int) -> Ranking:
         rows = ranking.rows[:depth]

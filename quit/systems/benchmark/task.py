@@ -9,7 +9,7 @@ passages are never in memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -239,11 +239,3 @@ def ranking(rows: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:
     """Return the ``depth`` best rows, best first, ties by the lower row."""
     order = np.lexsort((rows, -scores))[:depth]
     return Ranking(rows[order].astype(np.int64), scores[order].astype(np.float32))
-
-
-def subset_texts(passages: Passages, groups: Sequence[int]) -> Iterator[str]:
-    """Yield the text of every subset of some groups, its parts in rank order."""
-    for group in groups:
-        parts = passages.parts(group)
-        for subset in passages.subsets:
-            yield " ".join(parts[index] for index in subset)
