@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
 from quit.common.files import write_json
 from quit.corpora.built import BuiltCorpus
@@ -53,31 +54,14 @@ def build_postings(
         lengths = np.array([len(entries) for entries, _ in rows], dtype=np.int32)
         return [*(np.concatenate(column) for column in zip(*rows, strict=True)), lengths]
 
-    partial = folder / PARTIAL
     plan = {"corpus": corpus.identity, "identity": encoder.identity}
     names = ("entries", "weights", "lengths")
-    steps = in_steps(partial, plan, names, len(corpus), block, make, "sparse vectors", say)
-    _turn(steps, folder, encoder.dimension, len(corpus))
-    shutil.rmtree(partial)
-
-
-def _turn(steps: list[list[np.ndarray]], folder: Path, dimension: int, documents: int) -> None:
-    counts = np.zeros(dimension, dtype=np.int64)
-    for entries, _, _ in steps:
-        counts += np.bincount(entries, minlength=dimension)
-    bounds = np.concatenate([[0], np.cumsum(counts)])
-    rows = np.empty(bounds[-1], dtype=np.int32)
-    weights = np.empty(bounds[-1], dtype=np.float32)
-    free, start = bounds[:-1].copy(), 0
-    for unsorted, step_weights, lengths in steps:
-        owners = np.repeat(np.arange(len(lengths), dtype=np.int32) + start, lengths)
-        order = np.argsort(unsorted, kind="stable")
-        entries = unsorted[order]
-        within = np.arange(len(entries)) - np.searchsorted(entries, entries)
-        places = free[entries] + within
-        rows[places], weights[places] = owners[order], step_weights[order]
-        free += np.bincount(entries, minlength=dimension)
-        start += len(lengths)
-    for name, array in (("bounds", bounds), ("rows", rows), ("weights", weights)):
-        write_array(folder / f"{name}.npy", array)
-    write_json(folder / "postings.json", {"documents": documents})
+    steps = in_steps(folder / PARTIAL, plan, names, len(corpus), block, make, "sparse vectors", say)
+    entries, weights, lengths = (np.concatenate(arrays) for arrays in zip(*steps, strict=True))
+    bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    postings = sparse.csr_array((weights, entries, bounds), shape=(len(corpus), encoder.dimension)).tocsc()
+    write_array(folder / "bounds.npy", postings.indptr.astype(np.int64))
+    write_array(folder / "rows.npy", postings.indices.astype(np.int32))
+    write_array(folder / "weights.npy", postings.data)
+    write_json(folder / "postings.json", {"documents": len(corpus)})
+    shutil.rmtree(folder / PARTIAL)

@@ -92,14 +92,16 @@ def run_variants(
 
 
 def _progress(name: str, total: int, say: Callable[[str], None]) -> Callable[[Query], None]:
-    state, estimate = {"done": 0, "told": time.monotonic()}, Estimate(total)
-    lock = Lock()
+    """Return what counts finished questions and says now and then how far it is; called from any thread."""
+    estimate, lock = Estimate(total), Lock()
+    count, said_at = 0, time.monotonic()
 
     def done(query: Query) -> None:
+        nonlocal count, said_at
         with lock:
-            state["done"] += 1
-            if time.monotonic() - state["told"] >= _EVERY:
-                state["told"] = time.monotonic()
-                say(f"{name}: {estimate.at(int(state['done']))}")
+            count += 1
+            if time.monotonic() - said_at >= _EVERY:
+                said_at = time.monotonic()
+                say(f"{name}: {estimate.at(count)}")
 
     return done
