@@ -100,7 +100,7 @@ class _Work:
             shutil.rmtree(path)
         self.steps: list[dict[str, Any]] = []
         while (step := folder / "steps" / f"{len(self.steps):05d}").is_dir():
-            self.steps.append(json.loads((step / "step.json").read_text(encoding="utf-8")))
+            self.steps.append(read_json(step / "step.json"))
             self._remember(step)
 
     def _remember(self, step: Path) -> None:

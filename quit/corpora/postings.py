@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from quit.common.files import write_json
+from quit.common.files import read_json, write_json
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import SparseEncoder
 from quit.corpora.vectors import PARTIAL, check_finite, id_of, in_steps, write_array
@@ -28,7 +27,7 @@ class Postings:
         bounds, rows, weights = (
             np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")
         )
-        return cls(bounds, rows, weights, json.loads((folder / "postings.json").read_text())["documents"])
+        return cls(bounds, rows, weights, read_json(folder / "postings.json")["documents"])
 
     def scores(self, entries: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the dot product of a query with every document, float32."""

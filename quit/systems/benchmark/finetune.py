@@ -9,7 +9,6 @@ count as negatives.
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from quit.common.files import write_json, writing
+from quit.common.files import read_json, write_json, writing
 from quit.common.ids import content_hash
 from quit.corpora.encoders import is_multi_vector
 from quit.corpora.scorers import has_head
@@ -115,7 +114,7 @@ def finetune(
         counts = {"positives": wanted.positives, "negatives": wanted.negatives, "count": len(examples)}
         facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
         write_json(marker, facts)
-    facts = json.loads(marker.read_text(encoding="utf-8"))
+    facts = read_json(marker)
     return Tuned(folder, positives, facts["count"], facts["seconds"])
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +24,11 @@ import pyarrow.compute as pc
 
 from quit.corpora.protocols import FirstStage, Ranking, Scorer
 from quit.errors import InputError, SettingsError, did_you_mean
+from quit.models.factory import Models
 from quit.models.loading import usable_device
 from quit.models.protocols import NO_ANSWER, Reader
 from quit.settings import FirstStages, Settings
 from quit.systems.benchmark.task import Passages, ranking
-
-if TYPE_CHECKING:
-    from quit.models.factory import Models
 
 GROUPS = ("quit.retrievers", "quit.rerankers", "quit.readers")
 ORACLE = "oracle"

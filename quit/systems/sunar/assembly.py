@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Scorer
 from quit.corpora.scorers import CrossEncoderScorer, LateScorer
 from quit.errors import SettingsError
+from quit.models.factory import Models
 from quit.models.prompting import load_prompt
 from quit.settings import Settings, Sunar
 from quit.systems.opening import language_model
@@ -18,9 +18,6 @@ from quit.systems.sunar.planners import FIELDS, GoldPlan, NoPlan, Planner, ReAct
 from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers
 from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.system import System
-
-if TYPE_CHECKING:
-    from quit.models.factory import Models
 
 _PLANNERS = {planner.name: planner for planner in (SelfAsk, ReAct, SearChain)}
 

@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import remove_leftovers, write_json, write_lines, writing
+from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
 from quit.errors import InputError, WorkspaceError
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
@@ -132,10 +132,7 @@ def _differences(known: dict[str, Any], described: dict[str, Any]) -> str:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}. Delete it and run the same command again.") from error
+    value = read_json(path)
     if not isinstance(value, dict):
-        raise InputError(f"{path} is no JSON object. Delete it and run the same command again.")
+        raise InputError(f"{path} cannot be read as a JSON object. Delete it and run the same command again.")
     return value
