@@ -64,8 +64,8 @@ def chosen(collection: Collection, source: str | None = None, limit: int | None 
     every = questions(collection)
     selected = [question for question in every if source in (None, question.source)][:limit]
     if not every:
-        raise InputError("The corpus has no questions.")
+        raise InputError("The corpus holds no question.")
     if not selected:
         sources = ", ".join(sorted({question.source for question in every}))
-        raise InputError(f"The corpus has no questions of the source {source!r}; its sources: {sources}.")
+        raise InputError(f"The corpus holds no question of the source {source!r}; its sources: {sources}.")
     return selected
