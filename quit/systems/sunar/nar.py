@@ -24,7 +24,7 @@ class Rescored:
     """What feedback makes of a batch: new scores, float64, shape (rows,), and what a trace should tell of it."""
 
     scores: np.ndarray
-    told: dict[str, Any] = field(default_factory=dict)
+    trace: dict[str, Any] = field(default_factory=dict)
 
 
 Rescore = Callable[[Sequence[int], np.ndarray], Rescored]
@@ -44,7 +44,7 @@ class Batch:
     scores: np.ndarray
     rescored: np.ndarray
     parents: tuple[int | None, ...]
-    told: dict[str, Any]
+    trace: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def nar(
         parents = tuple(parent.get(row) if name == "N" else None for row in B)
         rescored = Rescored(values) if rescore is None else rescore(B, values)
         after = np.asarray(rescored.scores, dtype=np.float64)
-        batches.append(Batch(name, tuple(B), values, after, parents, rescored.told))
+        batches.append(Batch(name, tuple(B), values, after, parents, rescored.trace))
         scored.update(B)
         for row in B:
             first.pop(row, None)

@@ -31,7 +31,7 @@ class Evidence:
     """Documents of a sub-question, best first, and how they were found (for the trace)."""
 
     ranked: list[Scored]
-    told: dict[str, Any]
+    trace: dict[str, Any]
 
     @property
     def rows(self) -> list[int]:
@@ -71,7 +71,7 @@ class Retrieval:
             neighbours=how.neighbours,
         )
         ranked = pool.ranked(library.documents.ids)
-        trace = {"first_stage": len(R), "batches": told_batches(pool, library.documents.ids)}
+        trace = {"first_stage": len(R), "batches": batch_traces(pool, library.documents.ids)}
         if how.keep_left:
             ranked = [*ranked, *_left(pool, ranked)]
         return Evidence(ranked, trace)
@@ -87,7 +87,7 @@ class Retrieval:
         return " ".join([sub_question, *documents.texts(rows)])
 
 
-def told_batches(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[dict[str, Any]]:
+def batch_traces(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[dict[str, Any]]:
     """Return the batches of a pool for a trace."""
     return [
         {
@@ -96,7 +96,7 @@ def told_batches(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[
             "scores": _short(batch.scores),
             "rescored": _short(batch.rescored),
             **({"parents": ids([row for row in batch.parents if row is not None])} if batch.pool == "N" else {}),
-            **batch.told,
+            **batch.trace,
         }
         for batch in pool.batches
     ]

@@ -100,7 +100,7 @@ class System:
         read = evidence.rows[: how.top]
         answer = self._reader.answer(sub_question, self._texts(read))
         names = self._library.documents.ids(read)
-        return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.told}
+        return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
 
     def _merged(self, query: Query, rows: Sequence[int]) -> list[int]:
         """Return the evidence of all sub-questions by its score for the original question, ties by document id."""
