@@ -117,20 +117,17 @@ def read_asked(path: Path) -> list[Asked]:
     """
     asked = []
     for number, row in json_lines(path, "the questions"):
-        try:
-            identity, text = str(row["id"]), row.get("question") or row["text"]
-            answers, hops, kind = row["answers"], row.get("hops"), row.get("kind")
-            right = isinstance(text, str) and text.strip() and isinstance(answers, list) and answers
-            if not right or not all(isinstance(answer, str) and answer.strip() for answer in answers):
-                raise TypeError
-            if not isinstance(hops, int | None) or isinstance(hops, bool) or not isinstance(kind, str | None):
-                raise TypeError
-        except (KeyError, TypeError) as error:
+        text, answers = row.get("question") or row.get("text"), row.get("answers")
+        hops, kind = row.get("hops"), row.get("kind")
+        texts: list[Any] = [text, *answers] if isinstance(answers, list) and answers else [None]
+        usable = "id" in row and all(isinstance(part, str) and part.strip() for part in texts)
+        if not usable or not isinstance(kind, str | None) or type(hops) not in (int, type(None)):
             raise InputError(
                 f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and "
                 "where they are known hops (a whole number) and kind (a text)."
-            ) from error
-        asked.append(Asked(identity, text, tuple(answers), hops, kind, str(row.get("group", identity))))
+            )
+        identity = str(row["id"])
+        asked.append(Asked(identity, texts[0], tuple(texts[1:]), hops, kind, str(row.get("group", identity))))
     if not asked:
         raise InputError(f"{path} holds no question.")
     return asked
