@@ -10,7 +10,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -117,21 +117,23 @@ def remove_leftovers(folder: Path, files: str = "**/*", older: float = 0) -> Non
                 path.unlink()
 
 
-def take_back(partial: Path, target: Path, names: Sequence[str]) -> bool:
-    """Return whether ``partial`` holds these files, after a look for those that a killed run had moved on to
-    ``target``.
-
-    While ``target`` lacks the file that marks it as complete, what is there and missing in ``partial`` is that run's.
-    """
-    for name in names:
-        if not (partial / name).exists() and (target / name).exists():
-            os.replace(target / name, partial / name)
-    return all((partial / name).exists() for name in names)
-
-
 def json_bytes(value: Any) -> bytes:
     """Return JSON as it is written to files, keys in their order."""
     return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write texts one after the other, UTF-8. Raises :class:`WorkspaceError` where the disk refuses."""
+    with writing(path), replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON of a file, or None where there is no such file or it cannot be read."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
 
 
 def write_json(path: Path, value: Any) -> None:

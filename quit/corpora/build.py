@@ -27,15 +27,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 
 import quit
-from quit.common.files import remove_leftovers, replacing, write_json, writing
+from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, question_id
-from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, file_entry
+from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, file_entry, query_set
 from quit.corpora.records import STAGE, CorpusRecord, RawQuery
 from quit.corpora.sources import CorpusRef
-from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.errors import InputError, SettingsError
 from quit.settings import Corpora
 from quit.sources.records import Reject
 from schemas.corpora import CORPUS_TABLES, corpus_table
@@ -60,27 +59,19 @@ def build(
     if not refs:
         raise SettingsError("A corpus needs at least one --source KIND:PATH.")
     _check_target(out)
-    sources = [
-        {"kind": ref.kind, "file": ref.path.name, "checksum": ref.checksum()} for ref in refs
-    ]  # hashed once: a file that changes while it is read is the user's to answer for
+    # Hashed once: a file that changes while it is read is the user's to answer for.
+    sources = [{"kind": ref.kind, "file": ref.path.name, "checksum": ref.checksum()} for ref in refs]
     made_of = settings.model_dump(exclude={"block", "strict"})
     plan = {"version": VERSION, "sources": sources, "settings": made_of}
     fingerprint = content_hash("corpus", plan)
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-        try:
-            with FileLock(out / ".lock", timeout=0):
-                if (manifest := BuiltCorpus.read_manifest(out)) and manifest.get("fingerprint") == fingerprint:
-                    shutil.rmtree(out / PARTIAL, ignore_errors=True)
-                    remove_leftovers(out, "*")
-                    return BuiltCorpus.open(out), False
-                work = _Work(
-                    out / PARTIAL, {**plan, "block": settings.block}, refs, settings, progress or (lambda _: None)
-                )
-                work.run()
-                _finish(out, work, fingerprint, sources, made_of)
-        except Timeout:
-            raise WorkspaceError(f"Another build is at work in {out}. Wait for it, or choose another --out.") from None
+    with building(out):
+        if (manifest := BuiltCorpus.read_manifest(out)) and manifest.get("fingerprint") == fingerprint:
+            shutil.rmtree(out / PARTIAL, ignore_errors=True)
+            remove_leftovers(out, "*")
+            return BuiltCorpus.open(out), False
+        work = _Work(out / PARTIAL, {**plan, "block": settings.block}, refs, settings, progress or (lambda _: None))
+        work.run()
+        _finish(out, work, fingerprint, sources, made_of)
     return BuiltCorpus.open(out), True
 
 
@@ -101,18 +92,15 @@ class _Work:
         self.folder, self.refs, self.settings, self.say = folder, refs, settings, say
         self.documents: set[bytes] = set()
         self.queries: dict[bytes, bytes] = {}
-        text = json.dumps(plan, sort_keys=True)
-        known = folder / "plan.json"
-        if not known.is_file() or known.read_text(encoding="utf-8") != text:
+        if read_json(folder / "plan.json") != plan:
             shutil.rmtree(folder, ignore_errors=True)
-            with replacing(known) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+            write_json(folder / "plan.json", plan)
         (folder / "steps").mkdir(exist_ok=True)
         for path in (folder / "steps").glob(".*"):
             shutil.rmtree(path)
         self.steps: list[dict[str, Any]] = []
         while (step := folder / "steps" / f"{len(self.steps):05d}").is_dir():
-            self.steps.append(json.loads((step / "step.json").read_text(encoding="utf-8")))
+            self.steps.append(read_json(step / "step.json"))
             self._remember(step)
 
     def _remember(self, step: Path) -> None:
@@ -122,29 +110,18 @@ class _Work:
             self.queries[_key(row["query_id"])] = _query_digest(row)
 
     def run(self) -> None:
-        """Do the steps that are missing."""
+        """Do the steps that are missing; the records of finished ones are read and skipped."""
         for number, ref in enumerate(self.refs):
-            done = [step for step in self.steps if step["source"] == number]
-            if done and done[-1]["last"]:
-                continue
-            records = ref.read(self.settings)
-            skipped = sum(step["records"] for step in done)
-            if skipped:
-                self.say(f"{ref.kind}: going on after {skipped:,} records")
-            for _ in islice(records, skipped):
-                pass
-            block = list(islice(records, self.settings.block))
-            while True:
-                following = list(islice(records, self.settings.block))
-                self._step(number, block, last=not following)
-                self.say(
-                    f"{ref.kind}: {sum(step['records'] for step in self.steps if step['source'] == number):,} records"
-                )
-                if not following:
-                    break
-                block = following
+            count = sum(step["records"] for step in self.steps if step["source"] == number)
+            if count:
+                self.say(f"{ref.kind}: resuming after {count:,} records")
+            records = islice(ref.read(self.settings), count, None)
+            while block := list(islice(records, self.settings.block)):
+                self._step(number, block)
+                count += len(block)
+                self.say(f"{ref.kind}: {count:,} records")
 
-    def _step(self, source: int, records: list[CorpusRecord], last: bool) -> None:
+    def _step(self, source: int, records: list[CorpusRecord]) -> None:
         rows: Rows = {name: [] for name in CORPUS_TABLES}
         counts: Counter[str] = Counter(records=len(records))
         for record in records:
@@ -157,7 +134,7 @@ class _Work:
         temporary.mkdir()
         for name, table_rows in rows.items():
             pq.write_table(corpus_table(name).from_rows(table_rows), temporary / f"{name}.parquet", compression="zstd")
-        step = {"source": source, "records": len(records), "last": last, "counts": dict(counts)}
+        step = {"source": source, "records": len(records), "counts": dict(counts)}
         (temporary / "step.json").write_text(json.dumps(step), encoding="utf-8")
         for path in temporary.iterdir():
             _sync(path)
@@ -184,11 +161,8 @@ class _Work:
                     "place": raw.place,
                 }
             )
-        rejects = list(record.rejects)
-        if record.queries:
-            rejects += self._add_queries(record, ids, rows, counts)
-        for reject in rejects:
-            counts[f"rejected:{reject.reason}"] += 1
+        rejects = [*record.rejects, *self._add_queries(record, ids, rows, counts)]
+        counts.update(f"rejected:{reject.reason}" for reject in rejects)
         rows["rejects"] += [asdict(reject) for reject in rejects]
 
     def _add_queries(self, record: CorpusRecord, ids: list[str], rows: Rows, counts: Counter[str]) -> list[Reject]:
@@ -202,18 +176,8 @@ class _Work:
             return []
         if any(known):
             detail = f"an earlier question has the id {parent!r} and says something else; that one is kept"
-            return [
-                Reject(
-                    STAGE,
-                    "record",
-                    "duplicate_id",
-                    detail,
-                    record.source,
-                    record.file,
-                    record.position,
-                    record.record_id,
-                )
-            ]
+            where = (record.source, record.file, record.position, record.record_id)
+            return [Reject(STAGE, "record", "duplicate_id", detail, *where)]
         for row, query, digest in zip(query_rows, wanted, same, strict=True):
             self.queries[_key(row["query_id"])] = digest
             rows["queries"].append(row)
@@ -339,13 +303,12 @@ def _even(pieces: Iterator[pa.Table], rows: int) -> Iterator[pa.Table]:
 
 
 def _datasets(out: Path) -> dict[str, dict[str, int]]:
-    """Return the query sets under names like ir_datasets': ``musique``, ``musique/sub-questions``, with their
-    counts."""
+    """Return the counts of each query set."""
     queries = pq.read_table(out / "queries.parquet", columns=["query_id", "parent_id", "source"])
     qrels = Counter(pq.read_table(out / "qrels.parquet", columns=["query_id"])["query_id"].to_pylist())
     counts: dict[str, dict[str, int]] = {}
     for row in queries.to_pylist():
-        name = row["source"] if row["parent_id"] is None else f"{row['source']}/sub-questions"
+        name = query_set(row)
         entry = counts.setdefault(name, {"queries": 0, "qrels": 0})
         entry["queries"] += 1
         entry["qrels"] += qrels[row["query_id"]]

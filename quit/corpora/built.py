@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
 
-from quit.common.files import file_checksum
+from quit.common.files import file_checksum, read_json, writing
+from quit.corpora.records import whole
 from quit.errors import InputError, WorkspaceError
 from schemas.corpora import corpus_table
 
@@ -67,11 +69,8 @@ class BuiltCorpus:
     @staticmethod
     def read_manifest(path: Path) -> dict[str, Any] | None:
         """Return the manifest in a folder, or None where there is none of ours."""
-        try:
-            manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-            return manifest if manifest["made_by"] == MADE_BY else None
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        manifest = read_json(path / MANIFEST)
+        return manifest if isinstance(manifest, dict) and manifest.get("made_by") == MADE_BY else None
 
     def verify(self) -> None:
         """Raise :class:`InputError` that names the first file that is not what was built."""
@@ -114,18 +113,10 @@ class BuiltCorpus:
 
     def rows_of(self, ids: Sequence[str]) -> np.ndarray:
         """Return the rows of some documents, int64. Raises :class:`InputError` for an id that is none of them."""
-        names, order = self._sorted_ids
-        wanted = np.array(list(ids), dtype=names.dtype)
-        places = np.minimum(np.searchsorted(names, wanted), len(names) - 1)
-        if (wrong := np.flatnonzero(names[places] != wanted)).size:
-            raise InputError(f"The corpus {self.path} has no document {ids[int(wrong[0])]!r}.")
-        return order[places]
-
-    @cached_property
-    def _sorted_ids(self) -> tuple[np.ndarray, np.ndarray]:
-        names = np.array(self.all_ids(), dtype="S20")
-        order = np.argsort(names, kind="stable").astype(np.int64)
-        return names[order], order
+        rows = pc.index_in(pa.array(ids, pa.string()), value_set=self._documents["doc_id"])
+        if rows.null_count:
+            raise InputError(f"The corpus {self.path} has no document {ids[rows.is_null().index(True).as_py()]!r}.")
+        return rows.to_numpy().astype(np.int64)
 
     @cached_property
     def queries(self) -> pa.Table:
@@ -188,9 +179,27 @@ class BuiltCorpus:
 
 
 def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
-    return [
-        f"{title} {text}" if title else text for title, text in zip(titles.to_pylist(), texts.to_pylist(), strict=True)
-    ]
+    return list(map(whole, titles.to_pylist(), texts.to_pylist()))
+
+
+@contextmanager
+def building(out: Path) -> Iterator[None]:
+    """Make a folder and keep other runs out of it.
+
+    Raises :class:`WorkspaceError` when the disk refuses or another run is at work there.
+    """
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(out / ".lock", timeout=0):
+                yield
+        except Timeout:
+            raise WorkspaceError(f"Another run is at work in {out}. Wait for it, or choose another --out.") from None
+
+
+def query_set(query: dict[str, Any]) -> str:
+    """Return the query set of a row of ``queries``, named like ir_datasets': ``musique``, ``musique/sub-questions``."""
+    return query["source"] if query["parent_id"] is None else f"{query['source']}/sub-questions"
 
 
 def file_entry(path: Path) -> dict[str, Any]:

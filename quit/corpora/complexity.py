@@ -2,8 +2,8 @@
 least by all of them together?
 
 One implementation for the difficulty of our own questions (:mod:`quit.stages.difficulty`) and for ``quit complexity
-run``. The two heads of the paper's relevance model are protocols: how likely a document holds a correct answer (s_i),
-and how relevant it is to each token of the question (Rel(d_i, t_j)).
+run``. The paper's relevance model has two heads: how likely a document holds a correct answer (s_i, a protocol), and
+how relevant it is to each token of the question (Rel(d_i, t_j), late interaction).
 """
 
 from __future__ import annotations
@@ -30,24 +30,8 @@ class AnswerHead(Protocol):
         ...
 
 
-@runtime_checkable
-class TokenHead(Protocol):
-    """Rel(d_i, t_j): the relevance of each document to each token of a question."""
-
-    identity: str
-
-    def prepare(self, texts: Sequence[str]) -> None:
-        """Take note of the texts (questions and documents) that are about to be asked about; changes no result."""
-        ...
-
-    def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
-        """Return shape (len(texts), tokens of the question), float64, not negative."""
-        ...
-
-
 class ContainedOrNear:
-    """1 for a text that contains an answer as a whole word sequence, else its nearness to one: cosine, linear from
-    ``unrelated`` to ``telling``."""
+    """1 for a text that contains an answer, else its cosine to one, linear from ``unrelated`` to ``telling``."""
 
     def __init__(self, encoder: Encoder, unrelated: float, telling: float) -> None:
         self._encoder = encoder
@@ -72,8 +56,7 @@ class LateInteraction:
         self.identity = f"late-interaction+{encoder.identity}"
 
     def prepare(self, texts: Sequence[str]) -> None:
-        """Encode texts together: an encoder with batches of fixed shapes is several times faster on many than on
-        few."""
+        """Encode texts together: batches of fixed shapes are several times faster on many texts than on few."""
         missing = list(dict.fromkeys(text for text in texts if text not in self._near))
         known = {text: self._near[text] for text in texts if text in self._near}
         self._near = known | dict(zip(missing, self._encoder.encode_tokens(missing), strict=True))
@@ -89,8 +72,7 @@ class LateInteraction:
 
 
 def contains_answer(texts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
-    """Return whether each text contains an answer: normalised, on word boundaries. A blank answer is contained
-    nowhere."""
+    """Return whether each text contains an answer that is not blank: normalised, on word boundaries."""
     keys = [f" {key} " for answer in answers if (key := normalize_answer(answer))]
     normalised = [f" {normalize_answer(text)} " for text in texts]
     return np.array([any(key in text for key in keys) for text in normalised], dtype=bool)
@@ -135,18 +117,6 @@ class Retrieved:
     similarity: float
     documents: int
 
-    def answerable(self, t_ans: float) -> bool:
-        """Whether some document holds the answer: some s_i >= T_ans."""
-        return self.documents > 0 and self.answerability >= t_ans
-
-    def complete(self, t_com: float) -> bool:
-        """Whether the documents cover all that is asked: S_D >= T_com."""
-        return self.documents > 0 and self.completeness >= t_com
-
-    def complex(self, t_ans: float, t_com: float) -> bool:
-        """Whether the question is complex: neither answerable nor complete."""
-        return not self.answerable(t_ans) and not self.complete(t_com)
-
 
 def measure(
     question: str,
@@ -155,7 +125,7 @@ def measure(
     vectors: np.ndarray,
     asked: np.ndarray,
     answer_head: AnswerHead,
-    token_head: TokenHead,
+    token_head: LateInteraction,
     t_ans: float,
 ) -> Retrieved:
     """Return what the retrieved ``texts`` are worth. ``vectors``: their unit vectors; ``asked``: the question's."""

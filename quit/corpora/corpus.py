@@ -6,11 +6,14 @@ import hashlib
 import json
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from quit.common.json_lines import json_object
-from quit.corpora.records import STAGE, CorpusRecord, RawDocument, clean
+from quit.corpora.records import STAGE, CorpusRecord, RawDocument, clean, whole
 from quit.errors import InputError
 from quit.sources.records import Reject
 
@@ -25,7 +28,7 @@ class Corpus:
     (Pyserini, our releases) is complete in itself. Texts are NFC with single spaces. Of equal texts the first is kept;
     of documents with one id and different texts too, the other is a reject, as is a document without id or text. Raises
     :class:`InputError` for a file that cannot be read, a line that is no JSON object, and a corpus without a usable
-    document.
+    document. Implements :class:`quit.corpora.protocols.Documents`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -33,61 +36,50 @@ class Corpus:
         self._files = corpus_files(path)
         self._file, self._offset = array("H"), array("Q")
         self.rejects: list[Reject] = []
-        ids: dict[str, bytes] = {}
         texts: set[bytes] = set()
-        for number, offset, where, row in _rows(self._files):
-            document = _document(row)
-            if isinstance(document, str):
-                self.rejects.append(self._reject("missing_field", document, number, where, row))
-                continue
-            identity, text = document[0], _whole(*document[1:])
-            content = hashlib.blake2b(text.encode(), digest_size=12).digest()
-            if ids.setdefault(identity, content) != content:
-                detail = f"an earlier document has the id {identity!r} and another text; that one is kept"
-                self.rejects.append(self._reject("duplicate_id", detail, number, where, row))
-            elif content not in texts:
+        for line in _lines(path):
+            if line.fault:
+                reason, detail = line.fault
+                reason = "missing_field" if reason == "no_text" else reason
+                name = self._files[line.file].name
+                self.rejects.append(
+                    Reject("describe", "document", reason, detail, "corpus", name, line.position, line.record_id)
+                )
+            elif (content := _digest(whole(line.title, line.text))) not in texts:
                 texts.add(content)
-                self._file.append(number)
-                self._offset.append(offset)
-        if not self._file:
-            detail = f" ({self.rejects[0].detail})" if self.rejects else ""
-            raise InputError(f"The corpus {path} holds no usable document{detail}. A line is {{id, text, title?}}.")
+                self._file.append(line.file)
+                self._offset.append(line.offset)
+
+    @cached_property
+    def identity(self) -> str:
+        """Changes with any byte of the files."""
+        return f"jsonl@{corpus_checksum(self.path)}"
 
     def __len__(self) -> int:
         return len(self._file)
 
     def __getitem__(self, row: int) -> str:
         """Return the text of a document (with its title), read from its file."""
-        path = self._files[self._file[row]]
-        with path.open("rb") as file:
-            return self._text(file, row)
+        return self.texts([row])[0]
 
     def __iter__(self) -> Iterator[str]:
         """Yield the texts in order, one at a time."""
-        at = -1
-        file: BinaryIO | None = None
-        try:
-            for row, number in enumerate(self._file):
-                if number != at:
-                    if file:
-                        file.close()
-                    at, file = number, self._files[number].open("rb")
-                assert file is not None  # no file has the number -1
-                yield self._text(file, row)
-        finally:
-            if file:
-                file.close()
+        return (whole(title, text) for _, title, text in self._documents(range(len(self))))
 
-    def _text(self, file: BinaryIO, row: int) -> str:
-        file.seek(self._offset[row])
-        document = _document(json.loads(file.readline()))
-        assert not isinstance(document, str)
-        return _whole(*document[1:])
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' ids, read from their files."""
+        return [str(identity) for identity, _, _ in self._documents(rows)]
 
-    def _reject(self, reason: str, detail: str, number: int, position: int, row: dict[str, Any]) -> Reject:
-        identity = next((str(row[key]) for key in _IDS if row.get(key) is not None), None)
-        file = self._files[number].name
-        return Reject("describe", "document", reason, detail, "corpus", file, position, identity)
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' texts (with their titles), read from their files."""
+        return [whole(title, text) for _, title, text in self._documents(rows)]
+
+    def _documents(self, rows: Sequence[int]) -> Iterator[tuple[Any, str, str]]:
+        for number, rows_of_file in groupby(rows, self._file.__getitem__):
+            with self._files[number].open("rb") as file:
+                for row in rows_of_file:
+                    file.seek(self._offset[row])
+                    yield _fields(json.loads(file.readline()))
 
 
 def corpus_files(path: Path) -> list[Path]:
@@ -124,35 +116,49 @@ def read(path: Path) -> Iterator[CorpusRecord]:
     :class:`InputError` as :class:`Corpus` does.
     """
     files = corpus_files(path)
-    ids: dict[str, bytes] = {}
+    for line in _lines(path):
+        name, position, identity = files[line.file].name, line.position, line.record_id or ""
+        if line.fault:
+            detail = f"line {position + 1}: {line.fault[1]}"
+            reject = Reject(STAGE, "document", line.fault[0], detail, "jsonl", name, position, line.record_id)
+            yield CorpusRecord("jsonl", name, position, identity, rejects=(reject,))
+        else:
+            yield CorpusRecord("jsonl", name, position, identity, (RawDocument(line.title, line.text, ""),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a corpus: number of its file, place in it (bytes; lines), and what is wrong (reason, detail)."""
+
+    file: int
+    offset: int
+    position: int
+    record_id: str | None
+    title: str
+    text: str
+    fault: tuple[str, str] | None
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    """Yield the lines of a corpus. Raises :class:`InputError` for what cannot be read, at the end also where no line
+    was usable."""
+    files = corpus_files(path)
+    contents: dict[str, bytes] = {}
     first = ""
-    usable = False
-    for number, _, position, row in _rows(files):
-        document = _document(row)
-        fault = (
-            ("no_text" if "no text" in document else "missing_field", document) if isinstance(document, str) else None
-        )
-        if not isinstance(document, str):
-            content = hashlib.blake2b(json.dumps(document[1:]).encode(), digest_size=12).digest()
-            if ids.setdefault(document[0], content) != content:
-                fault = (
-                    "duplicate_id",
-                    f"an earlier document has the id {document[0]!r} and another text; that one is kept",
-                )
-        name = files[number].name
-        if fault or isinstance(document, str):
-            assert fault is not None  # a text in place of a document is a fault
-            first = first or f" (line {position + 1} of {name}: {fault[1]})"
-            own = next((str(row[key]) for key in _IDS if row.get(key) is not None), None)
-            reject = Reject(
-                STAGE, "document", fault[0], f"line {position + 1}: {fault[1]}", "jsonl", name, position, own
-            )
-            yield CorpusRecord("jsonl", name, position, own or "", rejects=(reject,))
-            continue
-        usable = True
-        identity, title, text = document
-        yield CorpusRecord("jsonl", name, position, identity, (RawDocument(title, text, ""),))
-    if not usable:
+    for number, offset, position, row in _rows(files):
+        identity, title, text = _fields(row)
+        fault = None
+        if not isinstance(identity, str | int) or identity == "":
+            fault = "missing_field", f"the document has no id: one of {', '.join(_IDS)}"
+        elif not text:
+            fault = "no_text", f"the document {identity!r} has no text: one of {', '.join(_TEXTS)}"
+        elif contents.setdefault(str(identity), content := _digest(json.dumps([title, text]))) != content:
+            detail = f"an earlier document has the id {str(identity)!r} and another text; that one is kept"
+            fault = "duplicate_id", detail
+        if fault and not first:
+            first = f" (line {position + 1} of {files[number].name}: {fault[1]})"
+        yield _Line(number, offset, position, None if identity is None else str(identity), title, text, fault)
+    if not contents:
         raise InputError(f"The corpus {path} holds no usable document{first}. A line is {{id, text, title?}}.")
 
 
@@ -171,17 +177,13 @@ def _rows(files: Sequence[Path]) -> Iterator[tuple[int, int, int, dict[str, Any]
             raise InputError(f"Cannot read the corpus {path}: {error.strerror}.") from error
 
 
-def _document(row: dict[str, Any]) -> tuple[str, str, str] | str:
-    """Return (id, title, text) of a row, cleaned, or what it lacks."""
+def _fields(row: dict[str, Any]) -> tuple[Any, str, str]:
+    """Return id (None where there is none), title and text of a row, cleaned, empty where there is none."""
     identity = next((row[key] for key in _IDS if row.get(key) is not None), None)
-    if not isinstance(identity, str | int) or identity == "":
-        return "the document has no id: one of " + ", ".join(_IDS)
     key = next((key for key in _TEXTS if isinstance(row.get(key), str) and row[key].strip()), None)
-    if key is None:
-        return f"the document {identity!r} has no text: one of " + ", ".join(_TEXTS)
     title = row.get("title") if key == "text" else None
-    return str(identity), clean(title) if isinstance(title, str) else "", clean(row[key])
+    return identity, clean(title) if isinstance(title, str) else "", clean(row[key]) if key else ""
 
 
-def _whole(title: str, text: str) -> str:
-    return f"{title} {text}" if title else text
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=12).digest()

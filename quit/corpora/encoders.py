@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -24,9 +24,11 @@ from quit.settings import FirstStages
 EMBEDDED = "minilm"
 
 
-@runtime_checkable
-class DenseEncoder(Protocol):
-    """One vector a text. ``identity`` changes whenever vectors could."""
+Vectors = TypeVar("Vectors", covariant=True)
+
+
+class TextEncoder(Protocol[Vectors]):
+    """Documents and queries to vectors."""
 
     name: str
 
@@ -37,66 +39,27 @@ class DenseEncoder(Protocol):
 
     @property
     def dimension(self) -> int:
-        """Numbers a vector."""
+        """Numbers a vector, or entries of the vocabulary."""
         ...
 
-    def documents(self, texts: Sequence[str]) -> np.ndarray:
-        """Return vectors, shape (len(texts), dimension), float32."""
-        ...
+    def documents(self, texts: Sequence[str]) -> Vectors: ...
 
-    def queries(self, texts: Sequence[str]) -> np.ndarray:
-        """Return vectors, shape (len(texts), dimension), float32."""
-        ...
+    def queries(self, texts: Sequence[str]) -> Vectors: ...
 
 
 @runtime_checkable
-class SparseEncoder(Protocol):
-    """A weight a vocabulary entry, most of them 0."""
-
-    name: str
-
-    @property
-    def identity(self) -> str:
-        """What its vectors depend on."""
-        ...
-
-    @property
-    def dimension(self) -> int:
-        """Entries of the vocabulary."""
-        ...
-
-    def documents(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return (entries ascending, int32; their weights, float32) a text."""
-        ...
-
-    def queries(self, texts: Sequence[str]) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Return (entries ascending, int32; their weights, float32) a text."""
-        ...
+class DenseEncoder(TextEncoder[np.ndarray], Protocol):
+    """One vector a text: shape (len(texts), dimension), float32."""
 
 
 @runtime_checkable
-class LateEncoder(Protocol):
-    """One unit vector a token."""
+class SparseEncoder(TextEncoder[list[tuple[np.ndarray, np.ndarray]]], Protocol):
+    """A weight a vocabulary entry, most of them 0: (entries ascending, int32; their weights, float32) a text."""
 
-    name: str
 
-    @property
-    def identity(self) -> str:
-        """What its vectors depend on."""
-        ...
-
-    @property
-    def dimension(self) -> int:
-        """Numbers a vector."""
-        ...
-
-    def documents(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return shapes (tokens, dimension), float32."""
-        ...
-
-    def queries(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Return shapes (tokens, dimension), float32."""
-        ...
+@runtime_checkable
+class LateEncoder(TextEncoder[list[np.ndarray]], Protocol):
+    """One unit vector a token: shapes (tokens, dimension), float32."""
 
 
 def dense_encoder(name: str, settings: FirstStages) -> DenseEncoder:
@@ -121,8 +84,7 @@ def late_encoder(name: str, settings: FirstStages) -> LateEncoder:
 
 
 def device_of(settings: FirstStages) -> str:
-    """Return the device to run on, and set the number of threads. Raises ``SettingsError`` for one that is not
-    there."""
+    """Return the device to run on, and set the threads. Raises ``SettingsError`` for one that is not there."""
     if settings.threads:
         import torch
 

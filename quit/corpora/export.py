@@ -5,18 +5,16 @@ Each query set (``musique``, ``musique/sub-questions``) has topics and qrels of 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import quit
-from quit.common.files import writing
-from quit.corpora.built import BuiltCorpus, file_entry
+from quit.common.files import json_bytes, read_json, write_lines, writing
+from quit.corpora.built import BuiltCorpus, file_entry, query_set
+from quit.corpora.records import whole
 from quit.errors import SettingsError, did_you_mean
 from quit.export.safe import TEXT_RULE, json_text, one_line
 
@@ -49,7 +47,7 @@ def _export_one(corpus: BuiltCorpus, name: str, out: Path) -> Path:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         facts = FORMATS[name](corpus, temporary)
-        files = sorted(path.relative_to(temporary).as_posix() for path in temporary.rglob("*") if path.is_file())
+        files = sorted(path for path in temporary.rglob("*") if path.is_file())
         manifest = {
             "made_by": MADE_BY,
             "format": name,
@@ -60,13 +58,12 @@ def _export_one(corpus: BuiltCorpus, name: str, out: Path) -> Path:
             "datasets": corpus.manifest["datasets"],
             "sources": corpus.manifest["sources"],
             "facts": facts,
-            "files": {file: file_entry(temporary / file) for file in files},
+            "files": {path.relative_to(temporary).as_posix(): file_entry(path) for path in files},
         }
-        (temporary / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        for path in temporary.rglob("*"):
-            if path.is_file():
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
+        (temporary / MANIFEST).write_bytes(json_bytes(manifest))
+        for path in [*files, temporary / MANIFEST]:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
         shutil.rmtree(target, ignore_errors=True)
         os.replace(temporary, target)
     return target
@@ -75,11 +72,8 @@ def _export_one(corpus: BuiltCorpus, name: str, out: Path) -> Path:
 def _check_target(target: Path, overwrite: bool) -> None:
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
-    try:
-        ours = json.loads((target / MANIFEST).read_text(encoding="utf-8"))["made_by"] == MADE_BY
-    except (OSError, ValueError, KeyError, TypeError):
-        ours = False
-    if not ours:
+    manifest = read_json(target / MANIFEST)
+    if not isinstance(manifest, dict) or manifest.get("made_by") != MADE_BY:
         raise SettingsError(f"{target} exists and is not an earlier export: choose another --out, or remove it first.")
     if not overwrite:
         raise SettingsError(
@@ -98,70 +92,59 @@ def _documents(corpus: BuiltCorpus) -> Iterator[tuple[str, str, str]]:
 
 
 def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:
-    """Return query set -> its queries and qrels, in the corpus's order. The slash of its name is a dash in file
-    names."""
+    """Return query set (a dash for the slash of its name) -> its queries and qrels, in the corpus's order."""
     sets: dict[str, tuple[list[Row], list[Row]]] = {name: ([], []) for name in corpus.manifest["datasets"]}
-    of: dict[str, str] = {}
-    for row in corpus.queries.to_pylist():
-        name = row["source"] if row["parent_id"] is None else f"{row['source']}/sub-questions"
-        of[row["query_id"]] = name
-        sets[name][0].append(row)
-    for row in corpus.qrels.to_pylist():
-        sets[of[row["query_id"]]][1].append(row)
+    queries = corpus.queries.to_pylist()
+    set_of = {row["query_id"]: query_set(row) for row in queries}
+    for place, rows in enumerate((queries, corpus.qrels.to_pylist())):
+        for row in rows:
+            sets[set_of[row["query_id"]]][place].append(row)
     return {name.replace("/", "-"): tables for name, tables in sets.items()}
-
-
-@contextmanager
-def _lines(path: Path) -> Iterator[TextIO]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        yield file
 
 
 def _beir(corpus: BuiltCorpus, folder: Path) -> Row:
     """``corpus.jsonl``, ``queries.jsonl``, ``qrels/<set>.tsv``."""
-    with _lines(folder / "corpus.jsonl") as file:
-        for document_id, title, text in _documents(corpus):
-            file.write(json_text({"_id": document_id, "title": title, "text": text}) + "\n")
-    with _lines(folder / "queries.jsonl") as file:
-        for queries, _ in _sets(corpus).values():
-            for row in queries:
-                known = {key: row[key] for key in ("answers", "parent_id", "hop", "kind") if row[key] not in (None, [])}
-                file.write(json_text({"_id": row["query_id"], "text": row["text"], "metadata": known}) + "\n")
-    for name, (_, qrels) in _sets(corpus).items():
-        with _lines(folder / "qrels" / f"{name}.tsv") as file:
-            file.write("query-id\tcorpus-id\tscore\n")
-            for row in qrels:
-                file.write(f"{row['query_id']}\t{row['doc_id']}\t{row['relevance']}\n")
+
+    def metadata(query: Row) -> Row:
+        return {key: query[key] for key in ("answers", "parent_id", "hop", "kind") if query[key] not in (None, [])}
+
+    documents = ({"_id": document_id, "title": title, "text": text} for document_id, title, text in _documents(corpus))
+    write_lines(folder / "corpus.jsonl", (json_text(row) + "\n" for row in documents))
+    sets = _sets(corpus)
+    every = (query for queries, _ in sets.values() for query in queries)
+    rows = ({"_id": query["query_id"], "text": query["text"], "metadata": metadata(query)} for query in every)
+    write_lines(folder / "queries.jsonl", (json_text(row) + "\n" for row in rows))
+    for name, (_, qrels) in sets.items():
+        lines = (f"{row['query_id']}\t{row['doc_id']}\t{row['relevance']}\n" for row in qrels)
+        write_lines(folder / "qrels" / f"{name}.tsv", ["query-id\tcorpus-id\tscore\n", *lines])
     return {}
 
 
 def _topics(corpus: BuiltCorpus, folder: Path) -> Row:
-    changed: Counter[str] = Counter()
+    changed = 0
     for name, (queries, qrels) in _sets(corpus).items():
-        with _lines(folder / f"topics.{name}.tsv") as file:
-            for row in queries:
-                changed["texts"] += one_line(row["text"]) != row["text"]
-                file.write(f"{row['query_id']}\t{one_line(row['text'])}\n")
-        with _lines(folder / f"qrels.{name}.txt") as file:
-            for row in qrels:
-                file.write(f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n")
-    return {"texts_changed": changed["texts"], "text_rule": TEXT_RULE}
+        changed += sum(one_line(row["text"]) != row["text"] for row in queries)
+        topics = (f"{row['query_id']}\t{one_line(row['text'])}\n" for row in queries)
+        write_lines(folder / f"topics.{name}.tsv", topics)
+        relevant = (f"{row['query_id']} 0 {row['doc_id']} {row['relevance']}\n" for row in qrels)
+        write_lines(folder / f"qrels.{name}.txt", relevant)
+    return {"texts_changed": changed, "text_rule": TEXT_RULE}
 
 
 def _trec(corpus: BuiltCorpus, folder: Path) -> Row:
     """``collection.tsv`` (id, title and text), ``topics.<set>.tsv``, ``qrels.<set>.txt``."""
-    with _lines(folder / "collection.tsv") as file:
-        for document_id, title, text in _documents(corpus):
-            file.write(f"{document_id}\t{one_line(f'{title} {text}' if title else text)}\n")
+    lines = (f"{document_id}\t{one_line(whole(title, text))}\n" for document_id, title, text in _documents(corpus))
+    write_lines(folder / "collection.tsv", lines)
     return _topics(corpus, folder)
 
 
 def _pyserini(corpus: BuiltCorpus, folder: Path) -> Row:
     """``corpus/docs.jsonl`` of {id, contents}: the title, a line end, the text; topics and qrels as TREC's."""
-    with _lines(folder / "corpus" / "docs.jsonl") as file:
-        for document_id, title, text in _documents(corpus):
-            file.write(json_text({"id": document_id, "contents": f"{title}\n{text}" if title else text}) + "\n")
+    rows = (
+        {"id": document_id, "contents": f"{title}\n{text}" if title else text}
+        for document_id, title, text in _documents(corpus)
+    )
+    write_lines(folder / "corpus" / "docs.jsonl", (json_text(row) + "\n" for row in rows))
     return _topics(corpus, folder)
 
 

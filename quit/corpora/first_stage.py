@@ -11,7 +11,6 @@ All implement :class:`quit.corpora.protocols.FirstStage`.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from quit.common.files import remove_leftovers, write_json, writing
+from quit.common.files import read_json, remove_leftovers, write_json, writing
 from quit.common.ids import content_hash
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
@@ -116,7 +115,7 @@ def build_first_stage(
     facts = _facts(corpus, name, settings)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        if _manifest(folder) != facts:
+        if read_json(folder / MANIFEST) != facts:
             _build(corpus, name, folder, settings, say)
             write_json(folder / MANIFEST, facts)
     return open_first_stage(folder, corpus, settings)
@@ -124,7 +123,7 @@ def build_first_stage(
 
 def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, say: Progress) -> None:
     remove_leftovers(folder, "*")
-    strange = [path.name for path in folder.iterdir()] if _manifest(folder) is None else []
+    strange = [path.name for path in folder.iterdir()] if read_json(folder / MANIFEST) is None else []
     if known := set(strange) - {"bm25", "postings", "vectors"}:
         raise SettingsError(f"{folder} holds {min(known)}, which is no index: choose another --out.")
     (folder / MANIFEST).unlink(missing_ok=True)
@@ -146,20 +145,13 @@ def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, A
     return {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus), "settings": given}
 
 
-def _manifest(folder: Path) -> dict[str, Any] | None:
-    try:
-        return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-
-
 def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstStages) -> FirstStage:
     """Open an index, memory-mapped.
 
     Raises :class:`InputError` where there is none, an unfinished one, or one of another corpus.
     """
     folder = Path(folder)
-    facts = _manifest(folder)
+    facts = read_json(folder / MANIFEST)
     if facts is None:
         raise InputError(
             f"{folder} holds no finished index. Make one: quit index build --corpus {corpus.path} --out {folder}"

@@ -9,13 +9,11 @@
     G/graph.json                     corpus, encoder, method, recall, degrees, similarities
     G/pt_meta.json                   written last: what lacks it is no graph
     G/vectors/                       kept, so that a larger corpus costs only its new documents
-    G/partial/                       an unfinished search
+    G/partial/                       the steps of an unfinished search
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,20 +24,20 @@ import npids
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 
-from quit.common.files import remove_leftovers, replacing, take_back, write_json, writing
+from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, draw
-from quit.corpora.built import BuiltCorpus
-from quit.corpora.neighbours import Neighbours, make_neighbours
+from quit.corpora.built import BuiltCorpus, building
+from quit.corpora.neighbours import make_neighbours
+from quit.corpora.search import Neighbours
+from quit.corpora.vectors import PARTIAL, in_steps, write_joined
 from quit.errors import InputError, SettingsError, WorkspaceError
-from quit.operations.estimate import Estimate
 from quit.settings import FirstStages, Graph
 from schemas.corpora import EDGES
 
 VERSION = 1
 EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"
-META, FACTS, PARTIAL = "pt_meta.json", "graph.json", "partial"
+META, FACTS = "pt_meta.json", "graph.json"
 HIGHEST_HALF = 65504.0
 """The largest float16: BM25's weights are cut there."""
 ROWS_A_GROUP = 16_384
@@ -66,7 +64,7 @@ class NeighbourhoodGraph:
         :class:`WorkspaceError` for a newer layout.
         """
         path = Path(path)
-        facts, meta = _read(path / FACTS), _read(path / META)
+        facts, meta = read_json(path / FACTS), read_json(path / META)
         if facts is None or meta is None:
             unfinished = (
                 " (an unfinished build lies there: run it again)" if path.is_dir() and any(path.iterdir()) else ""
@@ -80,10 +78,8 @@ class NeighbourhoodGraph:
                 f"then, {len(corpus):,} now): its rows mean other documents. Run quit graph build again; known "
                 "documents are not encoded twice."
             )
-        shape = (meta["doc_count"], meta["k"])
         try:
-            edges = np.memmap(path / EDGES_FILE, dtype="<u4", mode="r", shape=shape)
-            weights = np.memmap(path / WEIGHTS_FILE, dtype="<f2", mode="r", shape=shape)
+            edges, weights = _mapped(path, meta["doc_count"], meta["k"])
         except (OSError, ValueError) as error:
             raise InputError(f"The graph {path} is damaged: {error}. Remove the folder and build it again.") from None
         return cls(path, facts, edges, weights)
@@ -102,20 +98,11 @@ class NeighbourhoodGraph:
         return len(self.edges)
 
     def neighbours(self, row: int, k: int) -> np.ndarray:
-        """Return the rows of at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are
-        stored."""
-        return self._first(row, k)[0]
-
-    def similarities(self, row: int, k: int) -> np.ndarray:
-        """Return the weights of :meth:`neighbours`, float32."""
-        return self._first(row, k)[1]
-
-    def _first(self, row: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return at most ``k`` neighbours, nearest first, int64. Raises ``SettingsError`` for more than are stored."""
         if not 0 <= k <= self.k:
             raise SettingsError(f"The graph {self.path} stores {self.k} neighbours a document, not {k}.")
         neighbours = np.asarray(self.edges[row, :k], dtype=np.int64)
-        real = neighbours != row
-        return neighbours[real], np.asarray(self.weights[row, :k], dtype=np.float32)[real]
+        return neighbours[neighbours != row]
 
 
 def build_graph(
@@ -141,87 +128,61 @@ def build_graph(
         )
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not _ours(out))):
         raise SettingsError(f"{out} exists and holds no graph: choose another --out, or remove it first.")
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-        try:
-            with FileLock(out / ".lock", timeout=0):
-                neighbours = make_neighbours(corpus, encoder, k, out, settings, stages)
-                plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **neighbours.facts}
-                known = _read(out / FACTS)
-                remove_leftovers(out, "*")
-                if known and known["plan"] == plan and _read(out / META):
-                    return NeighbourhoodGraph.open(out, corpus), False
-                neighbours.prepare(say)
-                _search(neighbours, corpus, k, out, settings, plan, say)
-                _finish(neighbours, corpus, k, out, settings, plan)
-        except Timeout:
-            raise WorkspaceError(f"Another build is at work in {out}. Wait for it, or choose another --out.") from None
-    return NeighbourhoodGraph.open(out, corpus), True
+    with building(out):
+        neighbours = make_neighbours(corpus, encoder, k, out, settings, stages)
+        plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **neighbours.facts}
+        known = read_json(out / FACTS)
+        remove_leftovers(out, "*")
+        new = not known or known["plan"] != plan or not read_json(out / META)
+        if new:
+            neighbours.prepare(say)
+            steps = _search(neighbours, len(corpus), out / PARTIAL, settings, plan, say)
+            _finish(neighbours, corpus, k, out, settings, plan, steps)
+        shutil.rmtree(out / PARTIAL, ignore_errors=True)
+    return NeighbourhoodGraph.open(out, corpus), new
 
 
 def _ours(out: Path) -> bool:
     return any((out / name).exists() for name in (FACTS, PARTIAL, "vectors", "tokens", "index", ".lock"))
 
 
-def _read(path: Path) -> dict[str, Any] | None:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-
-
 def _search(
-    neighbours: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any], say: Progress
-) -> None:
-    """Write edges and weights to ``partial``, row after row; resume where an earlier run of the same plan stopped."""
-    partial = out / PARTIAL
-    state = _read(partial / "progress.json") or {}
-    done = state["rows"] if state.get("plan") == plan else 0
-    if done and not (out / META).exists() and not take_back(partial, out, (EDGES_FILE, WEIGHTS_FILE)):
-        done = 0
-    if not done:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        (partial / EDGES_FILE).touch()
-        (partial / WEIGHTS_FILE).touch()
-    elif done < len(corpus):
-        say(f"neighbours: going on after {done:,} documents")
-    estimate = Estimate(len(corpus), done)
-    with (partial / EDGES_FILE).open("r+b") as edges, (partial / WEIGHTS_FILE).open("r+b") as weights:
-        for file, size in ((edges, 4), (weights, 2)):
-            file.truncate(done * k * size)
-            file.seek(done * k * size)
-        for start in range(done, len(corpus), settings.checkpoint):
-            stop = min(start + settings.checkpoint, len(corpus))
-            rows, similarity = neighbours.rows(start, stop)
-            own = np.arange(start, stop, dtype=np.int64)[:, None]
-            edges.write(np.where(rows < 0, own, rows).astype("<u4").tobytes())
-            weights.write(np.clip(similarity, -HIGHEST_HALF, HIGHEST_HALF).astype("<f2").tobytes())
-            for file in (edges, weights):
-                file.flush()
-                os.fsync(file.fileno())
-            write_json(partial / "progress.json", {"plan": plan, "rows": stop})
-            say(f"neighbours: documents {estimate.at(stop)}")
+    neighbours: Neighbours, count: int, partial: Path, settings: Graph, plan: dict[str, Any], say: Progress
+) -> list[list[np.ndarray]]:
+    """Return the edges and weights of each step, as on disk."""
+
+    def make(start: int, stop: int) -> list[np.ndarray]:
+        rows, similarity = neighbours.rows(start, stop)
+        own = np.arange(start, stop, dtype=np.int64)[:, None]
+        weights = np.clip(similarity, -HIGHEST_HALF, HIGHEST_HALF).astype("<f2")
+        return [np.where(rows < 0, own, rows).astype("<u4"), weights]
+
+    return in_steps(partial, plan, ("edges", "weights"), count, settings.checkpoint, make, "neighbours", say)
 
 
 def _finish(
-    neighbours: Neighbours, corpus: BuiltCorpus, k: int, out: Path, settings: Graph, plan: dict[str, Any]
+    neighbours: Neighbours,
+    corpus: BuiltCorpus,
+    k: int,
+    out: Path,
+    settings: Graph,
+    plan: dict[str, Any],
+    steps: list[list[np.ndarray]],
 ) -> None:
-    partial = out / PARTIAL
-    shape = (len(corpus), k)
-    edges = np.memmap(partial / EDGES_FILE, dtype="<u4", mode="r", shape=shape)
-    weights = np.memmap(partial / WEIGHTS_FILE, dtype="<f2", mode="r", shape=shape)
+    """Put the steps together; a run that is killed here does that again."""
+    (out / META).unlink(missing_ok=True)
+    write_joined(out / EDGES_FILE, [edges for edges, _ in steps])
+    write_joined(out / WEIGHTS_FILE, [weights for _, weights in steps])
+    edges, weights = _mapped(out, len(corpus), k)
     # The sample is drawn by a keyed hash of the ids: the same documents whatever their order.
     ids = corpus.all_ids()
     size = min(neighbours.most_sampled or settings.recall_sample, settings.recall_sample, len(corpus))
     sample = np.sort(np.argsort([draw(identity, settings.seed) for identity in ids], kind="stable")[:size])
     given = np.array(edges[sample], dtype=np.int64)
     recall = neighbours.recall(sample, np.where(given == sample[:, None], -1, given))
-    (out / META).unlink(missing_ok=True)
-    lookup = partial / IDS_FILE
-    lookup.unlink(missing_ok=True)
-    npids.Lookup.build(ids, lookup, return_self=False)
-    _write_parquet(partial / "edges.parquet", ids, edges, weights)
+    with replacing(out / IDS_FILE) as temporary:
+        npids.Lookup.build(ids, temporary, return_self=False)
+    _write_parquet(out / "edges.parquet", ids, edges, weights)
     facts = {
         "version": VERSION,
         "identity": content_hash("graph", plan),
@@ -233,15 +194,15 @@ def _finish(
         "statistics": statistics(edges, weights),
         "plan": plan,
     }
-    del edges, weights
-    for name in (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet"):
-        with (partial / name).open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(partial / name, out / name)
     write_json(out / FACTS, facts)
     meta = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive"}
     write_json(out / META, {**meta, "doc_count": len(corpus), "k": k})
-    shutil.rmtree(partial)
+
+
+def _mapped(folder: Path, documents: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return edges and weights, memory-mapped."""
+    edges = np.memmap(folder / EDGES_FILE, dtype="<u4", mode="r", shape=(documents, k))
+    return edges, np.memmap(folder / WEIGHTS_FILE, dtype="<f2", mode="r", shape=(documents, k))
 
 
 def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
@@ -249,19 +210,9 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
 
     ``edges``: uint32, ``weights``: float16, shapes (n, k), padding as on disk.
     """
-    n, k = edges.shape
-    indegree = np.zeros(n, dtype=np.int64)
-    real_rows = 0
-    sampled: list[np.ndarray] = []
-    for start in range(0, n, ROWS_A_GROUP):
-        block = np.asarray(edges[start : start + ROWS_A_GROUP])
-        real = block != np.arange(start, start + len(block), dtype=np.uint32)[:, None]
-        indegree += np.bincount(block[real], minlength=n)
-        real_rows += int(real.all(axis=1).sum())
-        sampled.append(
-            np.where(real[:, [0, -1]], np.asarray(weights[start : start + ROWS_A_GROUP])[:, [0, -1]], np.nan)
-        )
-    ends = np.concatenate(sampled).astype(np.float64)
+    indegree = in_degrees(edges)
+    own = np.arange(len(edges), dtype=np.uint32)
+    first, last = (np.where(edges[:, rank] == own, np.nan, weights[:, rank].astype(np.float64)) for rank in (0, -1))
     at = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1.0]
     names = [f"{int(share * 100)}%" for share in at]
 
@@ -276,10 +227,20 @@ def statistics(edges: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
     return {
         "in_degree": quantiles(indegree.astype(np.float64)),
         "never_a_neighbour": int((indegree == 0).sum()),
-        "rows_with_k_neighbours": real_rows,
-        "similarity_of_first": quantiles(ends[:, 0]),
-        f"similarity_of_{k}th": quantiles(ends[:, 1]),
+        "rows_with_k_neighbours": int((edges[:, -1] != own).sum()),
+        "similarity_of_first": quantiles(first),
+        f"similarity_of_{edges.shape[1]}th": quantiles(last),
     }
+
+
+def in_degrees(edges: np.ndarray) -> np.ndarray:
+    """Return how often each document is a neighbour, int64, shape (n,)."""
+    degrees = np.zeros(len(edges), dtype=np.int64)
+    for start in range(0, len(edges), ROWS_A_GROUP):
+        block = np.asarray(edges[start : start + ROWS_A_GROUP])
+        real = block != np.arange(start, start + len(block), dtype=np.uint32)[:, None]
+        degrees += np.bincount(block[real], minlength=len(edges))
+    return degrees
 
 
 def _write_parquet(target: Path, ids: list[str], edges: np.ndarray, weights: np.ndarray) -> None:

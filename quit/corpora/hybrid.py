@@ -81,10 +81,8 @@ class HybridIndex:
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
         """Return the unit vectors of some texts, shape (len(rows), dimension), float32."""
-        vectors = np.zeros((len(rows), self._encoder.dimension), dtype=np.float32)
-        for position, row in enumerate(rows):
-            vectors[position] = self._chunks[row // CHUNK][row % CHUNK]
-        return vectors
+        vectors = [self._chunks[row // CHUNK][row % CHUNK] for row in rows]
+        return np.array(vectors, dtype=np.float32).reshape(len(rows), self._encoder.dimension)
 
     def _encoded(self, part: list[str], cache: Path | None) -> np.ndarray:
         if cache is None:

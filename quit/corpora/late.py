@@ -9,83 +9,85 @@ mean vectors.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from quit.corpora.encoders import LateEncoder, device_of
-from quit.corpora.search import ExactSearch, Wanted
-from quit.corpora.vectors import check_finite, id_of, in_steps, write_array
+from quit.corpora.search import ExactSearch, Neighbours
+from quit.corpora.vectors import check_finite, id_of, in_steps
 
 SAMPLE = 20
 """Documents whose neighbours are compared with MaxSim over the whole corpus: each costs as much as a search of its
 own."""
 
 
-class LateNeighbours:
-    """Neighbours by MaxSim. Implements ``quit.corpora.neighbours.Neighbours``."""
+@dataclass
+class LateNeighbours(Neighbours):
+    """Neighbours by MaxSim."""
 
+    tokens: LateEncoder = field(kw_only=True)
     truth = "MaxSim with every document"
     most_sampled = SAMPLE
 
-    def __init__(self, wanted: Wanted, encoder: LateEncoder) -> None:
-        self._wanted, self._encoder = wanted, encoder
-        self.facts = {
-            **wanted.facts,
-            "identity": encoder.identity,
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.facts |= {
+            "identity": self.tokens.identity,
             "method": "maxsim",
-            "late_candidates": wanted.settings.late_candidates,
+            "late_candidates": self.settings.late_candidates,
         }
 
     def prepare(self, say: Callable[[str], None]) -> None:
         """Encode the token vectors that are missing, and their means."""
-        wanted, settings = self._wanted, self._wanted.settings
-        paths = in_steps(
-            wanted.corpus,
-            wanted.out / "tokens",
-            self._encoder.identity,
-            wanted.stages.block,
-            ".lengths.npy",
+        plan = {"corpus": self.corpus.identity, "identity": self.tokens.identity}
+        steps = in_steps(
+            self.out / "tokens",
+            plan,
+            ("tokens", "lengths"),
+            len(self.corpus),
+            self.stages.block,
             self._encode,
-            lambda line: say(f"token vectors: {line}"),
+            "token vectors",
+            say,
         )
-        self._files = [np.load(path.with_suffix(".tokens.npy"), mmap_mode="r") for path in paths]
-        self._bounds = [np.concatenate([[0], np.cumsum(np.load(path.with_suffix(".lengths.npy")))]) for path in paths]
-        count = len(wanted.corpus)
+        self._files = [tokens for tokens, _ in steps]
+        self._bounds = [np.concatenate([[0], np.cumsum(lengths)]) for _, lengths in steps]
+        count = len(self.corpus)
         means = np.stack([self._tokens(row).mean(axis=0) for row in range(count)]).astype(np.float32)
         means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
         self._search = ExactSearch(
             means,
-            min(wanted.k * settings.late_candidates, count - 1),
+            min(self.k * self.settings.late_candidates, count - 1),
             precision="fp32",
-            score_mb=settings.score_mb,
-            device=device_of(wanted.stages),
-            excluded=wanted.excluded,
+            score_mb=self.settings.score_mb,
+            device=device_of(self.stages),
+            excluded=self.excluded,
         )
 
-    def _encode(self, start: int, stop: int, path: Path) -> None:
-        corpus, encoder = self._wanted.corpus, self._encoder
+    def _encode(self, start: int, stop: int) -> list[np.ndarray]:
+        corpus, encoder = self.corpus, self.tokens
         empty = np.zeros((1, encoder.dimension), dtype=np.float32)  # a text without a token is near to nothing
         texts = [tokens if len(tokens) else empty for tokens in encoder.documents(corpus.text_range(start, stop))]
         for row, tokens in enumerate(texts, start=start):
             check_finite(tokens[None], encoder.name, id_of(corpus, row))
-        write_array(path.with_suffix(".tokens.npy"), np.concatenate(texts).astype(np.float16))
-        write_array(path.with_suffix(".lengths.npy"), np.array([len(tokens) for tokens in texts], dtype=np.int64))
+        lengths = np.array([len(tokens) for tokens in texts], dtype=np.int64)
+        return [np.concatenate(texts).astype(np.float16), lengths]
 
     def _tokens(self, row: int) -> np.ndarray:
-        step, offset = divmod(row, self._wanted.stages.block)
+        step, offset = divmod(row, self.stages.block)
         low, high = self._bounds[step][offset], self._bounds[step][offset + 1]
         return np.asarray(self._files[step][low:high], dtype=np.float32)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
-        neighbours = np.full((stop - start, self._wanted.k), -1, dtype=np.int64)
-        weights = np.zeros((stop - start, self._wanted.k), dtype=np.float32)
+        neighbours = np.full((stop - start, self.k), -1, dtype=np.int64)
+        weights = np.zeros((stop - start, self.k), dtype=np.float32)
         candidates, _ = self._search.rows(start, stop)
         for offset, some in enumerate(candidates):
             some = np.sort(some[some >= 0])
             scores = self._maxsim(start + offset, some)
-            order = np.argsort(-scores, kind="stable")[: self._wanted.k]
+            order = np.argsort(-scores, kind="stable")[: self.k]
             neighbours[offset, : len(order)], weights[offset, : len(order)] = some[order], scores[order]
         return neighbours, weights
 
@@ -94,10 +96,10 @@ class LateNeighbours:
 
         if not len(others):
             return np.zeros(0, dtype=np.float32)
-        device = device_of(self._wanted.stages)
+        device = device_of(self.stages)
         asked = torch.from_numpy(self._tokens(row)).to(device)
         parts = []
-        step = max(1, (self._wanted.settings.score_mb << 20) // (4 * max(1, len(asked)) * 512))
+        step = max(1, (self.settings.score_mb << 20) // (4 * max(1, len(asked)) * 512))
         for low in range(0, len(others), step):
             tokens = [self._tokens(int(other)) for other in others[low : low + step]]
             owner = torch.from_numpy(np.repeat(np.arange(len(tokens)), [len(vectors) for vectors in tokens])).to(device)
@@ -111,12 +113,10 @@ class LateNeighbours:
         """Return the share of the true neighbours (MaxSim with every document) among those given."""
         hits = []
         for row, given in zip(rows.tolist(), neighbours, strict=True):
-            banned = {row, *(self._wanted.excluded.of(row).tolist() if self._wanted.excluded else ())}
-            others = np.array(
-                [other for other in range(len(self._wanted.corpus)) if other not in banned], dtype=np.int64
-            )
+            banned = {row, *(self.excluded.of(row).tolist() if self.excluded else ())}
+            others = np.array([other for other in range(len(self.corpus)) if other not in banned], dtype=np.int64)
             scores = self._maxsim(row, others)
-            count = min(self._wanted.k, len(others))
+            count = min(self.k, len(others))
             if count:
                 least = np.partition(scores, len(scores) - count)[len(scores) - count] - 1e-6
                 hits.append(float(np.isin(others[scores >= least], given).sum()) / count)

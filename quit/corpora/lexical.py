@@ -14,8 +14,7 @@ from quit.evaluate.normalize import STOP_WORDS, stem, words
 
 
 class Bm25:
-    """BM25 over texts. Scores are Lucene's; a text that shares no term with a query is never found; ties go to the
-    lower row."""
+    """BM25 over texts, scored as in Lucene; a text without a term of the query is never found; ties by row."""
 
     def __init__(self, index: bm25s.BM25 | None, vocabulary: dict[str, int]) -> None:
         self._index = index
@@ -94,8 +93,7 @@ def best(scores: np.ndarray, count: int) -> np.ndarray:
 
 
 def best_with_ties(scores: np.ndarray, count: int) -> np.ndarray:
-    """Return the places of the ``count`` highest scores and of all that tie with the last of them, int64, best first,
-    ties by place."""
+    """Return the places of the ``count`` highest scores and of ties with the last, int64, best first, ties by place."""
     if len(scores) > count:
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
         places = np.flatnonzero(scores >= least)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
-from quit.common.files import replacing, write_json
+from quit.common.files import read_json, write_json
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import SparseEncoder
-from quit.corpora.vectors import check_finite, id_of, in_steps, write_array
+from quit.corpora.vectors import PARTIAL, check_finite, id_of, in_steps, write_array
 
 
 class Postings:
@@ -27,7 +27,7 @@ class Postings:
         bounds, rows, weights = (
             np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("bounds", "rows", "weights")
         )
-        return cls(bounds, rows, weights, json.loads((folder / "postings.json").read_text())["documents"])
+        return cls(bounds, rows, weights, read_json(folder / "postings.json")["documents"])
 
     def scores(self, entries: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the dot product of a query with every document, float32."""
@@ -46,44 +46,21 @@ def build_postings(
     Raises :class:`quit.errors.InputError` that names the document for NaN or infinity.
     """
 
-    def make(start: int, stop: int, path: Path) -> None:
+    def make(start: int, stop: int) -> list[np.ndarray]:
         rows = encoder.documents(corpus.text_range(start, stop))
         for row, (_, weights) in enumerate(rows, start=start):
             check_finite(weights[None, :], encoder.name, id_of(corpus, row))
-        with replacing(path.with_suffix(".npz")) as temporary, temporary.open("wb") as file:
-            np.savez(
-                file,
-                lengths=np.array([len(entries) for entries, _ in rows], dtype=np.int32),
-                entries=np.concatenate([entries for entries, _ in rows]),
-                weights=np.concatenate([weights for _, weights in rows]),
-            )
+        lengths = np.array([len(entries) for entries, _ in rows], dtype=np.int32)
+        return [*(np.concatenate(column) for column in zip(*rows, strict=True)), lengths]
 
-    partial = folder / "partial"
-    paths = in_steps(
-        corpus, partial, encoder.identity, block, ".npz", make, lambda line: say(f"sparse vectors: {line}")
-    )
-    _turn([path.with_suffix(".npz") for path in paths], folder, encoder.dimension, len(corpus))
-    shutil.rmtree(partial)
-
-
-def _turn(files: list[Path], folder: Path, dimension: int, documents: int) -> None:
-    counts = np.zeros(dimension, dtype=np.int64)
-    for file in files:
-        counts += np.bincount(np.load(file)["entries"], minlength=dimension)
-    bounds = np.concatenate([[0], np.cumsum(counts)])
-    rows = np.empty(bounds[-1], dtype=np.int32)
-    weights = np.empty(bounds[-1], dtype=np.float32)
-    free, start = bounds[:-1].copy(), 0
-    for file in files:
-        with np.load(file) as step:
-            owners = np.repeat(np.arange(len(step["lengths"]), dtype=np.int32) + start, step["lengths"])
-            order = np.argsort(step["entries"], kind="stable")
-            entries = step["entries"][order]
-            within = np.arange(len(entries)) - np.searchsorted(entries, entries)
-            places = free[entries] + within
-            rows[places], weights[places] = owners[order], step["weights"][order]
-            free += np.bincount(entries, minlength=dimension)
-            start += len(step["lengths"])
-    for name, array in (("bounds", bounds), ("rows", rows), ("weights", weights)):
-        write_array(folder / f"{name}.npy", array)
-    write_json(folder / "postings.json", {"documents": documents})
+    plan = {"corpus": corpus.identity, "identity": encoder.identity}
+    names = ("entries", "weights", "lengths")
+    steps = in_steps(folder / PARTIAL, plan, names, len(corpus), block, make, "sparse vectors", say)
+    entries, weights, lengths = (np.concatenate(arrays) for arrays in zip(*steps, strict=True))
+    bounds = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    postings = sparse.csr_array((weights, entries, bounds), shape=(len(corpus), encoder.dimension)).tocsc()
+    write_array(folder / "bounds.npy", postings.indptr.astype(np.int64))
+    write_array(folder / "rows.npy", postings.indices.astype(np.int32))
+    write_array(folder / "weights.npy", postings.data)
+    write_json(folder / "postings.json", {"documents": len(corpus)})
+    shutil.rmtree(folder / PARTIAL)

@@ -15,8 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Documents of one query, best first, ties by the lower row. ``rows``: int64, shape (n,); ``scores``: float32,
-    shape (n,)."""
+    """Documents of one query, best first, ties by row. ``rows``: int64, ``scores``: float32, shapes (n,)."""
 
     rows: np.ndarray
     scores: np.ndarray
@@ -27,9 +26,12 @@ class Ranking:
 
 @runtime_checkable
 class Documents(Protocol):
-    """The documents of a corpus. ``identity`` changes with any document."""
+    """The documents of a corpus."""
 
-    identity: str
+    @property
+    def identity(self) -> str:
+        """Changes with any document."""
+        ...
 
     def __len__(self) -> int: ...
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from quit.corpora.built import BuiltCorpus
+from quit.corpora.built import BuiltCorpus, query_set
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.corpora.protocols import FirstStage
 from quit.settings import Graph
@@ -36,8 +36,7 @@ def reach(
     groups: dict[str, list[tuple[str, str]]] = {}
     for row in corpus.queries.select(["query_id", "text", "parent_id", "source"]).to_pylist():
         if row["query_id"] in relevant:
-            key = row["source"] if row["parent_id"] is None else f"{row['source']}/sub-questions"
-            groups.setdefault(key, []).append((row["query_id"], row["text"]))
+            groups.setdefault(query_set(row), []).append((row["query_id"], row["text"]))
     return [
         {"dataset": key, "stage": name, **_measure(stage, asked, relevant, graph, settings)}
         for key, asked in groups.items()
@@ -95,9 +94,9 @@ def reach_lines(rows: Iterable[dict[str, Any]]) -> list[str]:
     rows = list(rows)
     if not rows:
         return ["The corpus has no query with a relevant document: there is nothing to measure."]
-    names = list(dict.fromkeys(key for row in rows for key in row))
-    shown = [name for name in names if "+" in name or not name.startswith("pool@")]
-    shown = [name for name in shown if not name.startswith(("pool@same", "all@same"))]
+    names = dict.fromkeys(key for row in rows for key in row)
+    hidden = ("pool@same", "all@same")
+    shown = [name for name in names if ("+" in name or "pool@" not in name) and not name.startswith(hidden)]
     lines = ["| " + " | ".join(shown) + " |", "|" + "---|" * len(shown)]
     return [*lines, *("| " + " | ".join(_cell(name, row.get(name, "")) for name in shown) + " |" for row in rows)]
 

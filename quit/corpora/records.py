@@ -13,8 +13,7 @@ STAGE = "corpus"
 
 @dataclass(frozen=True, slots=True)
 class RawDocument:
-    """One paragraph of a record. ``place``: where in the record it stood. Title and text are clean; the text is not
-    empty."""
+    """One paragraph of a record, clean, its text not empty. ``place``: where in the record it was."""
 
     title: str
     text: str
@@ -60,3 +59,8 @@ def clean(text: str) -> str:
     'Café bar'
     """
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def whole(title: str, text: str) -> str:
+    """Return what systems read of a document: title, one space and text; the text alone where there is no title."""
+    return f"{title} {text}" if title else text

@@ -10,7 +10,7 @@ import numpy as np
 
 from quit.common.files import replacing, write_json, writing
 from quit.corpora.built import BuiltCorpus
-from quit.corpora.graph import ROWS_A_GROUP, NeighbourhoodGraph
+from quit.corpora.graph import NeighbourhoodGraph, in_degrees
 from quit.corpora.protocols import FirstStage
 from quit.corpora.reach import reach
 from quit.errors import MissingDependency
@@ -53,11 +53,7 @@ def write_report(
 
 def _degrees(graph: NeighbourhoodGraph) -> dict[str, Any]:
     """Return a histogram of in-degrees: edges of the bins (documents), counts."""
-    degree = np.zeros(len(graph), dtype=np.int64)
-    for start in range(0, len(graph), ROWS_A_GROUP):
-        block = np.asarray(graph.edges[start : start + ROWS_A_GROUP])
-        real = block != np.arange(start, start + len(block), dtype=np.uint32)[:, None]
-        degree += np.bincount(block[real], minlength=len(graph))
+    degree = in_degrees(graph.edges)
     counts, edges = np.histogram(degree, bins=min(BINS, int(degree.max()) + 1))
     return {
         "bins": [round(float(edge), 2) for edge in edges],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -128,10 +128,13 @@ class Exclusions:
         return np.repeat(np.arange(len(lists)), [len(rows) for rows in lists]), np.concatenate(lists)
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Neighbours that are asked for: the ``k`` nearest of each document of ``corpus`` by ``encoder``; work is kept in
-    ``out``."""
+@dataclass
+class Neighbours:
+    """The ``k`` nearest others of each document of ``corpus`` by ``encoder``; subclasses are the ways to find them.
+
+    Work is kept in ``out``. ``facts``: what the results depend on. ``truth``: what :meth:`recall` compares with;
+    ``most_sampled``: for how many documents at most (None: no bound).
+    """
 
     corpus: BuiltCorpus
     encoder: str
@@ -140,17 +143,26 @@ class Wanted:
     settings: Graph
     stages: FirstStages
     excluded: Exclusions | None = None
+    truth: ClassVar[str] = "nothing: the search is exact"
+    most_sampled: ClassVar[int | None] = None
 
-    @property
-    def depth(self) -> int:
-        """How many documents to ask a search for, so that k are left when the document itself and the excluded are
-        gone."""
-        return self.k + (self.excluded.most if self.excluded else 1)
+    def __post_init__(self) -> None:
+        self.facts: dict[str, Any] = {
+            "encoder": self.encoder,
+            "cross_question_only": self.settings.cross_question_only,
+        }
 
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What every way to neighbours depends on."""
-        return {"encoder": self.encoder, "cross_question_only": self.settings.cross_question_only}
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Encode what is not encoded yet. Raises :class:`quit.errors.InputError` for NaN."""
+        raise NotImplementedError
+
+    def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
+        raise NotImplementedError
+
+    def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
+        """Return the mean share of the true neighbours among those given."""
+        return 1.0
 
 
 class ExactSearch:

@@ -55,8 +55,8 @@ class CorpusRef:
 
 
 CORPUS_SOURCES: dict[str, CorpusSource] = {
-    made.name: made
-    for made in (
+    source.name: source
+    for source in (
         CorpusSource(
             "musique",
             "MuSiQue's JSON Lines: twenty paragraphs a question, sub-questions, supporting paragraphs.",

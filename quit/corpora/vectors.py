@@ -5,30 +5,30 @@
     V/vectors.f32        raw little-endian float32, rows x dimension, in the corpus's order
     V/doc_ids.s20        20 bytes a document, the same order
     V/manifest.json      written last
-    V/partial/           an unfinished run: vectors.f32 grows, progress.json says how many rows are sure
+    V/partial/           the steps of an unfinished run
 
 A document's id follows from its content, so a vector of an earlier corpus is taken over wherever its id comes back.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from quit.common.files import remove_leftovers, replacing, take_back, write_json, writing
+from quit.common.files import read_json, remove_leftovers, replacing, write_json, writing
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import DenseEncoder
 from quit.errors import InputError
 from quit.operations.estimate import Estimate
 
-DATA, IDS, MANIFEST, PROGRESS = "vectors.f32", "doc_ids.s20", "manifest.json", "progress.json"
+DATA, IDS, MANIFEST, PARTIAL = "vectors.f32", "doc_ids.s20", "manifest.json", "partial"
 Progress = Callable[[str], None]
 
 
@@ -36,133 +36,76 @@ Progress = Callable[[str], None]
 class Vectors:
     """``matrix``: float32, shape (documents, dimension), memory-mapped. ``ids``: bytes, shape (documents,)."""
 
-    path: Path
     encoder: str
     identity: str
     corpus: str
     matrix: np.ndarray
     ids: np.ndarray
-    encoded: int = 0
 
 
 def open_vectors(folder: Path) -> Vectors | None:
     """Return the vectors in a folder, or None where there are none, or not all."""
+    facts = read_json(folder / MANIFEST)
     try:
-        facts = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        return _opened(folder, facts, facts["rows"])
-    except (OSError, ValueError, KeyError):
+        matrix = np.memmap(folder / DATA, dtype="<f4", mode="r", shape=(facts["rows"], facts["dimension"]))
+        ids = np.fromfile(folder / IDS, dtype="S20", count=facts["rows"])
+        return Vectors(facts["encoder"], facts["identity"], facts["corpus"], matrix, ids)
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def encode_corpus(
     corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, progress: Progress | None = None
 ) -> Vectors:
-    """Return the vectors of a corpus in ``folder``, encoding only what is not there: ``encoded`` says how many that
-    were.
+    """Return the vectors of a corpus in ``folder``, encoding only what is not there.
 
-    Vectors of an earlier corpus, finished or not, are used where encoder and document are the same. Raises
-    :class:`InputError` that names the document when the encoder returns NaN or infinity; :class:`WorkspaceError` when
-    the disk refuses.
+    Vectors of an earlier corpus are used where encoder and document are the same. Raises :class:`InputError` that names
+    the document when the encoder returns NaN or infinity; :class:`WorkspaceError` when the disk refuses.
     """
     known = open_vectors(folder)
-    if known and (known.corpus, known.identity) == (corpus.identity, encoder.identity):
-        return known
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(folder, "*")
-        return _encode(corpus, encoder, folder, block, progress or (lambda _: None), known)
+    if known is None or (known.corpus, known.identity) != (corpus.identity, encoder.identity):
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder, "*")
+            earlier = known if known and known.identity == encoder.identity else None
+            _encode(corpus, encoder, folder, block, progress or (lambda _: None), earlier)
+        known = open_vectors(folder)
+        assert known is not None
+    shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+    return known
 
 
 def _encode(
-    corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, say: Progress, known: Vectors | None
-) -> Vectors:
-    partial = folder / "partial"
+    corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, say: Progress, earlier: Vectors | None
+) -> None:
+    ids = np.array(corpus.all_ids(), dtype="S20")
+    earlier_rows = np.full(len(ids), -1)
+    if earlier:
+        earlier_rows = pc.fill_null(pc.index_in(pa.array(ids), value_set=pa.array(earlier.ids)), -1).to_numpy()
+
+    def make(start: int, stop: int) -> list[np.ndarray]:
+        vectors = np.zeros((stop - start, encoder.dimension), dtype="<f4")
+        rows = earlier_rows[start:stop]
+        if earlier:
+            vectors[rows >= 0] = earlier.matrix[rows[rows >= 0]]
+        new = np.flatnonzero(rows < 0)
+        if len(new):
+            vectors[new] = encoder.documents(corpus.texts((new + start).tolist()))
+            check_finite(vectors[new], encoder.name, lambda row: corpus.ids([int(new[row]) + start])[0])
+        return [vectors]
+
     facts = {
         "corpus": corpus.identity,
         "encoder": encoder.name,
         "identity": encoder.identity,
         "dimension": encoder.dimension,
-        "block": block,
     }
-    done, earlier = _resume(partial, facts, folder)
-    olds = [old for old in (known, earlier) if old and old.identity == encoder.identity]
-    if done:
-        say(f"vectors: going on after {done:,} documents")
-    ids = np.array(corpus.all_ids(), dtype="S20")
-    if not done:
-        ids.tofile(partial / IDS)
-    encoded, estimate = 0, Estimate(len(corpus), done)
-    with (partial / DATA).open("r+b") as file:
-        file.seek(done * encoder.dimension * 4)
-        for start in range(done, len(corpus), block):
-            stop = min(start + block, len(corpus))
-            vectors, fresh = _block(corpus, encoder, ids, start, stop, olds)
-            encoded += fresh
-            file.write(vectors.tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-            write_json(partial / PROGRESS, {**facts, "rows": stop, "encoded": encoded})
-            say(f"vectors: documents {estimate.at(stop)}")
+    steps = in_steps(folder / PARTIAL, facts, ("vectors",), len(corpus), block, make, "vectors", say)
     (folder / MANIFEST).unlink(missing_ok=True)
-    for name in (IDS, DATA):
-        os.replace(partial / name, folder / name)
-    write_json(folder / MANIFEST, {**facts, "rows": len(corpus)})
-    shutil.rmtree(partial)
-    shutil.rmtree(folder / "earlier", ignore_errors=True)
-    made_of = _opened(folder, facts, len(corpus))
-    return Vectors(folder, made_of.encoder, made_of.identity, made_of.corpus, made_of.matrix, made_of.ids, encoded)
-
-
-def _resume(partial: Path, facts: dict[str, Any], folder: Path) -> tuple[int, Vectors | None]:
-    """Return how many rows of this very run are done, and what an unfinished run over another corpus left."""
-    earlier = folder / "earlier"
-    done = 0
-    try:
-        state = json.loads((partial / PROGRESS).read_text(encoding="utf-8"))
-        if not (folder / MANIFEST).exists():
-            take_back(partial, folder, (IDS, DATA))
-        if {key: state[key] for key in facts} == facts:
-            os.truncate(partial / DATA, int(state["rows"]) * facts["dimension"] * 4)
-            done = int(state["rows"])
-        else:
-            shutil.rmtree(earlier, ignore_errors=True)
-            os.replace(partial, earlier)
-    except (OSError, ValueError, KeyError):
-        pass
-    if not done:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        (partial / DATA).touch()
-    try:
-        state = json.loads((earlier / PROGRESS).read_text(encoding="utf-8"))
-        return done, _opened(earlier, state, int(state["rows"]))
-    except (OSError, ValueError, KeyError):
-        return done, None
-
-
-def _opened(folder: Path, facts: dict[str, Any], rows: int) -> Vectors:
-    matrix = np.memmap(folder / DATA, dtype="<f4", mode="r", shape=(rows, facts["dimension"]))
-    ids = np.fromfile(folder / IDS, dtype="S20", count=rows)
-    return Vectors(folder, facts["encoder"], facts["identity"], facts["corpus"], matrix, ids)
-
-
-def _block(
-    corpus: BuiltCorpus, encoder: DenseEncoder, ids: np.ndarray, start: int, stop: int, olds: list[Vectors]
-) -> tuple[np.ndarray, int]:
-    vectors = np.zeros((stop - start, encoder.dimension), dtype="<f4")
-    missing = np.ones(stop - start, dtype=bool)
-    for old in olds:
-        order = np.argsort(old.ids, kind="stable")
-        places = np.minimum(np.searchsorted(old.ids, ids[start:stop], sorter=order), len(order) - 1)
-        rows = order[places]
-        taken = missing & (old.ids[rows] == ids[start:stop])
-        vectors[taken] = old.matrix[rows[taken]]
-        missing &= ~taken
-    wanted = np.flatnonzero(missing)
-    if len(wanted):
-        vectors[wanted] = encoder.documents(corpus.texts((wanted + start).tolist()))
-        check_finite(vectors[wanted], encoder.name, lambda row: corpus.ids([int(wanted[row]) + start])[0])
-    return vectors, len(wanted)
+    with replacing(folder / IDS) as temporary:
+        ids.tofile(temporary)
+    write_joined(folder / DATA, [vectors for [vectors] in steps])
+    write_json(folder / MANIFEST, {**facts, "block": block, "rows": len(corpus)})
 
 
 def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) -> None:
@@ -181,34 +124,43 @@ def id_of(corpus: BuiltCorpus, row: int) -> Callable[[int], str]:
 
 
 def in_steps(
-    corpus: BuiltCorpus,
     folder: Path,
-    identity: str,
+    plan: Mapping[str, Any],
+    names: Sequence[str],
+    count: int,
     block: int,
-    last: str,
-    make: Callable[[int, int, Path], None],
+    make: Callable[[int, int], Sequence[np.ndarray]],
+    what: str,
     say: Progress,
-) -> list[Path]:
-    """Encode a corpus in steps of ``block`` documents, each on disk before the next; return where each step's files
-    are.
+) -> list[list[np.ndarray]]:
+    """Return the arrays of each step of ``block`` of ``count`` documents, memory-mapped; each step is on disk before
+    the next.
 
-    ``make(start, stop, path)`` writes a step's files, named ``path`` and an ending, ``last`` of all ``path`` +
-    ``last``: a killed run resumes after its last whole step. A folder of another corpus, encoder or block is started
-    again.
+    ``make(start, stop)`` returns a step's arrays, one for each of ``names``. A killed run resumes after its last whole
+    step; a folder of another ``plan`` or block is started again. ``what``: begins the lines that are said.
     """
-    plan = {"corpus": corpus.identity, "identity": identity, "block": block}
-    known = folder / "plan.json"
-    if not known.is_file() or json.loads(known.read_text()) != plan:
+    plan = {**plan, "block": block}
+    if read_json(folder / "plan.json") != plan:
         shutil.rmtree(folder, ignore_errors=True)
-        write_json(known, plan)
-    paths, estimate = [], Estimate(len(corpus))
-    for start in range(0, len(corpus), block):
-        stop = min(start + block, len(corpus))
-        paths.append(folder / f"{start:010d}")
-        if not paths[-1].with_suffix(last).is_file():
-            make(start, stop, paths[-1])
-        say(f"documents {estimate.at(stop)}")
-    return paths
+        write_json(folder / "plan.json", plan)
+    steps = [[folder / f"{start:010d}.{name}.npy" for name in names] for start in range(0, count, block)]
+    done = min(count, block * sum(paths[-1].is_file() for paths in steps))
+    if done:
+        say(f"{what}: resuming after {done:,} documents")
+    estimate = Estimate(count, done)
+    for start, paths in zip(range(done, count, block), steps[-(-done // block) :], strict=True):
+        stop = min(start + block, count)
+        for path, array in zip(paths, make(start, stop), strict=True):
+            write_array(path, array)
+        say(f"{what}: documents {estimate.at(stop)}")
+    return [[np.load(path, mmap_mode="r") for path in paths] for paths in steps]
+
+
+def write_joined(path: Path, arrays: Sequence[np.ndarray]) -> None:
+    """Write arrays one after the other, raw."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        for array in arrays:
+            array.tofile(file)
 
 
 def write_array(path: Path, array: np.ndarray) -> None:
@@ -218,8 +170,7 @@ def write_array(path: Path, array: np.ndarray) -> None:
 
 
 def stored_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return the array of a file, memory-mapped; where there is no such file, what ``make`` returns is written
-    first."""
+    """Return the array of a file, memory-mapped; what ``make`` returns is written first where there is none."""
     if not path.is_file():
         write_array(path, make())
     return np.load(path, mmap_mode="r")

@@ -1,5 +1,4 @@
-"""What systems ask of a built corpus: documents with titles, queries with their decomposition, and who is relevant to
-what."""
+"""What systems ask of a corpus: documents, queries with their decomposition, and who is relevant to what."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ class Collection(Documents, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A whole question with its sub-questions in order. ``kind``: the source's type of it (``2hop``,
-    ``comparison``)."""
+    """A question with its sub-questions in order. ``kind``: the source's type of it (``2hop``, ``comparison``)."""
 
     query_id: str
     text: str
@@ -62,9 +60,12 @@ def questions(collection: Collection) -> list[Question]:
 
 
 def chosen(collection: Collection, source: str | None = None, limit: int | None = None) -> list[Question]:
-    """Return the whole questions of a collection, of one source and the first ``limit``. Raises :class:`InputError` for
-    none."""
-    selected = [question for question in questions(collection) if source is None or question.source == source][:limit]
+    """Return the first ``limit`` whole questions, of one source. Raises :class:`InputError` for none."""
+    every = questions(collection)
+    selected = [question for question in every if source in (None, question.source)][:limit]
+    if not every:
+        raise InputError("The corpus holds no question.")
     if not selected:
-        raise InputError(f"The corpus holds no question{f' of the source {source!r}' if source else ''}.")
+        sources = ", ".join(sorted({question.source for question in every}))
+        raise InputError(f"The corpus holds no question of the source {source!r}; its sources: {sources}.")
     return selected

@@ -1,5 +1,4 @@
-"""What the commands of the QA systems open: a corpus, a first stage over it, vectors of its documents, a language
-model."""
+"""What the commands open: a corpus, a first stage, vectors of its documents, a language model."""
 
 from __future__ import annotations
 
@@ -16,7 +15,6 @@ from quit.corpora.protocols import FirstStage
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
-from quit.models.protocols import Encoder
 from quit.settings import Settings
 
 
@@ -29,18 +27,12 @@ class Opened:
     models: Models
     matrix: np.ndarray | None
 
-    @property
-    def encoder(self) -> Encoder:
-        """The profile's encoder, loaded when it is first asked for."""
-        return self.models.encoder
-
     def vectors(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Return the unit vectors of documents, shape (len(rows), dimension), float32: of a dense index, else encoded
-        now."""
+        """Return documents' unit vectors, (len(rows), dimension), float32: of a dense index, else encoded now."""
         rows = np.asarray(rows, dtype=np.int64)
         if self.matrix is not None:
             return np.asarray(self.matrix[rows])
-        return self.encoder.encode(self.corpus.texts(rows.tolist()))
+        return self.models.encoder.encode(self.corpus.texts(rows.tolist()))
 
 
 def open_collection(
@@ -78,8 +70,7 @@ def open_collection(
 
 
 def language_model(name: str | None, models: Models, settings: Settings, key: str) -> CachedGenerator:
-    """Return the language model of that name. Raises :class:`SettingsError` that names the setting ``key`` where there
-    is none."""
+    """Return a language model. Raises :class:`SettingsError` that names the setting ``key`` where there is none."""
     known = settings.language_models
     if name not in known:
         names = ", ".join(sorted(known)) or "none in this profile; see docs/howto/language-models.md"

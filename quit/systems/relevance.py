@@ -41,8 +41,7 @@ class JudgedAnswers:
 
 
 class YesNo:
-    """A prompt that a language model answers with Yes or No; asked again up to ``attempts`` times until it can be
-    read."""
+    """A prompt answered with Yes or No; asked again up to ``attempts`` times until the reply can be read."""
 
     def __init__(
         self, generator: CachedGenerator, prompt: PromptTemplate, *, max_tokens: int = 8, attempts: int = 3
@@ -68,8 +67,7 @@ class YesNo:
 
 
 class JudgedRelevance:
-    """Relevance of documents to a request by a language model, 1 or 0. Implements ``AnswerHead``; answers are not
-    looked at."""
+    """Relevance of documents to a request by a language model, 1 or 0. Implements ``AnswerHead``."""
 
     def __init__(self, judge: YesNo) -> None:
         self.identity = f"judged-relevance+{judge.identity}"

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
@@ -72,16 +71,11 @@ class Report:
     invented: int
     unread: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-like values."""
-        return asdict(self)
-
 
 class ReportWriter:
     """Writes a report a task, at temperature 0. Without documents there is nothing to write: the report is empty."""
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Reports) -> None:
-        self.identity = f"report/{generator.identity}|{prompt.identity}|{settings.max_new_tokens} tokens"
         self._generator = generator
         self._prompt = prompt
         self._settings = settings
@@ -111,11 +105,9 @@ class ReportWriter:
 
 
 class ReportJudge:
-    """Scores reports: ``support`` decides whether a document supports a sentence, ``nugget`` whether a report holds a
-    nugget."""
+    """Scores reports: does a document support a sentence (``support``), does a report hold a nugget (``nugget``)?"""
 
     def __init__(self, support: YesNo, nugget: YesNo, settings: Reports) -> None:
-        self.identity = f"report-judge/{support.identity}+{nugget.identity}"
         self._support, self._nugget = support, nugget
         self._settings = settings
 

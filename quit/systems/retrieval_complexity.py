@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from quit.common.files import replacing, write_json, writing
 from quit.common.json_lines import json_lines
-from quit.corpora.complexity import AnswerHead, Retrieved, TokenHead, measure
+from quit.corpora.complexity import AnswerHead, LateInteraction, Retrieved, measure
 from quit.corpora.protocols import Documents
 from quit.errors import InputError
 from quit.evaluate import association
@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 _TOGETHER = 32
 """Questions whose documents are encoded together: token vectors of some 300 documents are in memory, about 70 MB."""
 SCORES = ("answerability", "answer_share", "completeness", "similarity")
+DECISIONS = ("answerable", "complete", "complex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +51,39 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """A question and what retrieval is worth to it. ``margin``: min(T_ans - max s_i, T_com - S_D); above 0 it is
-    complex."""
+    """A question and what retrieval is worth to it, decided at the thresholds T_ans and T_com."""
 
     asked: Asked
     retrieved: Retrieved
-    answerable: bool
-    complete: bool
-    complex: bool
-    margin: float
+    t_ans: float
+    t_com: float
+
+    @property
+    def answerable(self) -> bool:
+        """Whether some document holds the answer: some s_i >= T_ans."""
+        return self.retrieved.documents > 0 and self.retrieved.answerability >= self.t_ans
+
+    @property
+    def complete(self) -> bool:
+        """Whether the documents cover all that is asked: S_D >= T_com."""
+        return self.retrieved.documents > 0 and self.retrieved.completeness >= self.t_com
+
+    @property
+    def complex(self) -> bool:
+        """Whether the question is complex: neither answerable nor complete."""
+        return not self.answerable and not self.complete
+
+    @property
+    def margin(self) -> float:
+        """Return min(T_ans - max s_i, T_com - S_D); above 0 the question is complex."""
+        return min(self.t_ans - self.retrieved.answerability, self.t_com - self.retrieved.completeness)
 
     def row(self) -> dict[str, Any]:
-        """Return it as one flat row: query_id, text, hops, kind, group, the values of :class:`Retrieved`, the
-        decisions, margin."""
+        """Return it as one flat row: the question without its answers, its :class:`Retrieved`, the decisions."""
         asked = asdict(self.asked)
         del asked["answers"]
-        decided = {"answerable": self.answerable, "complete": self.complete, "complex": self.complex}
-        return {**asked, **asdict(self.retrieved), **decided, "margin": self.margin}
+        decided = {name: getattr(self, name) for name in (*DECISIONS, "margin")}
+        return {**asked, **asdict(self.retrieved), **decided}
 
 
 def asked_of(questions: Sequence[Question]) -> list[Asked]:
@@ -100,20 +117,17 @@ def read_asked(path: Path) -> list[Asked]:
     """
     asked = []
     for number, row in json_lines(path, "the questions"):
-        try:
-            identity, text = str(row["id"]), row.get("question") or row["text"]
-            answers, hops, kind = row["answers"], row.get("hops"), row.get("kind")
-            right = isinstance(text, str) and text.strip() and isinstance(answers, list) and answers
-            if not right or not all(isinstance(answer, str) and answer.strip() for answer in answers):
-                raise TypeError
-            if not isinstance(hops, int | None) or isinstance(hops, bool) or not isinstance(kind, str | None):
-                raise TypeError
-        except (KeyError, TypeError) as error:
+        text, answers = row.get("question") or row.get("text"), row.get("answers")
+        hops, kind = row.get("hops"), row.get("kind")
+        texts: list[Any] = [text, *answers] if isinstance(answers, list) and answers else [None]
+        usable = "id" in row and all(isinstance(part, str) and part.strip() for part in texts)
+        if not usable or not isinstance(kind, str | None) or type(hops) not in (int, type(None)):
             raise InputError(
                 f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and "
                 "where they are known hops (a whole number) and kind (a text)."
-            ) from error
-        asked.append(Asked(identity, text, tuple(answers), hops, kind, str(row.get("group", identity))))
+            )
+        identity = str(row["id"])
+        asked.append(Asked(identity, texts[0], tuple(texts[1:]), hops, kind, str(row.get("group", identity))))
     if not asked:
         raise InputError(f"{path} holds no question.")
     return asked
@@ -128,7 +142,7 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
         **about,
         "questions": len(rated),
         "without_documents": sum(not rating.retrieved.documents for rating in rated),
-        **{name: sum(getattr(rating, name) for rating in rated) for name in ("answerable", "complete", "complex")},
+        **{name: sum(getattr(rating, name) for rating in rated) for name in DECISIONS},
         "means": {name: float(_values(rated, name).mean()) for name in SCORES},
         "settings": settings.model_dump(mode="json"),
         "agreement": agreement(rated, settings),
@@ -164,23 +178,28 @@ def lines(whole: dict[str, Any]) -> list[str]:
         ]
         for name in ("complex", "not_answerable", "not_complete", "chosen_thresholds"):
             row = part[name]
-            shown.append(f"  {name:34}{row['accuracy']:8.3f}{row['f1']:7.3f}   {_said(row['matthews'])}")
-        shown += ["  area under the ROC curve"] + [f"    {name:47}   {_said(row)}" for name, row in part["auc"].items()]
+            shown.append(f"  {name:34}{row['accuracy']:8.3f}{row['f1']:7.3f}   {_shown(row['matthews'])}")
+        shown += ["  area under the ROC curve"] + [
+            f"    {name:47}   {_shown(row)}" for name, row in part["auc"].items()
+        ]
     if "hops" in agreed:
-        shown += ["", "Number of hops, whole questions: Kendall's tau-b"]
-        shown += [f"    {name:47}   {_said(row)}" for name, row in agreed["hops"].items()]
+        shown += ["", "Number of hops, whole questions: Kendall's tau-b", *_figures(agreed["hops"])]
     if "kinds" in agreed:
         shown += ["", "Types: share that is complex"]
         shown += [f"    {kind:47}   {share:6.3f}" for kind, share in agreed["kinds"]["complex_share"].items()]
-        shown.append(f"  {'complex and type, Cramer V':49}   {_said(agreed['kinds']['complex'])}")
+        shown.append(f"  {'complex and type, Cramer V':49}   {_shown(agreed['kinds']['complex'])}")
         shown += [
-            f"  {name + ' by type, epsilon squared':49}   {_said(agreed['kinds'][name])}"
+            f"  {name + ' by type, epsilon squared':49}   {_shown(agreed['kinds'][name])}"
             for name in (*SCORES, "margin")
         ]
     return shown
 
 
-def _said(row: dict[str, Any]) -> str:
+def _figures(rows: dict[str, dict[str, Any]]) -> list[str]:
+    return [f"    {name:47}   {_shown(row)}" for name, row in rows.items()]
+
+
+def _shown(row: dict[str, Any]) -> str:
     if row["value"] is None:
         return "not defined"
     return f"{row['value']:6.3f}  [{row['low']:6.3f}, {row['high']:6.3f}]  {row['p']:.3f}"
@@ -193,7 +212,7 @@ def rate(
     vectors: Vectors,
     encoder: Encoder,
     answer_head: AnswerHead,
-    token_head: TokenHead,
+    token_head: LateInteraction,
     settings: Complexity,
 ) -> list[Rated]:
     """Return the complexity of each question, in order.
@@ -214,11 +233,7 @@ def rate(
             retrieved = measure(
                 question.text, question.answers, own, vectors(rows), vector, answer_head, token_head, settings.t_ans
             )
-            margin = min(settings.t_ans - retrieved.answerability, settings.t_com - retrieved.completeness)
-            decided = (retrieved.answerable(settings.t_ans), retrieved.complete(settings.t_com))
-            rated.append(
-                Rated(question, retrieved, *decided, retrieved.complex(settings.t_ans, settings.t_com), margin)
-            )
+            rated.append(Rated(question, retrieved, settings.t_ans, settings.t_com))
     return rated
 
 
@@ -234,55 +249,43 @@ def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
     """
     figures: dict[str, Any] = {}
     hopped = [rating for rating in rated if rating.asked.hops is not None]
-    if len({rating.asked.hops > 1 for rating in hopped}) == 2:  # type: ignore[operator]
-        figures["one_or_more_hops"] = _two_classes(hopped, settings)
-    several = [rating for rating in hopped if rating.asked.hops > 1]  # type: ignore[operator]
-    if len({rating.asked.hops for rating in several}) > 1:
-        hops = [rating.asked.hops for rating in several]
-        figures["hops"] = {
-            name: asdict(_associated(several, _values(several, name), hops, association.kendall_tau_b, settings))
-            for name in (*SCORES, "margin")
-        }
+    hops = np.array([rating.asked.hops for rating in hopped])
+    if len(np.unique(hops > 1)) == 2:
+        figures["one_or_more_hops"] = _two_classes(hopped, hops > 1, settings)
+    if len(np.unique(hops[hops > 1])) > 1:
+        several = [rating for rating, more in zip(hopped, hops > 1, strict=True) if more]
+        figures["hops"] = _associated_scores(several, hops[hops > 1], association.kendall_tau_b, settings)
     typed = [rating for rating in rated if rating.asked.kind not in (None, "step")]
-    kinds = [rating.asked.kind for rating in typed]
+    kinds = np.array([rating.asked.kind for rating in typed])
     if len(set(kinds)) > 1:
         decided = np.array([rating.complex for rating in typed])
         figures["kinds"] = {
-            "complex_share": {kind: float(decided[np.array(kinds) == kind].mean()) for kind in sorted(set(kinds))},  # type: ignore[type-var]
-            "complex": asdict(_associated(typed, decided, kinds, association.cramers_v, settings)),
-            **{
-                name: asdict(_associated(typed, _values(typed, name), kinds, association.epsilon_squared, settings))
-                for name in (*SCORES, "margin")
-            },
+            "complex_share": {str(kind): float(decided[kinds == kind].mean()) for kind in np.unique(kinds)},
+            "complex": _associated(typed, decided, kinds, association.cramers_v, settings),
+            **_associated_scores(typed, kinds, association.epsilon_squared, settings),
         }
     return figures
 
 
-def _two_classes(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
-    labels = np.array([rating.asked.hops > 1 for rating in rated])  # type: ignore[operator]
-    values = {name: _values(rated, name) for name in (*SCORES, "margin")}
+def _two_classes(rated: Sequence[Rated], labels: np.ndarray, settings: Complexity) -> dict[str, Any]:
+    groups = [rating.asked.group for rating in rated]
+    answerability, completeness = _values(rated, "answerability"), _values(rated, "completeness")
     decisions = {
         "complex": np.array([rating.complex for rating in rated]),
         "not_answerable": np.array([not rating.answerable for rating in rated]),
         "not_complete": np.array([not rating.complete for rating in rated]),
-        "chosen_thresholds": chosen_thresholds(
-            values["answerability"], values["completeness"], labels, [rating.asked.group for rating in rated], settings
-        ),
+        "chosen_thresholds": chosen_thresholds(answerability, completeness, labels, groups, settings),
     }
     figures: dict[str, Any] = {"items": len(labels), "positive": int(labels.sum())}
     for name, decided in decisions.items():
         figures[name] = {
             "accuracy": float((decided == labels).mean()),
             "f1": _f1(decided, labels),
-            "matthews": asdict(_associated(rated, decided, labels, association.matthews, settings)),
+            "matthews": _associated(rated, decided, labels, association.matthews, settings),
         }
-    figures["auc"] = {}
-    for name, value in values.items():
-        associated = asdict(_associated(rated, value, labels, association.auc_minus_half, settings))
-        figures["auc"][name] = {
-            key: item + 0.5 if key in ("value", "low", "high") and item is not None else item
-            for key, item in associated.items()
-        }
+    figures["auc"] = _associated_scores(rated, labels, association.auc_minus_half, settings)
+    for row in figures["auc"].values():
+        row |= {key: row[key] + 0.5 for key in ("value", "low", "high") if row[key] is not None}
     return figures
 
 
@@ -317,11 +320,22 @@ def _values(rated: Sequence[Rated], name: str) -> np.ndarray:
     return np.array([rating.margin if name == "margin" else getattr(rating.retrieved, name) for rating in rated])
 
 
+def _associated_scores(
+    rated: Sequence[Rated], labels: np.ndarray, statistic: association.Statistic, settings: Complexity
+) -> dict[str, dict[str, Any]]:
+    return {name: _associated(rated, _values(rated, name), labels, statistic, settings) for name in (*SCORES, "margin")}
+
+
 def _associated(
-    rated: Sequence[Rated], values: np.ndarray, labels: Any, statistic: association.Statistic, settings: Complexity
-) -> association.Association:
+    rated: Sequence[Rated],
+    values: np.ndarray,
+    labels: np.ndarray,
+    statistic: association.Statistic,
+    settings: Complexity,
+) -> dict[str, Any]:
     groups = [rating.asked.group for rating in rated]
-    return associate(values, labels, statistic, seed=settings.seed, resamples=settings.resamples, groups=groups)
+    associated = associate(values, labels, statistic, seed=settings.seed, resamples=settings.resamples, groups=groups)
+    return asdict(associated)
 
 
 def _f1(decided: np.ndarray, labels: np.ndarray) -> float:

@@ -213,7 +213,7 @@ def test_progress_counts_each_record_once_also_after_it_goes_on(tmp_path: Path) 
     assert messages == ["musique: 2 records", "musique: 4 records"]
     messages.clear()
     resumed, _ = build(refs, tmp_path / "C", Corpora(block=2), messages.append)
-    assert messages == ["musique: going on after 4 records", "musique: 6 records", "musique: 7 records"]
+    assert messages == ["musique: resuming after 4 records", "musique: 6 records", "musique: 7 records"]
     assert resumed.manifest == _build(tmp_path / "D", f"musique:{path}").manifest
 
 
@@ -240,7 +240,7 @@ def test_killed_in_the_middle_it_goes_on_and_ends_alike(tmp_path: Path) -> None:
             seen.update({one.name: one.stat().st_mtime_ns for one in steps.iterdir()})
 
     resumed, _ = build([parse_corpus_source(f"musique:{path}")], tmp_path / "C", Corpora(block=50), progress)
-    assert said[0] == f"musique: going on after {done * 50:,} records"
+    assert said[0] == f"musique: resuming after {done * 50:,} records"
     assert {name: seen[name] for name in first if name in seen} == {n: t for n, t in first.items() if n in seen}
     assert resumed.manifest == _build(tmp_path / "D", f"musique:{path}").manifest
     assert not (tmp_path / "C" / "partial").exists()

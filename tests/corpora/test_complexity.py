@@ -43,18 +43,6 @@ def test_entropy_is_between_none_and_all_and_knows_no_scale(relevance: np.ndarra
     assert made == pytest.approx(normalised_entropy(relevance * 8))
 
 
-def test_complex_is_neither_answerable_nor_complete() -> None:
-    def decided(answerability: float, complete: float, documents: int = 3) -> tuple[bool, bool, bool]:
-        got = Retrieved(answerability, 0.0, complete, 0.0, documents)
-        return got.answerable(0.5), got.complete(0.9), got.complex(0.5, 0.9)
-
-    assert decided(0.5, 0.2) == (True, False, False)
-    assert decided(0.49, 0.9) == (False, True, False)
-    assert decided(0.49, 0.89) == (False, False, True)
-    assert decided(0.0, 0.0, documents=0) == (False, False, True)  # no documents: neither
-    assert Retrieved(0, 0, 0, 0, 0).answerable(0.0) is False
-
-
 def test_answers_are_found_on_word_boundaries() -> None:
     texts = ["He was born in Rome, Italy.", "A romance", "The U.S.A. won"]
     assert contains_answer(texts, ["rome"]).tolist() == [True, False, False]

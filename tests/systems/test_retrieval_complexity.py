@@ -103,6 +103,19 @@ def test_ratings(encoder, tmp_path: Path) -> None:
     assert rrcp.lines(made)[0].startswith("3 questions")
 
 
+def test_complex_is_neither_answerable_nor_complete() -> None:
+    def decided(answerability: float, complete: float, documents: int = 3, t_ans: float = 0.5):
+        asked = rrcp.Asked("q", "q", ("a",))
+        rated = rrcp.Rated(asked, Retrieved(answerability, 0.0, complete, 0.0, documents), t_ans, 0.9)
+        return rated.answerable, rated.complete, rated.complex
+
+    assert decided(0.5, 0.2) == (True, False, False)
+    assert decided(0.49, 0.9) == (False, True, False)
+    assert decided(0.49, 0.89) == (False, False, True)
+    assert decided(0.0, 0.0, documents=0) == (False, False, True)  # no documents: neither
+    assert decided(0, 0, documents=0, t_ans=0.0)[0] is False
+
+
 def drawn(informative: bool) -> list[rrcp.Rated]:
     rng = np.random.default_rng(4)
     made = []
@@ -114,8 +127,7 @@ def drawn(informative: bool) -> list[rrcp.Rated]:
         complete = float(rng.random())
         got = Retrieved(answerability, 0.5, complete, 0.1, 3)
         asked = rrcp.Asked(str(number), "q", ("a",), hops, f"{hops}hop", str(number // 2))
-        decided = (got.answerable(0.5), got.complete(0.9), got.complex(0.5, 0.9))
-        made.append(rrcp.Rated(asked, got, *decided, min(0.5 - answerability, 0.9 - complete)))
+        made.append(rrcp.Rated(asked, got, 0.5, 0.9))
     return made
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -86,8 +87,7 @@ def written(
     decomposition: LLMDecomposition,
     settings: Bandits,
 ) -> list[Decomposed]:
-    """Return questions with the sub-queries that a language model writes; it sees the first documents of the question
-    itself."""
+    """Return questions with sub-queries by a language model, which sees the first documents of the question itself."""
     rankings = first_stage.search([question.text for question in questions], settings.context_documents)
     asks = [
         Ask(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))
@@ -119,31 +119,31 @@ def requests(
     rankings = iter(first_stage.search([arm for entry in decomposed for arm in entry.arms], settings.documents))
     built = []
     for entry in decomposed:
-        lists = [next(rankings) for _ in entry.arms]
-        shape = (len(lists), settings.documents)
+        shape = (len(entry.arms), settings.documents)
         documents, scores = np.full(shape, -1, dtype=np.int64), np.zeros(shape)
-        for arm, ranking in enumerate(lists):
-            rows, values = _distinct(ranking, settings.documents)
-            documents[arm, : len(rows)], scores[arm, : len(rows)] = rows, values
+        for arm, ranking in enumerate(islice(rankings, len(entry.arms))):
+            documents[arm, : len(ranking)], scores[arm, : len(ranking)] = ranking.rows, ranking.scores
         gold, nuggets = nuggets_of(entry.question, known)
         relevant = np.isin(documents, gold) & (documents >= 0)
-        pool = np.unique(documents[documents >= 0])
-        own = vectors(pool.tolist()) if vectors is not None and len(pool) else None
-        built.append(
-            Request(
-                request_id=entry.question.query_id,
-                text=entry.question.text,
-                arms=entry.arms,
-                documents=documents,
-                scores=scores,
-                observed=_observed(relevance, entry.question, collection, documents, scores, relevant, pool, own),
-                relevant=relevant,
-                parents=np.array(entry.parents, dtype=np.int64),
-                gold=gold,
-                nuggets=nuggets,
-                vectors=own,
-            )
+        request = Request(
+            request_id=entry.question.query_id,
+            text=entry.question.text,
+            arms=entry.arms,
+            documents=documents,
+            scores=scores,
+            observed=relevant.astype(np.float64),
+            relevant=relevant,
+            parents=np.array(entry.parents, dtype=np.int64),
+            gold=gold,
+            nuggets=nuggets,
         )
+        if vectors is not None and len(request.pool):
+            request = replace(request, vectors=vectors(request.pool.tolist()))
+        if relevance == "scores":
+            request = replace(request, observed=normalised(scores, request.lengths))
+        elif relevance != "qrels" and len(request.pool):
+            request = replace(request, observed=_judged(relevance, request, entry.question, collection))
+        built.append(request)
     return built
 
 
@@ -158,32 +158,9 @@ def nuggets_of(question: Question, known: dict[str, dict[int, int]]) -> tuple[np
     return gold, nuggets.reshape(len(gold), len(held))
 
 
-def _distinct(ranking: Ranking, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a ranking's first documents, each once."""
-    _, first = np.unique(ranking.rows, return_index=True)
-    kept = np.sort(first)[:count]
-    return ranking.rows[kept], ranking.scores[kept]
-
-
-def _observed(
-    relevance: AnswerHead | Literal["qrels", "scores"],
-    question: Question,
-    collection: Collection,
-    documents: np.ndarray,
-    scores: np.ndarray,
-    relevant: np.ndarray,
-    pool: np.ndarray,
-    vectors: np.ndarray | None,
-) -> np.ndarray:
-    if relevance == "qrels":
-        return relevant.astype(np.float64)
-    if relevance == "scores":
-        return normalised(scores, (documents >= 0).sum(axis=1))
-    if not len(pool):
-        return np.zeros(documents.shape)
-    assert not isinstance(relevance, str)
-    empty = np.zeros((len(pool), 0))
-    texts = collection.texts(pool.tolist())
-    judged = relevance.scores(question.text, question.answers, texts, empty if vectors is None else vectors)
-    placed = judged[np.searchsorted(pool, np.maximum(documents, pool[0]))]
-    return np.where(documents >= 0, np.clip(placed, 0.0, 1.0), 0.0)
+def _judged(head: AnswerHead, request: Request, question: Question, collection: Collection) -> np.ndarray:
+    vectors = np.zeros((len(request.pool), 0)) if request.vectors is None else request.vectors
+    texts = collection.texts(request.pool.tolist())
+    scores = head.scores(question.text, question.answers, texts, vectors)
+    placed = scores[request.places].reshape(request.documents.shape)
+    return np.where(request.documents >= 0, np.clip(placed, 0.0, 1.0), 0.0)

@@ -6,6 +6,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from quit.common.files import replacing, write_json, writing
 from quit.errors import MissingDependency
 from quit.systems.bandits.experiment import Grid
@@ -48,7 +50,7 @@ def alpha_ndcg_rows(grid: Grid) -> list[dict[str, Any]]:
     for number, policy in enumerate(grid.policies):
         for tree, structure in enumerate(grid.structures):
             values = grid.ndcg[:, number, tree].mean(axis=0)
-            if not (values != values).any():
+            if not np.isnan(values).any():
                 at = {f"alpha_ndcg@{k}": float(value) for k, value in zip(grid.settings.cutoffs, values, strict=True)}
                 rows.append({"policy": policy.name, "structure": structure, **at})
     return rows
@@ -65,16 +67,15 @@ def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -
         raise MissingDependency("Curves need matplotlib. Run: pip install -c constraints.txt -e '.[plots]'") from error
     drawn = Figure(figsize=(9, 5.5), layout="constrained")
     axes = drawn.subplots()
-    colours = [f"C{number}" for number in range(10)]
     for style, policy in enumerate(grid.policies):
         for structure in grid.structures:
             values = [grid.value(policy.name, b, metric, structure).mean() for b in grid.settings.budgets]
-            if any(value != value for value in values):
+            if np.isnan(values).any():
                 continue
             axes.plot(
                 [100 * share for share in grid.settings.budgets],
                 values,
-                color=colours[style % 10],
+                color=f"C{style % 10}",
                 marker=_MARKS[style % len(_MARKS)],
                 markersize=4,
                 linewidth=1.2,

@@ -1,5 +1,4 @@
-"""A request decomposed by a language model: half of its sub-queries definitional (figure 6), half specialised (figure
-7)."""
+"""A request decomposed by a language model: half definitional sub-queries (figure 6), half specialised (figure 7)."""
 
 from __future__ import annotations
 
@@ -40,15 +39,12 @@ class LLMDecomposition:
     def __init__(
         self, generator: CachedGenerator, definitional: PromptTemplate, specialised: PromptTemplate, settings: Bandits
     ) -> None:
-        prompts = f"{definitional.identity}+{specialised.identity}"
-        self.identity = f"decomposition/{generator.identity}|{prompts}|{settings.arms}"
         self._generator = generator
         self._prompts = (definitional, specialised)
         self._settings = settings
 
     def sub_queries(self, asks: Sequence[Ask], sample: int = 0) -> list[list[str]]:
-        """Return the sub-queries of each request: definitional ones first, no two alike. ``sample`` numbers
-        repetitions."""
+        """Return the sub-queries of each request: definitional first, no two alike. ``sample`` numbers repetitions."""
         wanted = self._settings.arms
         written = [self._written(asks, prompt, number, wanted, sample) for number, prompt in enumerate(self._prompts)]
         lists = []

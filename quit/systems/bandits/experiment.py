@@ -8,6 +8,8 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import product
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from quit.systems.bandits.simulate import simulate
 STRUCTURES = ("flat", "tree")
 BASELINE = "random-rank-aware"
 COMPARED = ("precision", "relevant_documents", "alpha_ndcg")
+RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Grid:
     policy has no tree.
 
     ``spread``: standard deviation over runs of the macro average, the same without requests. ``ndcg``: alpha-nDCG at
-    the cutoffs, (requests, policies, structures, cutoffs). ``names``: the metrics. ``left_out``: requests below
+    the cutoffs, (requests, policies, structures, cutoffs). ``left_out``: requests below
     ``least_relevant``; ``without_relevant``: requests measured whose lists hold no relevant document (0 in every
     metric). ``arms``, ``sizes``: a request.
     """
@@ -47,46 +50,42 @@ class Grid:
     ndcg: np.ndarray
     left_out: int
     without_relevant: int
-    names: tuple[str, ...] = metrics.NAMES
 
     def value(self, policy: str, budget: float, metric: str = "precision", structure: str = "flat") -> np.ndarray:
         """Return the mean over runs of each request, shape (requests,)."""
         at = [each.name for each in self.policies].index(policy), self.structures.index(structure)
         nearest = int(np.argmin(np.abs(np.array(self.settings.budgets) - budget)))
-        return self.means[:, at[0], at[1], nearest, self.names.index(metric)]
+        return self.means[:, at[0], at[1], nearest, metrics.NAMES.index(metric)]
 
-    def rows(self, resamples: int = 1000) -> list[dict[str, Any]]:
+    def rows(self) -> list[dict[str, Any]]:
         """Return the long table: policy, structure, budget, metric, value, run_sd, low, high, difference,
         difference_low, difference_high.
 
         ``value``: macro average. ``low``, ``high``: 95% bootstrap interval over requests. ``difference``: from the
         baseline at the same budget, flat, paired by request, with its interval; None where the baseline was not run.
         """
-        seed = np.random.default_rng(self.settings.seed)
-        count = len(self.requests)
-        weights = seed.multinomial(count, np.full(count, 1 / count), size=resamples) / count
+        weights = self._resampled()
         names = [policy.name for policy in self.policies]
-        base = self.means[:, names.index(BASELINE), 0] if BASELINE in names else None
+        means = np.moveaxis(self.means, 0, -1)
+        base = means[names.index(BASELINE), 0] if BASELINE in names else None
         rows = []
-        for policy_number, policy in enumerate(self.policies):
-            for tree, structure in enumerate(self.structures):
-                for at, budget in enumerate(self.settings.budgets):
-                    for number, metric in enumerate(self.names):
-                        values = self.means[:, policy_number, tree, at, number]
-                        if np.isnan(values).any():
-                            continue
-                        row: dict[str, Any] = {"policy": policy.name, "structure": structure, "budget": budget}
-                        row |= {"metric": metric, "value": float(values.mean())}
-                        row["run_sd"] = float(self.spread[policy_number, tree, at, number])
-                        row["low"], row["high"] = _interval(weights @ values)
-                        gain = None if base is None else values - base[:, at, number]
-                        row["difference"] = None if gain is None else float(gain.mean())
-                        ends = (None, None) if gain is None else _interval(weights @ gain)
-                        row["difference_low"], row["difference_high"] = ends
-                        rows.append(row)
+        axes = (names, self.structures, self.settings.budgets, metrics.NAMES)
+        for at in np.ndindex(*map(len, axes)):
+            values = means[at]
+            if np.isnan(values).any():
+                continue
+            row = dict(zip(("policy", "structure", "budget", "metric"), map(getitem, axes, at), strict=True))
+            row |= {"value": float(values.mean()), "run_sd": float(self.spread[at])}
+            row["low"], row["high"] = _interval(weights @ values)
+            row |= {"difference": None, "difference_low": None, "difference_high": None}
+            if base is not None:
+                gain = values - base[at[2:]]
+                row["difference"] = float(gain.mean())
+                row["difference_low"], row["difference_high"] = _interval(weights @ gain)
+            rows.append(row)
         return rows
 
-    def trees(self, resamples: int = 1000) -> list[dict[str, Any]]:
+    def trees(self) -> list[dict[str, Any]]:
         """Return what a tree gains over flat arms (table 4): policy, budget, metric, flat, tree, gain (relative), low,
         high (of tree - flat).
 
@@ -95,22 +94,25 @@ class Grid:
         """
         if "tree" not in self.structures:
             return []
-        seed = np.random.default_rng(self.settings.seed)
-        count = len(self.requests)
-        weights = seed.multinomial(count, np.full(count, 1 / count), size=resamples) / count
+        weights = self._resampled()
         rows = []
-        for policy_number, policy in enumerate(self.policies):
-            for at, budget in enumerate(self.settings.budgets):
-                for metric in COMPARED:
-                    flat, tree = self.means[:, policy_number, :, at, self.names.index(metric)].T
-                    if np.isnan(tree).any():
-                        continue
-                    low, high = _interval(weights @ (tree - flat))
-                    gain = float(tree.mean() / flat.mean() - 1) if flat.mean() else None
-                    row = {"policy": policy.name, "budget": budget, "metric": metric}
-                    row |= {"flat": float(flat.mean()), "tree": float(tree.mean())}
-                    rows.append(row | {"gain": gain, "low": low, "high": high})
+        for (number, policy), (at, budget) in product(enumerate(self.policies), enumerate(self.settings.budgets)):
+            for metric in COMPARED:
+                flat, tree = self.means[:, number, :, at, metrics.NAMES.index(metric)].T
+                if np.isnan(tree).any():
+                    continue
+                low, high = _interval(weights @ (tree - flat))
+                gain = float(tree.mean() / flat.mean() - 1) if flat.mean() else None
+                row = {"policy": policy.name, "budget": budget, "metric": metric}
+                row |= {"flat": float(flat.mean()), "tree": float(tree.mean())}
+                rows.append(row | {"gain": gain, "low": low, "high": high})
         return rows
+
+    def _resampled(self) -> np.ndarray:
+        """Return each request's weight in each resample of the bootstrap, shape (resamples, requests)."""
+        count = len(self.requests)
+        drawn = np.random.default_rng(self.settings.seed).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+        return drawn / count
 
 
 def evaluate(
@@ -167,8 +169,7 @@ def stream(seed: int, *names: str) -> np.random.Generator:
 def _measure(
     request: Request, policies: Sequence[Policy], structures: Sequence[str], settings: Bandits, table: QuantileTable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return all metrics, shape (policies, structures, budgets, metrics, runs), and alpha-nDCG at the cutoffs, a mean
-    over runs."""
+    """Return all metrics, (policies, structures, budgets, metrics, runs), and mean alpha-nDCG at the cutoffs."""
     budgets = metrics.budget_documents(request.size, settings.budgets)
     shape = (len(policies), len(structures), len(budgets), len(metrics.NAMES), settings.runs)
     values = np.full(shape, np.nan)

@@ -69,10 +69,8 @@ def first_seen(order: np.ndarray, places: np.ndarray, documents: int) -> np.ndar
 def gold_positions(request: Request, first: np.ndarray) -> np.ndarray:
     """Return ``first`` for the request's gold documents, shape (R, gold); those that no list holds are never seen."""
     positions = np.full((len(first), len(request.gold)), np.iinfo(np.int64).max)
-    for number, row in enumerate(request.gold):
-        column = np.searchsorted(request.pool, row)
-        if column < len(request.pool) and request.pool[column] == row:
-            positions[:, number] = first[:, column]
+    listed = np.isin(request.gold, request.pool)
+    positions[:, listed] = first[:, np.searchsorted(request.pool, request.gold[listed])]
     return positions
 
 
@@ -98,8 +96,7 @@ def alpha_ndcg(positions: np.ndarray, nuggets: np.ndarray, cutoffs: Sequence[int
 
 
 def ideal_gains(nuggets: np.ndarray, alpha: float) -> np.ndarray:
-    """Return the gains of the greedy ideal order: each time the document with the largest gain, ties to the earlier
-    one."""
+    """Return the gains of the greedy ideal order; ties go to the earlier document."""
     left = nuggets.astype(np.float64)
     worth = np.ones(nuggets.shape[1])
     gains: list[float] = []

@@ -8,10 +8,11 @@ look-up at a random place.
 
 from __future__ import annotations
 
-from statistics import NormalDist
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
+from scipy.special import ndtri
 
 Numbers = TypeVar("Numbers", np.ndarray, np.float64)
 """One number, or an array of such."""
@@ -54,7 +55,7 @@ class QuantileTable:
     def __init__(self, levels: int) -> None:
         self.levels = levels
         self._at = (np.arange(levels) + 0.5) / levels
-        self._normal: np.ndarray | None = None
+        self._normal = ndtri(self._at)
         self._rows: np.ndarray = np.zeros((64, levels), dtype=np.float32)
         self.count = 0
         """Rows made so far."""
@@ -67,36 +68,31 @@ class QuantileTable:
 
     def constant(self, value: float) -> int:
         """Return the row of a distribution that is always ``value``."""
-        return self._row("constant", value, 0.0)
+        return self._row("constant", value, 0.0, lambda value, _: value)
 
     def beta(self, alpha: float, beta: float) -> int:
         """Return the row of Beta(alpha, beta); both must be at least 1."""
-        return self._row("beta", round(alpha, 9), round(beta, 9))
+        return self._row("beta", alpha, beta, self._beta)
 
     def gaussian(self, mu: float, variance: float) -> int:
         """Return the row of N(mu, variance)."""
-        return self._row("gaussian", round(mu, 9), round(variance, 9))
+        return self._row("gaussian", mu, variance, lambda mu, variance: mu + np.sqrt(variance) * self._normal)
 
-    def _row(self, kind: str, first: float, second: float) -> int:
-        key = (kind, first, second)
+    def _row(
+        self, kind: str, first: float, second: float, quantiles: Callable[[float, float], np.ndarray | float]
+    ) -> int:
+        key = (kind, round(first, 9), round(second, 9))
         if key not in self._known:
             if self.count == len(self._rows):
                 self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-            self._rows[self.count] = self._quantiles(kind, first, second)
+            self._rows[self.count] = quantiles(*key[1:])
             self._known[key] = self.count
             self.count += 1
         return self._known[key]
 
-    def _quantiles(self, kind: str, first: float, second: float) -> np.ndarray | float:
-        if kind == "constant":
-            return first
-        if kind == "gaussian":
-            if self._normal is None:
-                standard = NormalDist()
-                self._normal = np.array([standard.inv_cdf(level) for level in self._at])
-            return first + np.sqrt(second) * self._normal
+    def _beta(self, alpha: float, beta: float) -> np.ndarray:
         edges = np.linspace(0.0, 1.0, _CELLS + 1)
         middle = (edges[1:] + edges[:-1]) / 2
-        density = np.exp((first - 1) * np.log(middle) + (second - 1) * np.log1p(-middle))
+        density = np.exp((alpha - 1) * np.log(middle) + (beta - 1) * np.log1p(-middle))
         below = np.concatenate([[0.0], np.cumsum(density)])
         return np.interp(self._at, below / below[-1], edges)

@@ -33,19 +33,6 @@ class Request:
     nuggets: np.ndarray
     vectors: np.ndarray | None = None
 
-    def __post_init__(self) -> None:
-        shape = (len(self.arms), self.documents.shape[1] if self.documents.ndim == 2 else -1)
-        for name in ("documents", "scores", "observed", "relevant"):
-            if getattr(self, name).shape != shape:
-                raise ValueError(f"{name} has shape {getattr(self, name).shape}, expected {shape}")
-        there = self.documents >= 0
-        if (there[:, 1:] & ~there[:, :-1]).any():
-            raise ValueError("a list of documents has a gap")
-        if self.parents.shape != shape[:1] or (self.parents >= np.arange(shape[0])).any():
-            raise ValueError("parents: one an arm, before its children")
-        if self.nuggets.ndim != 2 or len(self.nuggets) != len(self.gold):
-            raise ValueError("nuggets: one row a gold document")
-
     @cached_property
     def lengths(self) -> np.ndarray:
         """Documents of each arm, shape (K,)."""

@@ -39,8 +39,7 @@ def ucb_term(ranks: int, c: float) -> np.ndarray:
 
 
 def index_bonus(ranks: int, c: float, unpulled: float) -> np.ndarray:
-    """Return what the index form adds to theta after n = 0..N pulls, shape (N + 1,): ``unpulled`` for an arm never
-    pulled."""
+    """Return what the index form adds to theta after n = 0..N pulls, shape (N + 1,): at n = 0 ``unpulled``."""
     return np.concatenate([[unpulled], ucb_term(ranks, c)])
 
 
@@ -55,8 +54,7 @@ def concave_novelty(nearest: np.ndarray, a: float, b: float) -> np.ndarray:
 
 
 def normalised(scores: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return retrieval scores scaled to 0..1 within the request; all 1 where they are all equal, 0 past a list's
-    end."""
+    """Return scores scaled to 0..1 within the request; all 1 where all are equal, 0 past a list's end."""
     there = np.arange(scores.shape[1]) < lengths[:, None]
     if not there.any():
         return np.zeros_like(scores)

@@ -6,10 +6,11 @@ import json
 import logging
 import statistics
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import replacing, write_json, writing
+from quit.common.files import write_json, write_lines
 from quit.corpora.complexity import AnswerHead, ContainedOrNear
 from quit.corpora.protocols import FirstStage
 from quit.models.generation import CachedGenerator
@@ -49,8 +50,7 @@ def decomposed(
     settings: Settings,
     generator: Callable[[], CachedGenerator],
 ) -> list[arms.Decomposed]:
-    """Return the arms of each question: the source's sub-questions, these refined to two levels, or written by a
-    language model."""
+    """Return the arms of each question: sub-questions of the source, these in two levels, or a language model's."""
     if kind == "written":
         prompts = [
             load_prompt(name, decompose.FIELDS)
@@ -67,8 +67,7 @@ def decomposed(
 
 
 def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGenerator | None) -> AnswerHead:
-    """Return what judges a document's relevance: a language model, else whether it contains an answer or is near
-    one."""
+    """Return what judges a document: a language model, else whether it contains an answer or is near one."""
     if generator is None:
         return ContainedOrNear(encoder, settings.complexity.unrelated, settings.complexity.telling)
     prompt = load_prompt(settings.bandits.relevance_prompt, RELEVANCE_FIELDS)
@@ -76,8 +75,7 @@ def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGe
 
 
 def picked(request: Request, policy: Policy | None, budget: float, settings: Settings) -> list[int]:
-    """Return the distinct corpus rows that one run of a policy observes within a budget, in order; all of them for no
-    policy."""
+    """Return the distinct corpus rows that one run of a policy observes within a budget; all of them for no policy."""
     if policy is None:
         rows = request.documents[request.documents >= 0]
     else:
@@ -130,12 +128,9 @@ def _task(request: Request, question: Question, rows: list[int], collection: Col
 
 
 def write_reports(scored: Sequence[tuple[str, Report]], folder: Path, about: dict[str, Any]) -> list[dict[str, Any]]:
-    """Write ``reports.jsonl`` (one report a line) and ``reports.json``; return the summary: scores a policy, mean and
-    deviation."""
-    target = folder / "reports.jsonl"
-    with writing(target), replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for policy, report in scored:
-            file.write(json.dumps({"policy": policy, **report.to_dict()}, ensure_ascii=False) + "\n")
+    """Write ``reports.jsonl`` (a report a line) and ``reports.json``; return the mean scores of each policy."""
+    lines = (json.dumps({"policy": policy, **asdict(report)}, ensure_ascii=False) + "\n" for policy, report in scored)
+    write_lines(folder / "reports.jsonl", lines)
     summary = []
     for policy in dict.fromkeys(name for name, _ in scored):
         own = [report for name, report in scored if name == policy]

@@ -50,8 +50,7 @@ def _uniform_order(request: Request, rng: np.random.Generator, runs: int, size: 
 
 
 class _Runs:
-    """The state of all runs. ``row``: where each arm's belief is in the table, times levels (so that a draw is one
-    look-up)."""
+    """The state of all runs. ``row``: where each arm's belief is in the table, times levels: a draw is one look-up."""
 
     def __init__(
         self,
@@ -97,8 +96,7 @@ class _Runs:
         return self.order
 
     def _beliefs(self) -> np.ndarray:
-        """Return the table's place of each arm's belief after 0..N pulls, shape (K, N + 1); ``drawn`` where it depends
-        on the run."""
+        """Return the table's place of each arm's belief after 0..N pulls, (K, N + 1); ``drawn`` where runs differ."""
         lengths = self.request.lengths
         beliefs = np.full((self.arms, self.ranks + 1), self.closed)
         reward = self.reward + self.bonus

@@ -10,19 +10,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from filelock import FileLock, Timeout
 
 from quit import __version__
 from quit.common.cache import cache_folder
-from quit.common.files import remove_leftovers, replacing, write_json, writing
-from quit.errors import SettingsError, WorkspaceError, did_you_mean
+from quit.common.files import remove_leftovers, replacing, write_json, write_lines, writing
+from quit.corpora.built import building
+from quit.errors import SettingsError, did_you_mean
 from quit.evaluate.metrics import READING, Measure
 from quit.export.dataset import Dataset
 from quit.export.release import export_tables_of_release
@@ -72,14 +71,7 @@ def run_benchmark(request: Request, settings: Settings, out: Path, say: Say = la
     dataset = Dataset(export_tables_of_release(request.release))
     content_id = dataset.tables.provenance["content_id"]
     task = release_task(dataset, content_id, request.split)
-    with writing(out):
-        out.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(out / "lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise WorkspaceError(f"Another run writes to {out}. Wait for it, or name another folder with --out.") from None
-    with lock:
+    with building(out):
         remove_leftovers(out)
         runner = make_runner(dataset, task, settings, out, say)
         return _run(request, runner, task, out, say)
@@ -129,8 +121,7 @@ def corpus_name(path: Path) -> str:
 
 
 def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
-    """Return a task's systems: every retriever alone and with every reranker; with ``bounds`` the oracles too, where
-    labels are known."""
+    """Return a task's systems: retrievers alone and with every reranker, and the oracles if wanted and labelled."""
     retrievers = [name for name in dict.fromkeys(request.retrievers) if name != ORACLE]
     rerankers = [name for name in dict.fromkeys(request.rerankers) if name != ORACLE]
     bounds = request.bounds and task.relevance is not None
@@ -145,7 +136,6 @@ def systems_of(runner: Runner, task: Task, request: Request) -> list[System]:
 
 
 def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> Outcome:
-    settings = runner.context.settings
     systems = systems_of(runner, task, request)
     scores = [_scored(runner, task, systems, request.readers)]
     if request.bounds:
@@ -162,9 +152,7 @@ def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> O
         scores.append(_scored(runner, labelled, ranked, request.readers))
         every += ranked
     say("evaluate")
-    results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
-    compared = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
-    _write(request, runner, task, every, scores, results, compared, out)
+    results, compared = _write(request, runner, task, every, scores, out)
     return Outcome(results, compared, runner.stages.seconds)
 
 
@@ -183,15 +171,9 @@ def _scored(runner: Runner, task: Task, systems: Sequence[System], readers: Sequ
 
 
 def _write(
-    request: Request,
-    runner: Runner,
-    task: Task,
-    systems: Sequence[System],
-    scores: Sequence[Scores],
-    results: pa.Table,
-    compared: pa.Table,
-    out: Path,
-) -> None:
+    request: Request, runner: Runner, task: Task, systems: Sequence[System], scores: Sequence[Scores], out: Path
+) -> tuple[pa.Table, pa.Table]:
+    """Write all files; return the tables of results and comparisons."""
     settings = runner.context.settings
     described = out / "run.json"
     described.unlink(missing_ok=True)
@@ -199,21 +181,20 @@ def _write(
     for system in systems:
         name = file_name(system.task.name, system.name, runs)
         runs[name] = f"{system.task.name}: {system.name}"
-        _lines(out / "runs" / name, run_lines(system))
+        write_lines(out / "runs" / name, run_lines(system))
     for old in (out / "runs").glob("*.run"):
         if old.name not in runs:
             old.unlink()
-    _lines(out / "qrels.txt", qrels_lines(task))
-    for name, table in (
-        ("results", results),
-        ("comparisons", compared),
-        ("values", pa.concat_tables(scored.per_question() for scored in scores)),
-    ):
+    write_lines(out / "qrels.txt", qrels_lines(task))
+    results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
+    compared = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
+    values = pa.concat_tables(scored.per_question() for scored in scores)
+    for name, table in (("results", results), ("comparisons", compared), ("values", values)):
         with writing(out / name), replacing(out / f"{name}.parquet") as temporary:
             pq.write_table(table, temporary, compression="zstd")
     write_json(out / "results.json", results.to_pylist())
     facts = described_run(request, runner, task)
-    _lines(out / "leaderboard.html", [page(facts, results, compared, settings.benchmark.level)])
+    write_lines(out / "leaderboard.html", [page(facts, results, compared, settings.benchmark.level)])
     write_json(
         described,
         {
@@ -221,9 +202,10 @@ def _write(
             "runs": runs,
             "systems": {f"{system.task.name}: {system.name}": system.identity for system in systems},
             "unread_replies": runner.unread,
-            "settings": json.loads(settings.benchmark.model_dump_json()),
+            "settings": settings.benchmark.model_dump(mode="json"),
         },
     )
+    return results, compared
 
 
 def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str]:
@@ -247,8 +229,3 @@ def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str
             f"and the judge {settings.judge.name}; label 2 alone counts"
         )
     return facts
-
-
-def _lines(target: Path, lines: Iterable[str]) -> None:
-    with writing(target), replacing(target) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.writelines(lines)

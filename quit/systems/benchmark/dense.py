@@ -7,9 +7,8 @@ is 2.4 million texts; ``subset`` encodes each subset once, in rank order, and gi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,14 +21,13 @@ from quit.errors import InputError
 from quit.models.folders import model_identity
 from quit.settings import FirstStages
 from quit.systems.benchmark.plugins import Context
-from quit.systems.benchmark.task import expand, subset_texts
+from quit.systems.benchmark.task import expand
 
 VERSION = 1
 
 
 class DenseRetriever:
-    """Exact nearest neighbours by inner product. Subclasses name the encoders: of queries, and of passages where it is
-    another."""
+    """Exact nearest neighbours by inner product. ``of_passages``: the passages' encoder, where it is another."""
 
     def __init__(self, context: Context, encoder: DenseEncoder, of_passages: DenseEncoder | None = None) -> None:
         settings = context.settings.benchmark
@@ -40,8 +38,7 @@ class DenseRetriever:
         self._folder = context.cache / content_hash(self.identity, context.passages.identity, self._chunk)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
-        """Return the ``depth`` passages with the highest inner products, a query each. Raises ``InputError`` for
-        NaN."""
+        """Return the ``depth`` passages with the highest inner products. Raises ``InputError`` for NaN."""
         vectors = self._queries.queries(queries)
         check_finite(vectors, self._queries.name, lambda row: queries[row])
         rankings = nearest(vectors, self._vectors, depth)
@@ -50,26 +47,24 @@ class DenseRetriever:
         return [Ranking(rows, scores) for rows, scores in rankings]
 
     def _vectors(self) -> Iterator[np.ndarray]:
-        for number, texts in enumerate(self._chunks()):
-            yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encoded, texts))
+        """Yield the vectors of all passages, or of all subsets, in pieces; no text is made of what is on disk."""
+        count, size = len(self._passages), self._chunk
+        if self._granularity == "subset":
+            count, size = self._passages.groups, max(1, size // len(self._passages.subsets))
+        for number, start in enumerate(range(0, count, size)):
+            part = range(start, min(start + size, count))
+            yield stored_array(self._folder / f"{number:06d}.npy", partial(self._encoded, part))
 
-    def _encoded(self, make: Callable[[], Iterable[str]]) -> np.ndarray:
-        texts = list(make())
+    def _encoded(self, part: range) -> np.ndarray:
+        passages = self._passages
+        if self._granularity == "subset":
+            parts = [passages.parts(group) for group in part]
+            texts = [" ".join(own[index] for index in subset) for own in parts for subset in passages.subsets]
+        else:
+            texts = passages.texts(part)
         vectors = self._encoder.documents(texts)
         check_finite(vectors, self._encoder.name, lambda row: texts[row])
         return vectors
-
-    def _chunks(self) -> Iterator[Any]:
-        """Yield functions that make a chunk's texts: where the vectors are on disk, no text is made."""
-        passages, size = self._passages, self._chunk
-        if self._granularity == "subset":
-            width = len(passages.subsets)
-            step = max(1, size // width)
-            for start in range(0, passages.groups, step):
-                yield lambda start=start: subset_texts(passages, range(start, min(start + step, passages.groups)))
-        else:
-            for start in range(0, len(passages), size):
-                yield lambda start=start: iter(passages.texts(range(start, min(start + size, len(passages)))))
 
 
 class MiniLMRetriever(DenseRetriever):

@@ -9,7 +9,6 @@ count as negatives.
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from quit.common.files import write_json, writing
+from quit.common.files import read_json, write_json, writing
 from quit.common.ids import content_hash
 from quit.corpora.encoders import is_multi_vector
 from quit.corpora.scorers import has_head
@@ -34,10 +33,10 @@ from quit.settings import FineTune, Settings
 from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
 from quit.systems.benchmark.task import ReleasePassages
 
-KINDS = ("bi-encoder", "cross-encoder", "multi-vector")
 VERSION = 1
 SPEC = {"bi-encoder": "dense", "cross-encoder": "cross-encoder", "multi-vector": "late"}
 """Kind -> the retriever or reranker that runs such a model."""
+KINDS = tuple(SPEC)
 _CLASSES = {
     "bi-encoder": ("SentenceTransformer", "sentence_transformer", "MultipleNegativesRankingLoss"),
     "cross-encoder": ("CrossEncoder", "cross_encoder", "BinaryCrossEntropyLoss"),
@@ -115,7 +114,7 @@ def finetune(
         counts = {"positives": wanted.positives, "negatives": wanted.negatives, "count": len(examples)}
         facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
         write_json(marker, facts)
-    facts = json.loads(marker.read_text(encoding="utf-8"))
+    facts = read_json(marker)
     return Tuned(folder, positives, facts["count"], facts["seconds"])
 
 
@@ -169,8 +168,7 @@ def train(
 
 
 def _rows(examples: Sequence[tuple[str, str, str]], crossed: bool) -> Any:
-    """Return the examples as a dataset: (query, passage, label) pairs of a cross-encoder, else the triples
-    themselves."""
+    """Return the examples as a dataset: (query, passage, label) of a cross-encoder, else the triples themselves."""
     from datasets import Dataset as Rows
 
     questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
@@ -215,18 +213,9 @@ def run_finetune(
     dataset = Dataset(export_tables_of_release(request.release))
     content_id = dataset.tables.provenance["content_id"]
     models = out / "models"
+    device = settings.benchmark.device
     tuned = [
-        finetune(
-            request.kind,
-            request.base,
-            number,
-            dataset,
-            content_id,
-            settings.finetune,
-            settings.benchmark.device,
-            models,
-            say,
-        )
+        finetune(request.kind, request.base, number, dataset, content_id, settings.finetune, device, models, say)
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{model.folder}" for model in tuned]

@@ -26,8 +26,7 @@ MOST_KNOWN = 500_000
 
 
 class LateRetriever:
-    """``late`` (MiniLM's token vectors) or ``late:MODEL`` (a sentence-transformers multi-vector model such as
-    ColBERT)."""
+    """``late`` (MiniLM's token vectors) or ``late:MODEL`` (a multi-vector model such as ColBERT)."""
 
     def __init__(self, context: Context) -> None:
         self._passages = context.passages
@@ -60,8 +59,7 @@ class LateRetriever:
         return rankings
 
     def _matches(self, products: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Return the best match of each query token in each text, shape (query tokens, texts); -1 for a text without
-        tokens."""
+        """Return each query token's best match in each text, (query tokens, texts); -1 without tokens."""
         starts = np.concatenate([[0], ends[:-1]])
         empty = ends == starts
         matches = np.full((len(products), len(ends)), -1.0, dtype=np.float32)

@@ -1,5 +1,4 @@
-"""The leaderboard: one HTML page without scripts, fonts or addresses of others. Everything that is not ours is
-escaped."""
+"""The leaderboard: one HTML page without scripts or addresses. Everything that is not ours is escaped."""
 
 from __future__ import annotations
 
@@ -21,8 +20,7 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem}dt{color:#5
 
 
 def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, level: float) -> str:
-    """Return the page. ``facts``: what was run, in words; ``results`` and ``comparisons``: the tables of these
-    names."""
+    """Return the page. ``facts``: what was run, in words; the other two: the tables of these names."""
     rows = results.to_pylist()
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",

@@ -56,8 +56,7 @@ class ListwiseReranker:
         )
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return n for the best of n texts down to 1 for the worst, float64; ``texts`` come in the first stage's
-        order."""
+        """Return n for the best of n texts down to 1, float64; ``texts`` are in the first stage's order."""
         order = list(range(len(texts)))
         for start in windows(len(texts), self._window, self._stride):
             part = order[start : start + self._window]

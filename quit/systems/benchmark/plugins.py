@@ -12,11 +12,11 @@ Making one must be cheap: ``identity`` is asked for before it is known whether t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,13 +24,11 @@ import pyarrow.compute as pc
 
 from quit.corpora.protocols import FirstStage, Ranking, Scorer
 from quit.errors import InputError, SettingsError, did_you_mean
+from quit.models.factory import Models
 from quit.models.loading import usable_device
 from quit.models.protocols import NO_ANSWER, Reader
 from quit.settings import FirstStages, Settings
 from quit.systems.benchmark.task import Passages, ranking
-
-if TYPE_CHECKING:
-    from quit.models.factory import Models
 
 GROUPS = ("quit.retrievers", "quit.rerankers", "quit.readers")
 ORACLE = "oracle"
@@ -137,7 +135,7 @@ def _make(group: str, text: str, context: Context, protocol: Any, more: list[str
         factory = known[name].load()
     except (ImportError, AttributeError) as error:
         raise SettingsError(f"The {kind} {name!r} ({known[name].value}) cannot be loaded: {error}.") from error
-    plugin = factory(Context(**{**vars(context), "argument": argument}))
+    plugin = factory(replace(context, argument=argument))
     if not isinstance(plugin, protocol):
         wanted = ", ".join(
             sorted(member for member in dir(protocol) if not member.startswith("_")) + list(protocol.__annotations__)

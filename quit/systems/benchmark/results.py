@@ -1,5 +1,4 @@
-"""From rankings and answers to tables: every metric of every question, means with intervals, paired comparisons, TREC
-run files."""
+"""From rankings and answers to tables: metrics of every question, means, paired comparisons, TREC run files."""
 
 from __future__ import annotations
 
@@ -186,8 +185,7 @@ def qrels_lines(task: Task) -> Iterator[str]:
 
 
 def file_name(task: str, system: str, used: Iterable[str]) -> str:
-    """Return a name for a run file, distinct from those used: letters, digits, dots and dashes; of a path its last
-    part."""
+    """Return a new name for a run file: letters, digits, dots and dashes; of a path its last part."""
     parts = [part.rstrip("/").rpartition("/")[2] for part in system.split(" + ")]
     kept = "".join(
         char if char.isalnum() or char in ".-" else "_" for char in "+".join([task, *parts]).replace("+", "-")

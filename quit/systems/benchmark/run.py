@@ -7,7 +7,7 @@ reader reads the same rankings, another metric asks no model.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from quit.corpora.protocols import Ranking, Scorer
 from quit.export.dataset import Dataset
-from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
-from quit.systems.benchmark import oracles, relabel
+from quit.systems.benchmark import relabel
 from quit.systems.benchmark.contexts import Sentences, context_of
 from quit.systems.benchmark.plugins import (
     ORACLE,
@@ -33,6 +32,7 @@ from quit.systems.benchmark.task import Passages, Query, ReleaseRelevance, Relev
 from schemas.benchmark import ANSWERS, RANKINGS, RELABELLED
 
 VERSION = 1
+ORACLE_IDENTITY = "oracle/1"
 
 
 @dataclass
@@ -82,15 +82,11 @@ class Runner:
     def settings(self) -> Any:
         return self.context.settings.benchmark
 
-    @property
-    def models(self) -> Models:
-        return self.context.models
-
     def _plugin(self, make: Callable[[str, Context], Any], name: str, passages: Passages) -> Any:
         """Return a plugin of a task, made once: its model serves every system."""
         key = (make, name, passages.identity)
         if key not in self._made:
-            self._made[key] = make(name, Context(**{**vars(self.context), "passages": passages}))
+            self._made[key] = make(name, replace(self.context, passages=passages))
         return self._made[key]
 
     def retrieve(self, task: Task, name: str) -> System:
@@ -101,9 +97,9 @@ class Runner:
         if name == ORACLE:
             relevance = task.relevance
             assert isinstance(relevance, ReleaseRelevance)
-            key = {"retriever": f"oracle/{oracles.VERSION}", "passages": task.passages.identity}
-            rankings = [oracles.oracle_retriever(relevance, position) for position in range(len(asked))]
-            return System(task, name, "", key["retriever"], repr(sorted(key.items())), rankings)
+            key = {"retriever": ORACLE_IDENTITY, "passages": task.passages.identity}
+            rankings = [relevance.oracle(position) for position in range(len(asked))]
+            return System(task, name, "", ORACLE_IDENTITY, repr(sorted(key.items())), rankings)
         retriever = self._plugin(make_retriever, name, task.passages)
         key = {
             "version": VERSION,
@@ -113,15 +109,12 @@ class Runner:
             "questions": asked,
         }
 
-        def make(places: range) -> list[dict[str, Any]]:
+        def ranked(places: range) -> list[Ranking]:
             given = retriever.search([asked[position] for position in places], depth)
-            rankings = [checked(name, ranking, len(task.passages), depth) for ranking in given]
-            return ranking_rows([task.question_ids[position] for position in places], rankings)
+            return [checked(name, ranking, len(task.passages), depth) for ranking in given]
 
-        fingerprint, table = self.stages.table(
-            "retrieve", f"{task.name}: {name}", key, task.question_ids, RANKINGS, make
-        )
-        return System(task, name, "", retriever.identity, fingerprint, rankings_of(table, task.question_ids))
+        fingerprint, rankings = self._rankings("retrieve", f"{task.name}: {name}", key, task, ranked)
+        return System(task, name, "", retriever.identity, fingerprint, rankings)
 
     def rerank(self, system: System, name: str) -> System:
         """Return a system's rankings after a reranker scored their first ``rerank_depth`` passages; the rest stay
@@ -136,26 +129,34 @@ class Runner:
             relevance = task.relevance
             assert relevance is not None
             rankings = [
-                reordered(ranking, oracles.oracle_scores(relevance, query, ranking.rows[:depth]))
+                reordered(ranking, relevance.labels(query, ranking.rows[:depth]).astype(np.float64))
                 for query, ranking in enumerate(system.rankings)
             ]
-            identity = f"oracle/{oracles.VERSION}"
-            return System(task, system.retriever, name, identity, f"{system.fingerprint}+{identity}/{depth}", rankings)
+            fingerprint = f"{system.fingerprint}+{ORACLE_IDENTITY}/{depth}"
+            return System(task, system.retriever, name, ORACLE_IDENTITY, fingerprint, rankings)
         reranker = self._plugin(make_reranker, name, task.passages)
         unread_before = getattr(reranker, "unread", 0)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
-        def make(places: range) -> list[dict[str, Any]]:
-            reranked = [self._reranked(name, reranker, task, query, system.rankings[query], depth) for query in places]
-            return ranking_rows([task.question_ids[query] for query in places], reranked)
+        def reranked(places: range) -> list[Ranking]:
+            return [self._reranked(name, reranker, task, query, system.rankings[query], depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
-        fingerprint, table = self.stages.table("rerank", label, key, task.question_ids, RANKINGS, make)
+        fingerprint, rankings = self._rankings("rerank", label, key, task, reranked)
         if unread := getattr(reranker, "unread", 0) - unread_before:
             self.unread[label] = unread
-        return System(
-            task, system.retriever, name, reranker.identity, fingerprint, rankings_of(table, task.question_ids)
-        )
+        return System(task, system.retriever, name, reranker.identity, fingerprint, rankings)
+
+    def _rankings(
+        self, stage: str, label: str, key: dict[str, Any], task: Task, ranked: Callable[[range], list[Ranking]]
+    ) -> tuple[str, list[Ranking]]:
+        """Return the fingerprint of a step and the ranking of each question, from disk where they are."""
+
+        def rows(places: range) -> list[dict[str, Any]]:
+            return ranking_rows([task.question_ids[query] for query in places], ranked(places))
+
+        fingerprint, table = self.stages.table(stage, label, key, task.question_ids, RANKINGS, rows)
+        return fingerprint, rankings_of(table, task.question_ids)
 
     def _reranked(self, name: str, reranker: Scorer, task: Task, query: int, ranking: Ranking, depth: int) -> Ranking:
         rows = ranking.rows[:depth]
@@ -165,15 +166,14 @@ class Runner:
         return reordered(ranking, checked_scores(name, reranker.score(task.queries[query].question, texts), len(texts)))
 
     def relabelled(self, task: Task, systems: Sequence[System]) -> Relevance:
-        """Return the labels of every passage that some system retrieved, by the profile's labelers and judge (section
-        5.1)."""
+        """Return the labels of all retrieved passages, by the profile's labelers and judge (section 5.1)."""
         rows = [
             np.unique(np.concatenate([system.rankings[query_number].rows for system in systems]))
             for query_number in range(len(task.queries))
         ]
         settings = self.context.settings
-        labelers = [self.models.reader(labeler.name, self.context.collection) for labeler in settings.labelers]
-        judge = self.models.judge
+        labelers = [self.context.models.reader(labeler.name, self.context.collection) for labeler in settings.labelers]
+        judge = self.context.models.judge
         key = {
             "version": relabel.VERSION,
             "passages": task.passages.identity,
@@ -282,8 +282,7 @@ class Runner:
 
 
 def reordered(ranking: Ranking, scores: np.ndarray) -> Ranking:
-    """Return a ranking with its first ``len(scores)`` passages by descending score, ties in their earlier order, the
-    rest behind."""
+    """Return a ranking with its first ``len(scores)`` passages sorted by score, stably, the rest behind them."""
     head = len(scores)
     order = np.argsort(-scores, kind="stable")
     rows = np.concatenate([ranking.rows[:head][order], ranking.rows[head:]])

@@ -3,7 +3,6 @@ of all that it depends on. A run that was killed resumes at its first missing pa
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quit.common.files import replacing, write_json, writing
+from quit.common.files import read_json, replacing, write_json, writing
 from quit.common.ids import content_hash
 from quit.errors import WorkspaceError
 from schemas.tables import Table
@@ -46,7 +45,7 @@ class Stages:
         folder = self._folder / stage / fingerprint
         starts = range(0, len(questions), self._part)
         pieces = []
-        spent = _read(folder / "seconds.json")
+        spent = read_json(folder / "seconds.json") or {}
         for number, start in enumerate(starts):
             target = folder / f"part-{number:05d}-of-{len(starts):05d}.parquet"
             if not target.is_file():
@@ -66,10 +65,3 @@ class Stages:
                 ) from error
         self.seconds[f"{stage} {label}"] = round(sum(spent.values()), 3)
         return fingerprint, pa.concat_tables(pieces) if pieces else contract.schema.empty_table()
-
-
-def _read(path: Path) -> dict[str, float]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}

@@ -8,9 +8,8 @@ passages are never in memory.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,20 +19,18 @@ import numpy as np
 
 from quit.common.ids import passage_id
 from quit.corpora.built import BuiltCorpus
-from quit.corpora.corpus import Corpus, corpus_checksum
+from quit.corpora.corpus import Corpus
 from quit.corpora.protocols import Documents, Ranking
 from quit.errors import InputError
 from quit.export.dataset import Dataset
 from quit.export.safe import safe_id
-from quit.stages.passages import permutation_table
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question. ``answers``: the valid ones, which EM compares with; ``gold``: the source's, which the judge is
-    given."""
+    """A question. ``answers``: the valid ones, for EM; ``gold``: the source's, for the judge."""
 
     question_id: str
     question: str
@@ -116,10 +113,9 @@ class DocumentPassages:
     """The documents of any corpus as passages: one each."""
 
     def __init__(self, documents: Documents) -> None:
-        table = permutation_table(1)
         self._documents = documents
         self.identity = documents.identity
-        self.groups, self.size = len(documents), len(table)
+        self.groups, self.size = len(documents), 1
         self.subsets: tuple[tuple[int, ...], ...] = ((0,),)
         self.members: tuple[np.ndarray, ...] = (np.zeros(1, dtype=np.int64),)
 
@@ -128,11 +124,11 @@ class DocumentPassages:
 
     def ids(self, rows: Sequence[int]) -> list[str]:
         """Return the documents' ids, escaped as run files need."""
-        return [safe_id(document_id) for document_id in self._documents.ids([int(row) for row in rows])]
+        return list(map(safe_id, self._documents.ids(rows)))
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return the documents' texts."""
-        return self._documents.texts([int(row) for row in rows])
+        return self._documents.texts(rows)
 
     def parts(self, group: int) -> tuple[str, ...]:
         """Return the document's text."""
@@ -143,35 +139,13 @@ class DocumentPassages:
         return [tuple(_SENTENCE_END.split(text)) for text in self.texts(rows)]
 
 
-class JsonlDocuments(Corpus):
-    """A JSONL corpus (see :class:`quit.corpora.corpus.Corpus`) as :class:`quit.corpora.protocols.Documents`."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.identity = f"jsonl@{corpus_checksum(path)}"
-
-    def ids(self, rows: Sequence[int]) -> list[str]:
-        """Return the documents' ids, read from their files."""
-        return [self._identity(row) for row in rows]
-
-    def texts(self, rows: Sequence[int]) -> list[str]:
-        """Return the documents' texts (with their titles), read from their files."""
-        return [self[row] for row in rows]
-
-    def _identity(self, row: int) -> str:
-        with self._files[self._file[row]].open("rb") as file:
-            file.seek(self._offset[row])
-            document = json.loads(file.readline())
-        return str(next(document[key] for key in ("id", "_id", "doc_id") if document.get(key) is not None))
-
-
 def open_documents(path: Path) -> Documents:
     """Return the documents of a corpus: of ``quit corpus build``, of a JSONL file, or of a folder of such.
 
     Raises ``InputError`` when there are none.
     """
     built = path.is_dir() and BuiltCorpus.read_manifest(path) is not None
-    return BuiltCorpus.open(path) if built else JsonlDocuments(path)
+    return BuiltCorpus.open(path) if built else Corpus(path)
 
 
 class Relevance(Protocol):
@@ -188,8 +162,7 @@ class Relevance(Protocol):
 
 @dataclass(frozen=True)
 class ReleaseRelevance:
-    """A release's own labels. ``groups``: each question's group, int64 (Q,); ``own``: labels of its passages, int8 (Q,
-    P)."""
+    """A release's own labels. ``groups``: the questions' groups, int64 (Q,); ``own``: their labels, int8 (Q, P)."""
 
     groups: np.ndarray
     own: np.ndarray
@@ -204,11 +177,16 @@ class ReleaseRelevance:
         """Return the labels of the question's own passages."""
         return self.own[query]
 
+    def oracle(self, query: int) -> Ranking:
+        """Return every relevant passage of a question in the order of its rows, all with one score: nothing but a
+        reranker orders them (paper, section 5.3)."""
+        places = np.flatnonzero(self.own[query] > 0)
+        return Ranking(self.groups[query] * self.own.shape[1] + places, np.ones(len(places), dtype=np.float32))
+
 
 @dataclass(frozen=True)
 class Task:
-    """Questions over one corpus. ``relevance`` is None until retrieved passages are relabelled (an answer-containing
-    corpus)."""
+    """Questions over one corpus. ``relevance`` is None until retrieved passages are relabelled."""
 
     name: str
     passages: Passages
@@ -261,11 +239,3 @@ def ranking(rows: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:
     """Return the ``depth`` best rows, best first, ties by the lower row."""
     order = np.lexsort((rows, -scores))[:depth]
     return Ranking(rows[order].astype(np.int64), scores[order].astype(np.float32))
-
-
-def subset_texts(passages: Passages, groups: Sequence[int]) -> Iterator[str]:
-    """Yield the text of every subset of some groups, its parts in rank order."""
-    for group in groups:
-        parts = passages.parts(group)
-        for subset in passages.subsets:
-            yield " ".join(parts[index] for index in subset)

@@ -2,94 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
 
 from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Scorer
 from quit.corpora.scorers import CrossEncoderScorer, LateScorer
-from quit.errors import InputError, SettingsError
+from quit.errors import SettingsError
+from quit.models.factory import Models
 from quit.models.prompting import load_prompt
 from quit.settings import Settings, Sunar
 from quit.systems.opening import language_model
-from quit.systems.sunar import mer, react, searchain, self_ask
+from quit.systems.sunar import mer
 from quit.systems.sunar.entailment import Entailment, EquivalentAnswers, NaturalLanguageInference
-from quit.systems.sunar.planners import GoldPlan, NoPlan, Planner
-from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers, Sampling
-from quit.systems.sunar.retrieval import Budget, Library, Retrieval
-from quit.systems.sunar.system import Sunar as System
-from quit.systems.sunar.system import Uncertainty
+from quit.systems.sunar.extract import ExtractiveReader
+from quit.systems.sunar.planners import FIELDS, GoldPlan, NoPlan, Planner, ReAct, SearChain, SelfAsk
+from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers
+from quit.systems.sunar.retrieval import Library
+from quit.systems.sunar.system import System
 
-if TYPE_CHECKING:
-    from quit.models.factory import Models
-
-_PLANNERS: dict[str, tuple[Any, str]] = {
-    "self-ask": (self_ask.SelfAsk, "self_ask"),
-    "react": (react.ReAct, "react"),
-    "searchain": (searchain.SearChain, "searchain"),
-}
-"""Name -> (planner, its prompt)."""
+_PLANNERS = {planner.name: planner for planner in (SelfAsk, ReAct, SearChain)}
 
 
 class Assembly:
-    """Makes the parts of a run once, however many variants share them. Nothing is loaded before it is asked
-    something."""
+    """Makes the parts of a run, once for all variants. Nothing is loaded before it is asked something."""
 
     def __init__(self, settings: Settings, models: Models) -> None:
         self._settings = settings
+        self._sunar = settings.sunar
         self._models = models
-        self._parts: dict[object, Any] = {}
 
     def library(self, documents: Documents, first_stage: FirstStage, graph: NeighbourGraph | None) -> Library:
-        """Return what is searched. Raises :class:`InputError` where the graph is another corpus's."""
-        if graph is not None and len(graph) != len(documents):
-            raise InputError(
-                f"The graph has {len(graph)} documents and the corpus {len(documents)}: it is another corpus's. "
-                "Build it again: quit graph build"
-            )
-        return Library(documents, first_stage, graph, self.scorer())
-
-    def scorer(self) -> Scorer:
-        """Return the scorer of documents."""
-        how = self._settings.sunar
+        """Return what is searched, with its scorer."""
+        how = self._sunar
+        scorer: Scorer = LateScorer(self._models.encoder, slope=how.late_slope, centre=how.late_centre)
         if how.scorer == "cross-encoder":
-            return CrossEncoderScorer(
+            scorer = CrossEncoderScorer(
                 how.scorer_model, revision=how.scorer_revision, device=how.device, batch=how.batch
             )
-        return LateScorer(self._models.encoder, slope=how.late_slope, centre=how.late_centre)
+        return Library(documents, first_stage, graph, scorer)
 
     def system(self, library: Library, how: Sunar) -> tuple[System, str]:
-        """Return the system that ``how`` describes, and the identity of all that decides its traces, settings apart.
+        """Return the system of a variant, and the identity of all that decides its traces, settings apart.
 
+        ``how``: the settings, of which retrieval, planner, asu and mer may be the variant's own.
         Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile
         lacks.
         """
         if how.retrieval == "nar" and library.graph is None:
             raise SettingsError("Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build")
-        budget = Budget(how.b, how.c, how.first, how.neighbours, how.keep_left)
-        retrieval = Retrieval(library, how.retrieval, budget, how.feedback_documents)
-        reader = self._once(("reader", how.language_model), lambda: self._reader(how))
-        planner = self._planner(how)
-        uncertainty = Uncertainty(self._entailment(how), how.m, how.literal) if how.asu and how.m else None
-        reasoner = self._reasoner(how, reader) if how.mer else None
+        planner = self._planner(how.planner)
+        entailment = self._entailment if how.asu and how.m else None
+        reasoner = self._reasoner if how.mer else None
         parts = [
             library.documents.identity,
             library.first_stage.identity,
             library.graph.identity if library.graph is not None and how.retrieval == "nar" else "no graph",
             library.scorer.identity,
             planner.identity,
-            reader.identity,
-            uncertainty.entailment.identity if uncertainty else "no uncertainty",
+            self._reader.identity,
+            entailment.identity if entailment else "no uncertainty",
             reasoner.identity if reasoner else "no reasoner",
         ]
-        system = System(library, retrieval, planner, reader, uncertainty, reasoner, top=how.top, max_hops=how.max_hops)
-        return system, "\n".join(parts)
+        return System(library, planner, self._reader, entailment, reasoner, how), "\n".join(parts)
 
-    def _reader(self, how: Sunar) -> AnswerModel:
+    @cached_property
+    def _reader(self) -> AnswerModel:
+        how = self._sunar
         if how.language_model:
-            return LanguageModelAnswers(self._asker(how, "sub_answer", ANSWER_FIELDS))
-        from quit.systems.sunar.extract import ExtractiveReader
-
+            return LanguageModelAnswers(self._asker("sub_answer", ANSWER_FIELDS))
         types = self._models.question_types
 
         @lru_cache(maxsize=4096)  # a sub-question is asked about every batch
@@ -105,41 +84,32 @@ class Assembly:
             temperature=how.extract_temperature,
         )
 
-    def _planner(self, how: Sunar) -> Planner:
-        name = how.planner
+    def _planner(self, name: str) -> Planner:
         if name == "auto":
-            name = "self-ask" if how.language_model else "gold"
-        if name == "none":
-            return NoPlan()
-        if name == "gold":
-            return GoldPlan()
-        if not how.language_model:
+            name = "self-ask" if self._sunar.language_model else "gold"
+        if name in ("none", "gold"):
+            return NoPlan() if name == "none" else GoldPlan()
+        if not self._sunar.language_model:
             raise SettingsError(
                 f"The planner {name!r} needs a language model: "
                 "set sunar.language_model to a reader or judge of the profile."
             )
-        planner, prompt = _PLANNERS[name]
-        return planner(self._asker(how, prompt, self_ask.FIELDS))
+        return _PLANNERS[name](self._asker(_PLANNERS[name].prompt, FIELDS))
 
-    def _reasoner(self, how: Sunar, reader: AnswerModel) -> mer.MetaReasoner:
-        if how.language_model:
-            return mer.LanguageModelReasoner(self._asker(how, "meta_reasoner", mer.FIELDS))
-        return mer.LastAnswer(reader)
+    @cached_property
+    def _reasoner(self) -> mer.MetaReasoner:
+        if self._sunar.language_model:
+            return mer.LanguageModelReasoner(self._asker("meta_reasoner", mer.FIELDS))
+        return mer.LastAnswer(self._reader)
 
-    def _entailment(self, how: Sunar) -> Entailment:
+    @cached_property
+    def _entailment(self) -> Entailment:
+        how = self._sunar
         if how.entailment == "nli":
-            return self._once(
-                ("nli", how.nli_model, how.nli_revision),
-                lambda: NaturalLanguageInference(how.nli_model, revision=how.nli_revision, device=how.device),
-            )
+            return NaturalLanguageInference(how.nli_model, revision=how.nli_revision, device=how.device)
         return EquivalentAnswers(self._models.equivalence, how.threshold)
 
-    def _asker(self, how: Sunar, prompt: str, fields: frozenset[str]) -> Asker:
-        generator = language_model(how.language_model, self._models, self._settings, "sunar.language_model")
-        sampling = Sampling(how.temperature, how.top_p, how.frequency_penalty, how.presence_penalty, how.max_tokens)
-        return Asker(generator, load_prompt(prompt, fields), sampling)
-
-    def _once(self, key: object, make: Callable[[], Any]) -> Any:
-        if key not in self._parts:
-            self._parts[key] = make()
-        return self._parts[key]
+    def _asker(self, prompt: str, fields: frozenset[str]) -> Asker:
+        name = self._sunar.language_model
+        generator = language_model(name, self._models, self._settings, "sunar.language_model")
+        return Asker(generator, load_prompt(prompt, fields), self._sunar)

@@ -1,5 +1,4 @@
-"""Where and why one way of retrieval finds more than another: two runs over the same questions, read from their
-traces."""
+"""Where and why one way of retrieval finds more than another: two runs over the same questions."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
     ``kinds``: both recalls (pool and ``top``) for each kind of question.
     """
     pairs = [(earlier, later) for earlier, later in zip(before, after, strict=True) if later["relevant"]]
-    figures: dict[str, Any] = {"questions": len(pairs), "relevant": 0, "gained": 0, "lost": 0, "by_graph": 0}
-    figures |= {"parent_relevant": 0, "parent_rank": None, "gained_in_top": 0, "lost_from_top": 0}
+    names = ("relevant", "gained", "lost", "by_graph", "parent_relevant", "parent_rank", "gained_in_top")
+    figures: dict[str, Any] = {"questions": len(pairs), **dict.fromkeys((*names, "lost_from_top"), 0)}
     ranks: list[int] = []
     kinds: dict[str, list[tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
     for earlier, later in pairs:
@@ -71,14 +70,15 @@ def _parents(trace: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
 
 
 def _recalls(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]], top: int) -> dict[str, Any]:
-    figures: dict[str, Any] = {"questions": len(pairs)}
-    for name, take in (("pool", lambda trace: trace["pool"]), (f"top_{top}", lambda trace: trace["evidence"][:top])):
-        figures[name] = [
-            round(
-                sum(len(set(take(pair[at])) & set(pair[at]["relevant"])) / len(pair[at]["relevant"]) for pair in pairs)
-                / len(pairs),
-                4,
-            )
-            for at in (0, 1)
-        ]
-    return figures
+    """Return the mean recalls of the traces before and after: of the pool, and of the first ``top`` documents."""
+
+    def mean_recall(traces: Sequence[Mapping[str, Any]], key: str, count: int | None) -> float:
+        recalls = [len(set(trace[key][:count]) & set(trace["relevant"])) / len(trace["relevant"]) for trace in traces]
+        return round(sum(recalls) / len(recalls), 4)
+
+    columns = list(zip(*pairs, strict=True))
+    return {
+        "questions": len(pairs),
+        "pool": [mean_recall(traces, "pool", None) for traces in columns],
+        f"top_{top}": [mean_recall(traces, "evidence", top) for traces in columns],
+    }

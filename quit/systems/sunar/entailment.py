@@ -6,6 +6,7 @@ asked both ways round.
 
 from __future__ import annotations
 
+from functools import cached_property
 from threading import Lock
 from typing import Any, Protocol
 
@@ -49,7 +50,6 @@ class NaturalLanguageInference:
         self.identity = f"nli/{model_identity(model, revision)}"
         self._model, self._revision = model, revision
         self._device = device
-        self._loaded: tuple[Any, Any, int] | None = None
         self._lock = Lock()
 
     def mutual(self, question: str, answer: str, other: str) -> bool:
@@ -57,7 +57,7 @@ class NaturalLanguageInference:
         import torch
 
         with self._lock:
-            model, tokenizer, label = self._load()
+            model, tokenizer, label = self._loaded
             says = True
             for premise, hypothesis in ((answer, other), (other, answer)):
                 inputs = tokenizer(
@@ -67,20 +67,19 @@ class NaturalLanguageInference:
                     says = says and int(model(**inputs).logits[0].argmax()) == label
             return says
 
-    def _load(self) -> tuple[Any, Any, int]:
-        if self._loaded is None:
-            model, tokenizer = load_pretrained(
-                "AutoModelForSequenceClassification",
-                self._model,
-                revision=self._revision,
-                device=self._device,
-                what="The entailment model",
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any, int]:
+        """The model, its tokenizer and the number of the label."""
+        model, tokenizer = load_pretrained(
+            "AutoModelForSequenceClassification",
+            self._model,
+            revision=self._revision,
+            device=self._device,
+            what="The entailment model",
+        )
+        labels = {name.casefold(): number for name, number in model.config.label2id.items()}
+        if "entailment" not in labels:
+            raise InputError(
+                f"The model {self._model!r} has no label 'entailment' (it has {', '.join(labels)}): it is no NLI model."
             )
-            labels = {name.casefold(): number for name, number in model.config.label2id.items()}
-            if "entailment" not in labels:
-                raise InputError(
-                    f"The model {self._model!r} has no label 'entailment' (it has {', '.join(labels)}): "
-                    "it is no NLI model."
-                )
-            self._loaded = model, tokenizer, labels["entailment"]
-        return self._loaded
+        return model, tokenizer, labels["entailment"]

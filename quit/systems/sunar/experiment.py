@@ -10,11 +10,13 @@ from threading import Lock
 from typing import Any
 
 from quit.corpora.built import BuiltCorpus
+from quit.corpora.graph import NeighbourhoodGraph
 from quit.corpora.protocols import FirstStage, NeighbourGraph
-from quit.errors import InputError, SettingsError
+from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.operations.estimate import Estimate
 from quit.settings import Settings
+from quit.systems.collection import chosen, questions
 from quit.systems.opening import open_collection
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query, of_corpus, of_file
@@ -52,28 +54,16 @@ def open_place(
     """
     collection = open_collection(corpus, indexes, models, settings)
     opened = collection.corpus
-    rows = opened.queries.to_pylist()
-    if source is not None:
-        sources = sorted({row["source"] for row in rows})
-        rows = [row for row in rows if row["source"] == source]
-        if not rows:
-            raise InputError(f"{corpus} has no questions of the source {source!r}; its sources: {', '.join(sources)}.")
-    known = of_corpus(rows, opened.qrels.to_pylist())
-    asked = of_file(queries, known) if queries else known
-    if not asked:
-        raise InputError(f"The corpus {corpus} has no questions. Give some: --queries FILE")
-    return Place(opened, collection.first_stage, _graph(settings, opened, graph) if graph else None, asked[:limit])
-
-
-def _graph(settings: Settings, corpus: BuiltCorpus, path: Path) -> NeighbourGraph:
-    from quit.corpora.graph import NeighbourhoodGraph
-
-    graph = NeighbourhoodGraph.open(path, corpus)
-    if settings.sunar.neighbours > graph.k:
+    known = questions(opened) if queries and source is None else chosen(opened, source)
+    asked = of_corpus(opened, known)
+    if queries:
+        asked = of_file(queries, asked)
+    walked = NeighbourhoodGraph.open(graph, opened) if graph else None
+    if walked and settings.sunar.neighbours > walked.k:
         raise SettingsError(
-            f"sunar.neighbours is {settings.sunar.neighbours}, and the graph {path} stores {graph.k} a document."
+            f"sunar.neighbours is {settings.sunar.neighbours}, and the graph {graph} stores {walked.k} a document."
         )
-    return graph
+    return Place(opened, collection.first_stage, walked, asked[:limit])
 
 
 def run_variants(
@@ -102,14 +92,16 @@ def run_variants(
 
 
 def _progress(name: str, total: int, say: Callable[[str], None]) -> Callable[[Query], None]:
-    state, estimate = {"done": 0, "told": time.monotonic()}, Estimate(total)
-    lock = Lock()
+    """Return what counts finished questions and says now and then how far it is; called from any thread."""
+    estimate, lock = Estimate(total), Lock()
+    count, said_at = 0, time.monotonic()
 
     def done(query: Query) -> None:
+        nonlocal count, said_at
         with lock:
-            state["done"] += 1
-            if time.monotonic() - state["told"] >= _EVERY:
-                state["told"] = time.monotonic()
-                say(f"{name}: {estimate.at(int(state['done']))}")
+            count += 1
+            if time.monotonic() - said_at >= _EVERY:
+                said_at = time.monotonic()
+                say(f"{name}: {estimate.at(count)}")
 
     return done

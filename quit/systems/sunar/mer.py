@@ -1,5 +1,4 @@
-"""The meta evidence reasoner (the SUNAR paper, section 3.2 and figure 4): one last look at the whole path and its
-evidence."""
+"""The meta evidence reasoner (the SUNAR paper, section 3.2, figure 4): a last look at path and evidence."""
 
 from __future__ import annotations
 
@@ -48,8 +47,7 @@ class LanguageModelReasoner:
 
 
 class LastAnswer:
-    """The embedded stand-in, which does not reason: the last sub-answer that was found, else what the reader finds in
-    the evidence."""
+    """Does not reason: the last sub-answer that was found, else what the reader finds in the evidence."""
 
     def __init__(self, reader: AnswerModel) -> None:
         self.identity = f"last-answer/{reader.identity}"

@@ -24,7 +24,7 @@ class Rescored:
     """What feedback makes of a batch: new scores, float64, shape (rows,), and what a trace should tell of it."""
 
     scores: np.ndarray
-    told: dict[str, Any] = field(default_factory=dict)
+    trace: dict[str, Any] = field(default_factory=dict)
 
 
 Rescore = Callable[[Sequence[int], np.ndarray], Rescored]
@@ -44,7 +44,7 @@ class Batch:
     scores: np.ndarray
     rescored: np.ndarray
     parents: tuple[int | None, ...]
-    told: dict[str, Any]
+    trace: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ class Pool:
 
     def ranked(self, ids: Callable[[Sequence[int]], list[str]]) -> list[Scored]:
         """Return R+ by rescored value, ties by the earlier batch, then by document id."""
-        found = [
+        scored = [
             Scored(row, float(score), float(rescored), number, batch.pool)
             for number, batch in enumerate(self.batches)
             for row, score, rescored in zip(batch.rows, batch.scores, batch.rescored, strict=True)
         ]
-        names = ids([one.row for one in found])
-        order = sorted(range(len(found)), key=lambda at: (-found[at].rescored, found[at].iteration, names[at]))
-        return [found[at] for at in order]
+        names = ids([document.row for document in scored])
+        order = sorted(range(len(scored)), key=lambda at: (-scored[at].rescored, scored[at].iteration, names[at]))
+        return [scored[at] for at in order]
 
 
 def nar(
@@ -118,8 +118,9 @@ def nar(
         order = np.argsort(-values, kind="stable")
         B, values = [B[at] for at in order], values[order]
         parents = tuple(parent.get(row) if name == "N" else None for row in B)
-        made = Rescored(values) if rescore is None else rescore(B, values)
-        batches.append(Batch(name, tuple(B), values, np.asarray(made.scores, dtype=np.float64), parents, made.told))
+        rescored = Rescored(values) if rescore is None else rescore(B, values)
+        after = np.asarray(rescored.scores, dtype=np.float64)
+        batches.append(Batch(name, tuple(B), values, after, parents, rescored.trace))
         scored.update(B)
         for row in B:
             first.pop(row, None)
@@ -133,6 +134,5 @@ def nar(
 
 
 def _top(pool: dict[int, float], count: int) -> list[int]:
-    """Return the rows with the highest values; ties go to the one that came first: the better parent's, the nearer
-    neighbour."""
+    """Return the rows with the highest values; ties go to the one that came first."""
     return sorted(pool, key=pool.__getitem__, reverse=True)[:count]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from quit.common.json_lines import json_lines
 from quit.errors import InputError
+from quit.systems.collection import Collection, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,33 +28,16 @@ class Query:
     kind: str | None = None
 
 
-def of_corpus(queries: Iterable[Mapping[str, Any]], qrels: Iterable[Mapping[str, Any]]) -> list[Query]:
-    """Return a corpus's whole questions in order, with their decompositions and relevant documents.
-
-    ``queries``: rows query_id, text, answers, parent_id, hop; ``qrels``: rows query_id, doc_id, relevance.
-    """
-    whole: dict[str, Query] = {}
-    parts: dict[str, list[tuple[int, str]]] = {}
-    for row in queries:
-        parent = row.get("parent_id")
-        if parent is None:
-            whole[row["query_id"]] = Query(
-                row["query_id"], row["text"], tuple(row.get("answers") or ()), kind=row.get("kind")
-            )
-        else:
-            parts.setdefault(parent, []).append((row.get("hop") or 0, row["text"]))
-    relevant: dict[str, dict[str, int]] = {}
-    for row in qrels:
-        if row["relevance"] > 0:
-            relevant.setdefault(row["query_id"], {})[row["doc_id"]] = row["relevance"]
-    return [
-        replace(
-            query,
-            sub_questions=tuple(text for _, text in sorted(parts.get(query.query_id, []))),
-            relevant=relevant.get(query.query_id, {}),
-        )
-        for query in whole.values()
-    ]
+def of_corpus(collection: Collection, questions: Sequence[Question]) -> list[Query]:
+    """Return whole questions of a corpus with their decompositions and relevant documents."""
+    known = collection.relevant_rows()
+    queries = []
+    for question in questions:
+        relevance = {row: grade for row, grade in known.get(question.query_id, {}).items() if grade > 0}
+        relevant = dict(zip(collection.ids(list(relevance)), relevance.values(), strict=True))
+        steps = tuple(step.text for step in question.steps)
+        queries.append(Query(question.query_id, question.text, question.answers, steps, relevant, question.kind))
+    return queries
 
 
 def of_file(path: Path, known: Sequence[Query] = ()) -> list[Query]:

@@ -1,16 +1,15 @@
-"""What answers a sub-question from documents: a language model, or the embedded extractive reader of
-:mod:`.extract`."""
+"""What answers a sub-question from documents: a language model (:mod:`.extract` has the embedded reader)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from quit.models.cleaning import clean_answer
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import NO_ANSWER
+from quit.settings import Sunar
 
 LONGEST = 300
 """Characters of an answer that is a sentence."""
@@ -27,35 +26,20 @@ class AnswerModel(Protocol):
         ...
 
     def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
-        """Return at most m sampled answers (phi of eq. 2), ``NO ANSWER`` among them. The same call gives the same
-        answers."""
+        """Return at most m sampled answers (phi of eq. 2), ``NO ANSWER`` among them; always the same ones."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How a language model is asked. ``temperature``: of samples; everything else is asked greedily."""
-
-    temperature: float
-    top_p: float
-    frequency_penalty: float
-    presence_penalty: float
-    max_tokens: int
-
-    def __str__(self) -> str:
-        penalties = f"penalties {self.frequency_penalty:g}/{self.presence_penalty:g}"
-        return f"temperature {self.temperature:g}, top_p {self.top_p:g}, {penalties}, {self.max_tokens} tokens"
-
-
 class Asker:
-    """A language model as SUNAR asks it: one prompt, the same sampling for every part, every reply cached with its
-    number."""
+    """A language model as SUNAR asks it: one prompt, the same sampling for every part, replies cached by number."""
 
-    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, sampling: Sampling) -> None:
-        self.identity = f"{generator.identity}|{prompt.identity}|{sampling}"
+    def __init__(self, generator: CachedGenerator, prompt: PromptTemplate, settings: Sunar) -> None:
+        penalties = f"penalties {settings.frequency_penalty:g}/{settings.presence_penalty:g}"
+        sampling = f"temperature {settings.temperature:g}, top_p {settings.top_p:g}, {penalties}"
+        self.identity = f"{generator.identity}|{prompt.identity}|{sampling}, {settings.max_tokens} tokens"
         self._generator = generator
         self._prompt = prompt
-        self._sampling = sampling
+        self._settings = settings
 
     def ask(self, fields: Mapping[str, str], stop: tuple[str, ...] = ()) -> str:
         """Return the greedy reply, without what follows a stop string."""
@@ -63,10 +47,10 @@ class Asker:
 
     def sample(self, fields: Mapping[str, str], m: int) -> list[str]:
         """Return m sampled replies; the i-th is the same whenever it is asked for."""
-        return self._complete(fields, self._sampling.temperature, m, ())
+        return self._complete(fields, self._settings.temperature, m, ())
 
     def _complete(self, fields: Mapping[str, str], temperature: float, m: int, stop: tuple[str, ...]) -> list[str]:
-        how = self._sampling
+        how = self._settings
         requests = [
             ChatRequest(
                 self._prompt,
@@ -86,8 +70,7 @@ class Asker:
 
 
 class LanguageModelAnswers:
-    """Short answers of a language model: the last line of a reply; ``NO ANSWER`` for a blank one, and for one that says
-    so."""
+    """Short answers of a language model: the last line of a reply, or ``NO ANSWER``."""
 
     def __init__(self, asker: Asker) -> None:
         self.identity = asker.identity

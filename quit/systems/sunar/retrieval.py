@@ -9,22 +9,11 @@ from typing import Any
 import numpy as np
 
 from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Ranking, Scorer
+from quit.settings import Sunar
 from quit.systems.sunar.nar import Pool, Rescore, Scored, nar
 from quit.systems.sunar.queries import Query
 
 _NOTHING = Ranking(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """``b``, ``c`` and neighbours of Algorithm 1; ``first``: |R|; ``keep_left``: whether unscored documents of R end
-    the ranking."""
-
-    b: int
-    c: int
-    first: int
-    neighbours: int
-    keep_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +31,7 @@ class Evidence:
     """Documents of a sub-question, best first, and how they were found (for the trace)."""
 
     ranked: list[Scored]
-    told: dict[str, Any]
+    trace: dict[str, Any]
 
     @property
     def rows(self) -> list[int]:
@@ -51,46 +40,44 @@ class Evidence:
 
 
 class Retrieval:
-    """``kind``: ``nar``; ``rerank``, the same without the graph; ``prf``, re-ranking with an expanded query; ``first``,
-    neither.
+    """How evidence is found, as ``settings.retrieval`` says: ``nar``; ``rerank``, the same without the graph; ``prf``,
+    re-ranking with an expanded query; ``first``, neither.
 
     ``feedback_documents``: how many of R expand the query of ``prf``; 0 takes the relevant ones in R (the paper's ideal
     baseline, an oracle), which leaves the query as it is where R holds none.
     """
 
-    def __init__(self, library: Library, kind: str, budget: Budget, feedback_documents: int = 3) -> None:
+    def __init__(self, library: Library, settings: Sunar) -> None:
         self._library = library
-        self._kind = kind
-        self._budget = budget
-        self._feedback_documents = feedback_documents
+        self._settings = settings
 
     def evidence(self, query: Query, sub_question: str, rescore: Rescore | None = None) -> Evidence:
         """Return a sub-question's evidence; none where the first stage finds nothing."""
-        library, budget = self._library, self._budget
-        R = library.first_stage.search([sub_question], budget.first)[0] if budget.first > 0 else _NOTHING
-        if self._kind == "first":
+        library, how = self._library, self._settings
+        R = library.first_stage.search([sub_question], how.first)[0] if how.first > 0 else _NOTHING
+        if how.retrieval == "first":
             scored = [
                 Scored(row, score, score, 0, "R") for row, score in zip(R.rows.tolist(), R.scores.tolist(), strict=True)
             ]
             return Evidence(scored, {"first_stage": len(R)})
-        asked = self._expanded(query, sub_question, R) if self._kind == "prf" else sub_question
+        asked = self._expanded(query, sub_question, R) if how.retrieval == "prf" else sub_question
         pool = nar(
             R,
-            library.graph if self._kind == "nar" else None,
+            library.graph if how.retrieval == "nar" else None,
             lambda rows: library.scorer.score(asked, library.documents.texts(rows)),
             rescore,
-            b=budget.b,
-            c=budget.c,
-            neighbours=budget.neighbours,
+            b=how.b,
+            c=how.c,
+            neighbours=how.neighbours,
         )
         ranked = pool.ranked(library.documents.ids)
-        trace = {"first_stage": len(R), "batches": told_batches(pool, library.documents.ids)}
-        if budget.keep_left:
+        trace = {"first_stage": len(R), "batches": batch_traces(pool, library.documents.ids)}
+        if how.keep_left:
             ranked = [*ranked, *_left(pool, ranked)]
         return Evidence(ranked, trace)
 
     def _expanded(self, query: Query, sub_question: str, R: Ranking) -> str:
-        documents, count = self._library.documents, self._feedback_documents
+        documents, count = self._library.documents, self._settings.feedback_documents
         rows = R.rows.tolist()
         if count:
             rows = rows[:count]
@@ -100,7 +87,7 @@ class Retrieval:
         return " ".join([sub_question, *documents.texts(rows)])
 
 
-def told_batches(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[dict[str, Any]]:
+def batch_traces(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[dict[str, Any]]:
     """Return the batches of a pool for a trace."""
     return [
         {
@@ -109,7 +96,7 @@ def told_batches(pool: Pool, ids: Callable[[Sequence[int]], list[str]]) -> list[
             "scores": _short(batch.scores),
             "rescored": _short(batch.rescored),
             **({"parents": ids([row for row in batch.parents if row is not None])} if batch.pool == "N" else {}),
-            **batch.told,
+            **batch.trace,
         }
         for batch in pool.batches
     ]

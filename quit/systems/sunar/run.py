@@ -10,11 +10,11 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from quit.common.files import remove_leftovers, replacing, write_json, writing
+from quit.common.files import read_json, remove_leftovers, write_json, write_lines, writing
 from quit.errors import InputError, WorkspaceError
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
-from quit.systems.sunar.system import Sunar
+from quit.systems.sunar.system import System
 
 VERSION = 1
 """Version of what traces hold; rises when the same run would give others."""
@@ -34,9 +34,8 @@ class Run:
         described = {"version": VERSION, **described}
         known = _read(path / "run.json") if (path / "run.json").is_file() else None
         if known is not None and known != described:
-            changed = sorted(key for key in {*known, *described} if known.get(key) != described.get(key))
             raise WorkspaceError(
-                f"{path} holds a run that differs in {_differences(known, described) or ', '.join(changed)}. "
+                f"{path} holds a run that differs in {_differences(known, described)}. "
                 "Give another --out, or delete that folder."
             )
         with writing(path):
@@ -47,14 +46,13 @@ class Run:
 
     def missing(self, queries: Sequence[Query]) -> list[Query]:
         """Return the questions that have no trace yet."""
-        return [query for query in queries if not self.trace_path(query.query_id).is_file()]
+        return [query for query in queries if not trace_path(self.path, query.query_id).is_file()]
 
-    def work(self, system: Sunar, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
-        """Answer the questions that have no trace yet; a kill loses those in flight. ``done`` is called after each,
-        from any thread."""
+    def work(self, system: System, queries: Sequence[Query], workers: int, done: Callable[[Query], None]) -> None:
+        """Answer the questions without a trace; a kill loses those in flight. ``done`` is called from any thread."""
 
         def answer(query: Query) -> None:
-            write_json(self.trace_path(query.query_id), system.answer(query))
+            write_json(trace_path(self.path, query.query_id), system.answer(query))
             done(query)
 
         with ThreadPoolExecutor(workers) as pool:
@@ -68,9 +66,8 @@ class Run:
                     each.cancel()
 
     def finish(self, queries: Sequence[Query], name: str) -> dict[str, Any]:
-        """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` from the traces of these questions; returns the
-        figures."""
-        traces = [self.trace(query.query_id) for query in queries]
+        """Write ``run.trec``, ``answers.jsonl`` and ``scores.json`` of these questions; return the figures."""
+        traces = [read_trace(self.path, query.query_id) for query in queries]
         lines, answers = [], []
         for trace in traces:
             ranked = trace["evidence"]
@@ -81,34 +78,23 @@ class Run:
             answers.append(
                 json.dumps({key: trace[key] for key in ("query_id", "prediction")}, ensure_ascii=False) + "\n"
             )
-        for file, text in (("run.trec", "".join(lines)), ("answers.jsonl", "".join(answers))):
-            target = self.path / file
-            with writing(target), replacing(target) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+        write_lines(self.path / "run.trec", lines)
+        write_lines(self.path / "answers.jsonl", answers)
         figures = scores(traces, queries)
         write_json(self.path / "scores.json", figures)
         return figures
 
-    def trace(self, query_id: str) -> dict[str, Any]:
-        """Return the trace of a question. Raises :class:`InputError` where there is none, or it cannot be read."""
-        return read_trace(self.path, query_id)
-
-    def trace_path(self, query_id: str) -> Path:
-        """Return where a question's trace is kept."""
-        return _trace_path(self.path, query_id)
-
 
 def read_trace(path: Path, query_id: str) -> dict[str, Any]:
     """Return a trace of the run in a folder. Raises :class:`InputError` where there is none, or it cannot be read."""
-    file = _trace_path(path, query_id)
+    file = trace_path(path, query_id)
     if not file.is_file():
         raise InputError(f"{path} has no trace of the question {query_id!r}.{_known(path)}")
     return _read(file)
 
 
 def trace_ids(path: Path) -> list[str]:
-    """Return the ids of the questions that a run has answered, sorted. Raises :class:`InputError` where there is no
-    run."""
+    """Return the sorted ids of the answered questions. Raises :class:`InputError` where there is no run."""
     if not (path / "run.json").is_file():
         raise InputError(f"{path} holds no run. Make one: quit sunar run")
     return sorted(_read(file)["query_id"] for file in (path / "traces").glob("*.json"))
@@ -121,7 +107,8 @@ def runs_in(path: Path) -> list[Path]:
     return sorted(each.parent for each in path.glob("*/run.json"))
 
 
-def _trace_path(path: Path, query_id: str) -> Path:
+def trace_path(path: Path, query_id: str) -> Path:
+    """Return where a run keeps a question's trace."""
     # Ids that are no safe file names (or too long) go by their hash, which a safe name cannot look like.
     safe = _SAFE.fullmatch(query_id) and not query_id.startswith("id-")
     name = query_id if safe else f"id-{hashlib.sha256(query_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
@@ -135,20 +122,17 @@ def _known(path: Path) -> str:
 
 
 def _differences(known: dict[str, Any], described: dict[str, Any]) -> str:
-    """Return which settings differ, by name, or nothing where something else does too."""
-    others = [key for key in {*known, *described} if key != "settings" and known.get(key) != described.get(key)]
-    before, after = known.get("settings"), described.get("settings")
-    if others or not isinstance(before, dict) or not isinstance(after, dict):
-        return ""
-    keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
-    return ", ".join(f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys)
+    """Return which settings differ, by name and value; where something else does too, what that is."""
+    changed = sorted(key for key in {*known, *described} if known.get(key) != described.get(key))
+    if changed == ["settings"]:
+        before, after = known["settings"], described["settings"]
+        keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+        changed = [f"sunar.{key} ({before.get(key)!r}, now {after.get(key)!r})" for key in keys]
+    return ", ".join(changed)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read: {error}. Delete it and run the same command again.") from error
+    value = read_json(path)
     if not isinstance(value, dict):
-        raise InputError(f"{path} is no JSON object. Delete it and run the same command again.")
+        raise InputError(f"{path} cannot be read as a JSON object. Delete it and run the same command again.")
     return value

@@ -9,8 +9,7 @@ _SHOWN = 5
 
 
 def lines(trace: Mapping[str, Any]) -> list[str]:
-    """Return a trace as text. An asterisk marks relevant documents, ``< id`` the document that a neighbour came
-    from."""
+    """Return a trace as text. ``*`` marks relevant documents, ``< id`` the one that a neighbour came from."""
     relevant = set(trace["relevant"])
     shown = [f"question: {trace['question']}"]
     if trace["answers"]:

@@ -1,5 +1,4 @@
-"""Candidate answers in a text: dates, years, numbers, names, quotations, and lower-case phrases, by rules. English
-only."""
+"""Candidate answers in an English text, by rules: dates, years, numbers, names, quotations, phrases."""
 
 from __future__ import annotations
 
@@ -26,8 +25,7 @@ _PHRASE = 4
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A candidate: its text, its kind (``date``, ``year``, ``number``, ``name``, ``quoted``, ``phrase``) and character
-    offsets."""
+    """A candidate: text, kind (date, year, number, name, quoted, phrase) and character offsets."""
 
     text: str
     kind: str
@@ -82,8 +80,7 @@ def spans(sentence: str) -> list[Span]:
 
 
 def _runs(sentence: str) -> list[Span]:
-    """Return names (runs of capitalised words, small link words between them) and phrases (runs of other content
-    words)."""
+    """Return names (runs of capitalised words and links between them) and phrases (runs of other content words)."""
     words = word_spans(sentence)
     runs: list[Span] = []
     first = 0

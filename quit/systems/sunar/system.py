@@ -1,75 +1,59 @@
-"""SUNAR put together: plan, retrieve, answer, look back (the SUNAR paper, section 3, figure 2). Every part can be
-switched off."""
+"""SUNAR put together: plan, retrieve, answer, look back (the SUNAR paper, section 3, figure 2)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from quit.evaluate.normalize import normalize_question
 from quit.models.protocols import NO_ANSWER
+from quit.settings import Sunar
 from quit.systems.sunar.asu import asu
 from quit.systems.sunar.entailment import Entailment
 from quit.systems.sunar.mer import MetaReasoner
-from quit.systems.sunar.nar import Rescore
 from quit.systems.sunar.planners import Hop, Planner, Stop
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import AnswerModel
 from quit.systems.sunar.retrieval import Evidence, Library, Retrieval
 
 
-@dataclass(frozen=True, slots=True)
-class Uncertainty:
-    """Answer semantic uncertainty: m samples, compared by ``entailment``; see :mod:`.asu`."""
+class System:
+    """SUNAR, or one of its ablations.
 
-    entailment: Entailment
-    m: int
-    literal: bool = False
-
-
-class Sunar:
-    """The system, or one of its ablations.
-
-    ``uncertainty`` None is -ASU, ``reasoner`` None is -MER, a retrieval without graph is plain re-ranking, a planner
-    that asks nothing is retrieve-and-read. ``top``: documents read (l). ``max_hops``: sub-questions at most.
+    ``entailment`` None is -ASU, ``reasoner`` None is -MER, a retrieval without graph is plain re-ranking, a planner
+    that asks nothing is retrieve-and-read.
     """
 
     def __init__(
         self,
         library: Library,
-        retrieval: Retrieval,
         planner: Planner,
         reader: AnswerModel,
-        uncertainty: Uncertainty | None,
+        entailment: Entailment | None,
         reasoner: MetaReasoner | None,
-        *,
-        top: int,
-        max_hops: int,
+        settings: Sunar,
     ) -> None:
         self._library = library
-        self._retrieval = retrieval
+        self._retrieval = Retrieval(library, settings)
         self._planner = planner
         self._reader = reader
-        self._uncertainty = uncertainty
+        self._entailment = entailment
         self._reasoner = reasoner
-        self._top = top
-        self._max_hops = max_hops
+        self._settings = settings
 
     def answer(self, query: Query) -> dict[str, Any]:
-        """Return the trace of one question: every step, the evidence, and ``prediction``. The same question gives the
-        same trace."""
+        """Return the trace of one question, always the same: every step, the evidence, and ``prediction``."""
         path, steps, evidences, stop = self._decompose(query)
         if not path:
             evidence, step = self._step(query, query.text)
             steps, evidences = [step], [evidence]
         pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
-        read = list(dict.fromkeys(row for each in evidences for row in each.rows[: self._top]))
+        read = list(dict.fromkeys(row for each in evidences for row in each.rows[: self._settings.top]))
         merged = self._merged(query, read) if len(evidences) > 1 else pool
         prediction, source = self._conclusion(path, steps, stop)
         reasoned: dict[str, Any] | None = None
         if self._reasoner is not None:
-            meta = self._reasoner.reason(query.text, path, self._texts(merged[: self._top]))
+            meta = self._reasoner.reason(query.text, path, self._texts(merged[: self._settings.top]))
             reasoned = {"answer": meta.answer, "raw": meta.raw}
             if meta.answer is not None:
                 prediction, source = meta.answer, "mer"
@@ -94,7 +78,7 @@ class Sunar:
         steps: list[dict[str, Any]] = []
         evidences: list[Evidence] = []
         asked: set[str] = set()
-        while len(path) < self._max_hops:
+        while len(path) < self._settings.max_hops:
             move = self._planner.next(query, path)
             if isinstance(move, Stop):
                 return path, steps, evidences, move
@@ -109,17 +93,14 @@ class Sunar:
         return path, steps, evidences, Stop("max_hops was reached")
 
     def _step(self, query: Query, sub_question: str) -> tuple[Evidence, dict[str, Any]]:
-        evidence = self._retrieval.evidence(query, sub_question, self._rescore(sub_question))
-        read = evidence.rows[: self._top]
+        how, rescore = self._settings, None
+        if self._entailment is not None:
+            rescore = asu(sub_question, self._texts, self._reader, self._entailment, m=how.m, literal=how.literal)
+        evidence = self._retrieval.evidence(query, sub_question, rescore)
+        read = evidence.rows[: how.top]
         answer = self._reader.answer(sub_question, self._texts(read))
         names = self._library.documents.ids(read)
-        return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.told}
-
-    def _rescore(self, sub_question: str) -> Rescore | None:
-        how = self._uncertainty
-        if how is None:
-            return None
-        return asu(sub_question, self._texts, self._reader, how.entailment, m=how.m, literal=how.literal)
+        return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
 
     def _merged(self, query: Query, rows: Sequence[int]) -> list[int]:
         """Return the evidence of all sub-questions by its score for the original question, ties by document id."""
@@ -128,8 +109,7 @@ class Sunar:
         return [row for _, _, row in sorted(zip((-score for score in scores), names, rows, strict=True))]
 
     def _conclusion(self, path: list[Hop], steps: list[dict[str, Any]], stop: Stop) -> tuple[str, str]:
-        """Return the answer without MER, and where it comes from: the planner, or the last sub-answer that was
-        found."""
+        """Return the answer without MER (the planner's, or the last sub-answer), and where it comes from."""
         if path and stop.answer is not None:
             return stop.answer, "planner"
         answers = [step["answer"] for step in steps if step["answer"] != NO_ANSWER]

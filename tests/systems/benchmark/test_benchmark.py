@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from quit.corpora.corpus import Corpus
 from quit.corpora.protocols import Ranking
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.evaluate.metrics import Measure
@@ -24,7 +25,7 @@ from quit.systems.benchmark.relabel import known_verdicts, relabel
 from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
-from quit.systems.benchmark.task import DocumentPassages, JsonlDocuments, Query
+from quit.systems.benchmark.task import DocumentPassages, Query
 from schemas.benchmark import COMPARISONS, RESULTS
 
 QUICK = ["benchmark.resamples=200"]
@@ -208,7 +209,7 @@ def test_passages_of_another_corpus_are_relabelled(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     texts = ["Lima it is.", "A capital.", "La Lima.", "Unsure.", "Known as right.", "Silent."]
     path.write_text("".join(json.dumps({"id": str(i), "text": text}) + "\n" for i, text in enumerate(texts)))
-    passages = DocumentPassages(JsonlDocuments(path))
+    passages = DocumentPassages(Corpus(path))
     queries = [Query("q3", "Capital of Peru?", ("Lima",), ("Lima",)), Query("q4", "Other?", ("x",), ("x",))]
     one = Scripted(
         {texts[0]: "LIMA", texts[2]: "La Lima", texts[3]: "Perhaps", texts[4]: "Reviewed", texts[5]: NO_ANSWER}

@@ -14,7 +14,6 @@ from quit.errors import InputError, SettingsError
 from quit.stages.passages import permutations
 from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
 from quit.systems.benchmark.late import LateRetriever
-from quit.systems.benchmark.oracles import oracle_retriever, oracle_scores
 from quit.systems.benchmark.plugins import make_retriever
 from quit.systems.benchmark.sparse import Bm25
 
@@ -166,9 +165,8 @@ def test_late_interaction_over_hints_is_maxsim_over_their_tokens(world, monkeypa
 
 def test_oracles(world) -> None:
     relevance = world.task.relevance
-    found = oracle_retriever(relevance, 1)
+    found = relevance.oracle(1)
     assert found.rows.tolist() == [4, 5, 6, 7] and set(found.scores.tolist()) == {1.0}
-    assert oracle_scores(relevance, 1, np.array([6, 0, 5])).tolist() == [1.0, 0.0, 2.0]
 
 
 @pytest.mark.parametrize(

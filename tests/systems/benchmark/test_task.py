@@ -7,6 +7,7 @@ import pytest
 
 from quit.corpora.build import build
 from quit.corpora.built import BuiltCorpus
+from quit.corpora.corpus import Corpus
 from quit.corpora.lexical import best_with_ties
 from quit.corpora.protocols import Documents
 from quit.corpora.sources import parse_corpus_source
@@ -14,7 +15,6 @@ from quit.errors import InputError
 from quit.settings import Corpora
 from quit.systems.benchmark.task import (
     DocumentPassages,
-    JsonlDocuments,
     expand,
     open_documents,
     ranking,
@@ -59,7 +59,7 @@ def test_best_keeps_what_ties_with_the_last() -> None:
 def test_documents_of_a_jsonl_corpus(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"_id": "a b", "title": "Peru", "text": "Lima is big. It is old."}\n{"id": 7, "contents": "x"}\n')
-    passages = DocumentPassages(JsonlDocuments(path))
+    passages = DocumentPassages(Corpus(path))
     assert passages.ids([0, 1]) == ["a%20b", "7"] and passages.texts([0]) == ["Peru Lima is big. It is old."]
     assert passages.sentences([0]) == [("Peru Lima is big.", "It is old.")]
     assert expand(passages, np.array([1, 0]), np.array([2.0, 1.0]), 5).rows.tolist() == [1, 0]
@@ -71,4 +71,4 @@ def test_a_built_corpus_can_be_benchmarked_too(tmp_path: Path) -> None:
     build([parse_corpus_source(f"jsonl:{path}")], tmp_path / "C", Corpora())
     found = open_documents(tmp_path / "C")
     assert isinstance(found, BuiltCorpus) and found.texts([0, 1]) == ["Peru Lima is big.", "Quito is high."]
-    assert isinstance(open_documents(path), JsonlDocuments)
+    assert isinstance(open_documents(path), Corpus)

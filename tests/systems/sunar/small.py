@@ -10,9 +10,10 @@ from quit.corpora.protocols import Ranking
 from quit.models.generation import CachedGenerator, ChatRequest, Completion
 from quit.models.generation.base import Done
 from quit.models.prompting import load_prompt
-from quit.systems.sunar.reading import Asker, Sampling
+from quit.settings import Sunar
+from quit.systems.sunar.reading import Asker
 
-SAMPLING = Sampling(temperature=0.3, top_p=1.0, frequency_penalty=0.8, presence_penalty=0.6, max_tokens=50)
+SETTINGS = Sunar(temperature=0.3, top_p=1.0, frequency_penalty=0.8, presence_penalty=0.6, max_tokens=50)
 
 
 class Texts:
@@ -90,7 +91,7 @@ class Scripted:
 def asker(prompt: str, reply: Callable[[ChatRequest], str]) -> tuple[Asker, Scripted]:
     """An asker of a shipped prompt and the model behind it."""
     model = Scripted(reply)
-    return Asker(CachedGenerator(model, None), load_prompt(prompt), SAMPLING), model
+    return Asker(CachedGenerator(model, None), load_prompt(prompt), SETTINGS), model
 
 
 def ranking(*rows: int) -> Ranking:

@@ -111,13 +111,13 @@ def test_a_batch_is_read_best_first_and_divided_by_its_sets() -> None:
     rescore = asu("when?", lambda rows: [f"text {row}" for row in rows], reader, Pairs(), m=4)
     made = rescore([7, 3], np.array([0.0, np.log(1 / 3)]))
     assert reader.read == [("text 7", "text 3")]
-    assert made.told == {"s": 3, "sets": [["1990", "1990."], ["1991"], ["unknown"]]}
+    assert made.trace == {"s": 3, "sets": [["1990", "1990."], ["1991"], ["unknown"]]}
     assert made.scores == pytest.approx([0.5 / 3, 0.25 / 3])
 
 
 def test_without_samples_nothing_is_punished() -> None:
     made = asu("q", lambda rows: [""], Fixed(), Pairs(), m=10)([1], np.array([0.0]))
-    assert made.told["s"] == 1 and made.scores == pytest.approx([0.5])
+    assert made.trace["s"] == 1 and made.scores == pytest.approx([0.5])
 
 
 def test_the_embedded_equivalence_groups_what_means_the_same() -> None:

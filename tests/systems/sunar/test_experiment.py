@@ -10,18 +10,18 @@ from quit.corpora.build import build
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.graph import build_graph
 from quit.corpora.sources import parse_corpus_source
-from quit.errors import InputError, QuitError, SettingsError
+from quit.errors import QuitError, SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import load_prompt
 from quit.settings import Settings, parse
-from quit.systems.sunar import mer, self_ask
+from quit.systems.sunar import mer, planners
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.experiment import Place, open_place, run_variants
 from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.show import lines
 from quit.systems.sunar.variants import VARIANTS
-from tests.systems.sunar.small import Edges, Scripted
+from tests.systems.sunar.small import Scripted
 
 
 @pytest.fixture(scope="module")
@@ -134,10 +134,7 @@ def test_wrong_settings_are_said_before_any_work(place: Place, tmp_path: Path, g
     assert not (tmp_path / "out").exists()
 
 
-def test_a_graph_of_another_corpus_and_none_at_all_are_refused(place: Place, models: Models, tmp_path: Path) -> None:
-    other = Place(place.corpus, place.first_stage, Edges({}, 3), place.queries)
-    with pytest.raises(InputError, match="it is another corpus's"):
-        _run(_settings(), other, ["sunar"], tmp_path)
+def test_without_a_graph_what_needs_one_is_refused(place: Place, models: Models, tmp_path: Path) -> None:
     none = Place(place.corpus, place.first_stage, None, place.queries)
     with pytest.raises(SettingsError, match="needs a graph"):
         _run(_settings(), none, ["sunar"], tmp_path)
@@ -155,9 +152,9 @@ def test_no_budget_and_no_documents_read_are_no_error(one: Place, models: Models
 def test_shipped_prompts_have_the_fields_that_are_filled() -> None:
     for name, fields in (
         ("sub_answer", ANSWER_FIELDS),
-        ("self_ask", self_ask.FIELDS),
-        ("react", self_ask.FIELDS),
-        ("searchain", self_ask.FIELDS),
+        ("self_ask", planners.FIELDS),
+        ("react", planners.FIELDS),
+        ("searchain", planners.FIELDS),
         ("meta_reasoner", mer.FIELDS),
     ):
         assert load_prompt(name, fields).turns[-1][0] == "user"

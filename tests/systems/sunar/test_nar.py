@@ -94,7 +94,7 @@ def test_feedback_changes_the_ranking_and_not_the_walk() -> None:
     fed = nar(R, GRAPH, _score, rescore, b=2, c=8, neighbours=2)
     assert _pools(fed) == _pools(plain)
     assert [one.row for one in fed.ranked(_ids)] == [4, 6, 2, 5, 1, 3, 0, 7]
-    assert [batch.told["s"] for batch in fed.batches] == [4, 1, 1, 1]
+    assert [batch.trace["s"] for batch in fed.batches] == [4, 1, 1, 1]
 
 
 graphs = st.lists(st.lists(st.integers(0, 14), max_size=4, unique=True), min_size=15, max_size=15)

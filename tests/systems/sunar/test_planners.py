@@ -2,11 +2,8 @@
 
 import pytest
 
-from quit.systems.sunar.planners import Ask, GoldPlan, Hop, NoPlan, Stop, final_answer
+from quit.systems.sunar.planners import Ask, GoldPlan, Hop, NoPlan, ReAct, SearChain, SelfAsk, Stop, final_answer
 from quit.systems.sunar.queries import Query
-from quit.systems.sunar.react import ReAct
-from quit.systems.sunar.searchain import SearChain
-from quit.systems.sunar.self_ask import SelfAsk
 from tests.systems.sunar.small import asker
 
 QUERY = Query("q", "Where was the founder of X born?")

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from quit.errors import InputError, WorkspaceError
+from quit.systems.collection import questions
 from quit.systems.sunar.compare import compare
 from quit.systems.sunar.queries import Query, of_corpus, of_file
-from quit.systems.sunar.run import Run, read_trace, runs_in
+from quit.systems.sunar.run import Run, read_trace, runs_in, trace_path
 from quit.systems.sunar.scores import scores
+from tests.systems.scripted import SmallCollection
 
 ROOT = Path(__file__).parents[3]
 
@@ -64,7 +66,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert "a" not in again.answered and "b/../c" in again.answered
     assert not Run(tmp_path / "r", {"settings": {"c": 1}}).missing(QUERIES)
     assert len(list((tmp_path / "r" / "traces").iterdir())) == 3, "ids that are no file names stay in the folder"
-    assert run.trace("b/../c")["query_id"] == "b/../c"
+    assert read_trace(run.path, "b/../c")["query_id"] == "b/../c"
 
 
 def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
@@ -82,7 +84,7 @@ def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
     run.work(Echo(), QUERIES[:1], 1, _nothing)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="It has 1: a"):
         read_trace(run.path, "z")
-    run.trace_path("a").write_text("{")
+    trace_path(run.path, "a").write_text("{")
     with pytest.raises(InputError, match="Delete it"):
         read_trace(run.path, "a")
     assert runs_in(tmp_path) == [run.path] and runs_in(run.path) == [run.path]
@@ -173,19 +175,20 @@ ROWS = [
 ]
 
 
+def _own(qrels: dict[str, dict[int, int]]) -> list[Query]:
+    collection = SmallCollection([("", "one"), ("", "two"), ("", "three")], ROWS, qrels)
+    return of_corpus(collection, questions(collection))
+
+
 def test_a_corpus_own_questions_have_their_parts_in_order() -> None:
-    qrels = [
-        {"query_id": "m:1", "doc_id": "d", "relevance": 1},
-        {"query_id": "m:1", "doc_id": "e", "relevance": 0},
-        {"query_id": "m:1-s1", "doc_id": "f", "relevance": 1},
-    ]
-    assert of_corpus(ROWS, qrels) == [Query("m:1", "whole?", ("A",), ("one?", "two?"), {"d": 1}, "2hop")]
+    relevant = _own({"m:1": {0: 1, 1: 0}, "m:1-s1": {2: 1}})
+    assert relevant == [Query("m:1", "whole?", ("A",), ("one?", "two?"), {"d0": 1}, "2hop")]
 
 
 def test_questions_of_a_file_may_lean_on_the_corpus(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": "m:1"}\n\n{"_id": 7, "question": " a  b? ", "answer": "C", "sub_questions": ["s"]}\n')
-    known = of_corpus(ROWS, [])
+    known = _own({})
     assert of_file(path, known) == [known[0], Query("7", "a b?", ("C",), ("s",))]
 
 

@@ -12,7 +12,7 @@ from quit.models.generation import GenerationCache
 from quit.settings import parse
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query
-from quit.systems.sunar.run import Run
+from quit.systems.sunar.run import Run, trace_path
 from tests.systems.sunar.small import Shared, Texts
 from tests.systems.sunar.test_system import TEXTS
 
@@ -51,7 +51,7 @@ def _answered(vllm, folder: Path) -> bytes:
     system, identity = assembly.system(library, settings.sunar)
     run = Run(folder, {"identity": identity})
     run.work(system, [Query("q", "Where was Walter Scott born?")], 1, lambda query: None)
-    return run.trace_path("q").read_bytes()
+    return trace_path(run.path, "q").read_bytes()
 
 
 def test_a_served_model_is_asked_once_for_every_sample(vllm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

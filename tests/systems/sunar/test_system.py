@@ -3,14 +3,14 @@
 import pytest
 
 from quit.models.protocols import NO_ANSWER
+from quit.settings import Sunar
 from quit.systems.sunar.entailment import EquivalentAnswers
 from quit.systems.sunar.mer import LanguageModelReasoner, LastAnswer
-from quit.systems.sunar.planners import GoldPlan, NoPlan
+from quit.systems.sunar.planners import GoldPlan, NoPlan, SelfAsk
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import LanguageModelAnswers
-from quit.systems.sunar.retrieval import Budget, Library, Retrieval
-from quit.systems.sunar.self_ask import SelfAsk
-from quit.systems.sunar.system import Sunar, Uncertainty
+from quit.systems.sunar.retrieval import Library
+from quit.systems.sunar.system import System
 from tests.systems.sunar.small import Edges, Shared, Texts, asker
 from tests.systems.sunar.test_asu import OneWay
 
@@ -49,18 +49,15 @@ def _library(texts=TEXTS, graph=GRAPH) -> Library:
     return Library(Texts(texts), stage, graph, stage)
 
 
-def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, c=100, **more) -> Sunar:
-    library = library or _library()
-    budget = Budget(2, c, more.pop("first", 100), 10, more.pop("keep_left", False))
-    return Sunar(
-        library,
-        Retrieval(library, kind, budget, more.pop("feedback_documents", 1)),
+def _system(library=None, *, kind="nar", planner=None, reader=None, asu=False, reasoner=None, **more) -> System:
+    how = {"retrieval": kind, "b": 2, "m": 3, "feedback_documents": 1, **more}
+    return System(
+        library or _library(),
         planner or GoldPlan(),
         reader or Finds(),
-        Uncertainty(EquivalentAnswers(OneWay(), 0.5), 3) if asu else None,
+        EquivalentAnswers(OneWay(), 0.5) if asu else None,
         reasoner,
-        top=more.pop("top", 10),
-        max_hops=more.pop("max_hops", 6),
+        Sunar(**how),
     )
 
 
