@@ -6,6 +6,8 @@ import os
 from importlib import import_module
 from typing import Any
 
+from quit.common.starting import OwnServer
+
 
 def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
     """Call the flow ``name`` (``review.label_update``: module and function below ``flows``) and return its result.
@@ -15,12 +17,14 @@ def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     for variable in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_SERVER_LEVEL"):
         os.environ.setdefault(variable, "CRITICAL")
+    # Started before Prefect is imported, which takes a second; ended again where Prefect's own settings name a server.
+    own = None if os.environ.get("PREFECT_API_URL") else OwnServer()
     from prefect.context import refresh_global_settings_context
     from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED
 
-    from quit.common.starting import OwnServer
-
-    own = None if PREFECT_API_URL.value() or not PREFECT_SERVER_EPHEMERAL_ENABLED.value() else OwnServer()
+    if own is not None and (PREFECT_API_URL.value() or not PREFECT_SERVER_EPHEMERAL_ENABLED.value()):
+        own.stop()
+        own = None
     module, _, function = name.rpartition(".")
     flow = getattr(import_module(f"flows.{module}"), function)
     if own is not None:

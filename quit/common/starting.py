@@ -104,7 +104,7 @@ class OwnServer:
     ends us.
 
     Prefect's own way first imports the whole server here, which takes seconds, and waits for it before anything else.
-    This one starts while the flow is imported. ``url``: address of its API.
+    This one starts while Prefect and the flow are imported. ``url``: address of its API.
     """
 
     def __init__(self) -> None:
@@ -116,11 +116,15 @@ class OwnServer:
         command = ["-m", "uvicorn", *app, "--host", HOST, "--port", str(port), "--log-level", "error"]
         without_pages = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
         self._process, self._log = _started([*command, "--lifespan", "on"], without_pages, "quit-own-server.log")
-        atexit.register(end, self._process)  # Prefect's threads register later, so they end before it
+        atexit.register(self.stop)  # Prefect's threads register later, so they end before it
 
     def wait(self) -> None:
         """Wait until it answers. Raises :class:`ServerError` where it does not."""
         wait_until_healthy(self._process, "The Prefect server of this command", self.url, _SECONDS, self._log)
+
+    def stop(self) -> None:
+        """End it."""
+        end(self._process)
 
 
 def _started(command: Sequence[str], environment: Mapping[str, str], log: str) -> tuple[Child, Path]:

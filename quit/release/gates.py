@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -25,8 +26,8 @@ from quit.stages.leaks.containment import stands_in_a_passage
 from quit.stages.passages import permutation_table
 from quit.stages.split import SPLITS, near_identical
 
-Finding = tuple[str, Iterable[str]]
-
+AT_A_TIME = 2
+"""Gates that are examined at a time."""
 
 State = Literal["passed", "failed", "waived"]
 
@@ -84,18 +85,20 @@ def check(subject: Subject, waivers: Mapping[str, str] | None = None) -> list[Ga
             raise SettingsError(
                 f"The waiver of {name!r} needs a reason: --waive {name}='...'. It is published with the data."
             )
-    results = []
-    for gate in GATES.values():
-        advance("quality gates", 1, len(GATES))
+
+    def examined(gate: Gate) -> GateResult:
         try:
             violations = gate.find(subject)
         except (InputError, pa.ArrowException, duckdb.Error, KeyError) as error:
             violations = [f"could not be examined: {error}"]  # what a schema gate reports keeps others from looking
+        advance("quality gates", 1, len(GATES))
         state: State = "passed" if not violations else "waived" if gate.name in waivers else "failed"
         examples = tuple(violations[: subject.settings.release.examples])
         waiver = waivers[gate.name].strip() if state == "waived" else None
-        results.append(GateResult(gate.name, gate.why, state, len(violations), examples, waiver))
-    return results
+        return GateResult(gate.name, gate.why, state, len(violations), examples, waiver)
+
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        return list(pool.map(examined, GATES.values()))
 
 
 def parse_waivers(texts: Sequence[str]) -> dict[str, str]:
