@@ -89,7 +89,7 @@ class Runner:
         if self._runner is None:
             self._runner = self._start()
         with ExitStack() as stack:
-            if self.apart:  # the address of a server that this process has started is in no settings
+            if self.apart:  # a server that Prefect has started for this process is in no settings
                 url = str(get_client(sync_client=True).api_url)
                 stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
             if self.kind == "ray":

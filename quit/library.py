@@ -180,7 +180,9 @@ def labels(
     for name, given in answers.items():
         if len(given) != len(rows):
             raise InputError(f"{name} has {len(given)} answers; {hints} hints make {len(rows)} passages.")
-    by_labeler = {name: Answers.of(rows.append_column("answer", [given])) for name, given in answers.items()}
+    by_labeler = {
+        name: Answers.of(rows.append_column("answer", pa.array(given, pa.string()))) for name, given in answers.items()
+    }
     asked = schemas.table("questions").from_rows(
         [
             {

@@ -1,4 +1,4 @@
-"""Call a flow from the command line: quietly, with a server that ends with us, and with the terminal listening."""
+"""Call a Prefect flow from the command line, without Prefect's log, with a server of this process if none is named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def call_flow(name: str, *arguments: Any, **parameters: Any) -> Any:
     # Prefect's log stays off the terminal, which shows progress by itself; its server still gets every line.
     for variable in ("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "PREFECT_LOGGING_SERVER_LEVEL"):
         os.environ.setdefault(variable, "CRITICAL")
-    # Started before Prefect is imported, which takes a second; ended again where Prefect's own settings name a server.
+    # Started before Prefect is imported, so that both happen at once; stopped if Prefect's settings name a server.
     own = None if os.environ.get("PREFECT_API_URL") else OwnServer()
     from prefect.context import refresh_global_settings_context
     from prefect.settings import PREFECT_API_URL, PREFECT_SERVER_EPHEMERAL_ENABLED

@@ -45,7 +45,7 @@ def backup(
     from quit.operations.backup import backup as write
 
     with working("backup"):
-        report = write(open_workspace(workspace), archive, everything=everything, wait=wait)
+        report = write(open_workspace(workspace, upgrade=False), archive, everything=everything, wait=wait)
     facts = {"path": str(archive), "files": report.files, "bytes": report.bytes, "old_fingerprints": report.old}
     lines = [f"{archive}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB"]
     if report.old:
@@ -97,7 +97,7 @@ def gc(
     """
     from quit.operations.garbage import collect, unused
 
-    opened = open_workspace(workspace)
+    opened = open_workspace(workspace, upgrade=False)
     folders = unused(opened, keep=keep, days=days)
     freed = collect(opened, folders, wait) if remove else 0
     total = sum(folder.bytes for folder in folders)
@@ -124,7 +124,8 @@ def migrate(
     wait: WaitOption = 180.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring a workspace that an older program made up to date. Back it up first.
+    """Upgrade a workspace that an older version made. Any command that reads the workspace does this too; make a backup
+    first, and use --dry-run to see the steps.
 
     Example: `quit workspace migrate -w W --dry-run`
     """

@@ -1,4 +1,4 @@
-"""Text columns with few distinct values, plain or dictionary-encoded: looked at once a distinct value."""
+"""Text columns with few distinct values, plain or dictionary-encoded; each distinct value is processed once."""
 
 from __future__ import annotations
 

@@ -62,6 +62,15 @@ def known_checksum(path: Path) -> str:
     return _CHECKSUMS[mark]
 
 
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, written to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
     """Turn a full disk, no permission, no such folder into one clear line (:class:`WorkspaceError`)."""

@@ -115,6 +115,7 @@ class OwnServer:
         app = ["--app-dir", str(Path(spec.origin).parent), "--factory", "prefect.server.api.server:create_app"]
         command = ["-m", "uvicorn", *app, "--host", HOST, "--port", str(port), "--log-level", "error"]
         without_pages = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
+        without_pages["PREFECT_LOGGING_SERVER_LEVEL"] = "ERROR"  # why it could not start is in its log
         self._process, self._log = _started([*command, "--lifespan", "on"], without_pages, "quit-own-server.log")
         atexit.register(self.stop)  # Prefect's threads register later, so they end before it
 

@@ -11,7 +11,7 @@ from quit.common.shapes import read_json
 from quit.engine.workspace import Workspace, parts_of
 from quit.errors import WorkspaceError
 
-_BEFORE = "damaged.json"
+BEFORE_DAMAGE = "damaged.json"
 """The manifest of a complete stage run while a part of it is built again."""
 
 
@@ -34,7 +34,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
         parts = parts_of(folder, manifest)
     faults = {path: fault for path, part in parts if (fault := workspace.store.fault(path, part)) is not None}
     if faults and manifest is not None:
-        write_json(folder / _BEFORE, manifest)
+        write_json(folder / BEFORE_DAMAGE, manifest)
         workspace.store.remove([folder / "manifest.json"])
     workspace.store.remove(faults)
     return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
@@ -45,10 +45,10 @@ def came_out_the_same(workspace: Workspace, folder: Path) -> bool:
 
     Not so where a language model was asked again, or shards are cut otherwise.
     """
-    before, now = read_json(folder / _BEFORE), workspace.manifest(folder)
+    before, now = read_json(folder / BEFORE_DAMAGE), workspace.manifest(folder)
     return before is None or now is None or before["tables"] == now["tables"]
 
 
 def forget_damage(folder: Path) -> None:
     """Forget what a run was before it was damaged."""
-    (folder / _BEFORE).unlink(missing_ok=True)
+    (folder / BEFORE_DAMAGE).unlink(missing_ok=True)

@@ -16,12 +16,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import schemas
-from quit.common.files import is_url, write_json
+from quit.common.files import is_url, sync, write_json
 from quit.common.progress import advance, note
 from quit.common.shapes import read_json
+from quit.engine.damage import BEFORE_DAMAGE
 from quit.engine.parts import UNREADABLE, damage, describe, read_part, write_part
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
@@ -38,48 +40,67 @@ class Step:
 
 
 def _answers_by_number(path: Path) -> None:
-    """Write the answers of every reader's runs, finished or not, by number: each run beside the former one, which it
-    then replaces. Their fingerprints stay, so nothing that rests on them is made again, and no model is asked."""
-    for half_done in sorted((path / "tables").glob(f"*_read_*/*{_FORMER}")):  # a killed upgrade: replaced, not removed
-        run = half_done.with_name(half_done.name.removesuffix(_FORMER))
+    """Rewrite the answers of every reader's runs, finished or not, by number: each run is written to
+    ``<run>.numbered``, then swapped in. Fingerprints stay, so nothing that rests on the answers is made again, and no
+    model is asked."""
+    for old in sorted((path / "tables").glob(f"*_read_*/*{_OLD}")):  # stopped after the swap began
+        run = old.with_name(old.name.removesuffix(_OLD))
         if not run.exists():
-            run.with_name(run.name + _NUMBERED).rename(run)
-        shutil.rmtree(half_done)
+            old.with_name(run.name + _NUMBERED).rename(run)
+        shutil.rmtree(old)
     for unfinished in (path / "tables").glob(f"*_read_*/*{_NUMBERED}"):
         shutil.rmtree(unfinished)
-    folders = sorted((path / "tables").glob("*_read_*/*"))
-    for folder in folders:
-        if (folder / "answers").is_dir() and not (folder / "distinct_answers").is_dir():
-            numbered, former = (folder.with_name(folder.name + suffix) for suffix in (_NUMBERED, _FORMER))
-            _number_run(folder, numbered, FolderStore(path))
-            folder.rename(former)
-            numbered.rename(folder)
-            shutil.rmtree(former)
-        advance("answers by number", 1, len(folders))
+    runs = sorted((path / "tables").glob("*_read_*/*"))
+    for run in runs:
+        if (run / "answers").is_dir() and not (run / "distinct_answers").is_dir():
+            numbered, old = (run.with_name(run.name + suffix) for suffix in (_NUMBERED, _OLD))
+            _number_run(run, numbered, FolderStore(path))
+            run.rename(old)
+            numbered.rename(run)
+            sync(run.parent)  # a power failure finds either of the two
+            shutil.rmtree(old)
+        advance("answers by number", 1, len(runs))
 
 
-_NUMBERED, _FORMER = ".numbered", ".former"
+_NUMBERED, _OLD = ".numbered", ".old"
 
 
 def _number_run(folder: Path, target: Path, store: FolderStore) -> None:
     """Write one reader's run by number to another folder. A part that is not what was written is left out, and the run
-    is then unfinished: the next build makes that part again."""
-    manifest = read_json(folder / "manifest.json")
+    is then unfinished: the next build makes that part again, and what rests on it."""
+    try:
+        manifest = read_json(folder / "manifest.json")
+    except WorkspaceError:
+        manifest = None  # as a build takes it: every part is looked at by itself
     listed = {part["file"]: part for part in manifest["tables"]["answers"]["parts"]} if manifest else {}
-    whole = True
-    for part in sorted((folder / "answers").glob("part-*.parquet")):
-        if damage(part, listed.get(part.name)) is not None:
-            whole = False
-            continue
-        for name, rows in number_answers(read_part(part)).items():
-            store.add(target / name / part.name, partial(write_part, rows=rows))
-    if manifest is None or not whole or not all((target / "answers" / name).exists() for name in listed):
-        return
-    tables: dict[str, Any] = {}
-    for name in ("answers", "distinct_answers"):
-        parts = [describe(target / name / part, name) for part in listed]
-        tables[name] = {"rows": sum(part["rows"] for part in parts), "parts": parts}
-    write_json(target / "manifest.json", {**manifest, "tables": tables})
+    tables = {name: target / name for name in ("answers", "distinct_answers")}
+    for path in tables.values():
+        path.mkdir(parents=True)
+    found = sorted(path.name for path in (folder / "answers").glob("part-*.parquet"))
+    for name in found:
+        for table, rows in _numbered(folder / "answers" / name, listed.get(name)).items():
+            store.add(tables[table] / name, partial(write_part, rows=rows))
+    lost = [name for name in {*found, *listed} if not (tables["answers"] / name).exists()]
+    if lost:
+        note(f"{folder}: {len(lost)} parts are damaged or missing. The next build makes them again.", loud=True)
+    if manifest and lost:
+        write_json(target / BEFORE_DAMAGE, manifest)
+    elif manifest:
+        parts = {table: [describe(path / name, table) for name in listed] for table, path in tables.items()}
+        facts = {name: {"rows": sum(part["rows"] for part in of), "parts": of} for name, of in parts.items()}
+        write_json(target / "manifest.json", {**manifest, "tables": facts})
+    elif (folder / BEFORE_DAMAGE).exists():
+        write_json(target / BEFORE_DAMAGE, read_json(folder / BEFORE_DAMAGE))
+    for path in (*tables.values(), target):
+        sync(path)
+
+
+def _numbered(part: Path, listed: Mapping[str, Any] | None) -> Mapping[str, pa.Table]:
+    """Return a part's rows by number; nothing where it is not what was written."""
+    try:
+        return {} if damage(part, listed) is not None else number_answers(read_part(part))
+    except (WorkspaceError, ValueError, KeyError):
+        return {}
 
 
 STEPS: Mapping[int, Step] = {1: Step("answers are kept by number; no model is asked", _answers_by_number)}
@@ -102,7 +123,8 @@ def migrate(
 ) -> Outcome:
     """Bring a workspace to :data:`schemas.WORKSPACE_FORMAT`; a kill in the middle loses nothing, run it again.
 
-    Raises :class:`WorkspaceError` for what is no workspace, a newer program's, or one without a step.
+    Raises :class:`WorkspaceError` for what is no workspace, a newer program's, or one without a step, and
+    ``InputError`` for one behind a URL.
     """
     workspace = Workspace.at(place)
     current, wanted = workspace.format, schemas.WORKSPACE_FORMAT
@@ -110,7 +132,7 @@ def migrate(
     if missing:
         raise WorkspaceError(
             f"{workspace} has format {current}, and this program knows no step from {missing[0]} to {missing[0] + 1}. "
-            "Use the program that made it, or an older one of this line that has the step."
+            "Use the program that made it, or an older version that has this step."
         )
     if current < wanted and is_url(workspace.address):
         raise InputError(
@@ -119,11 +141,12 @@ def migrate(
         )
     todo = [(version, steps[version]) for version in range(current, wanted)]
     if todo and not dry_run:
-        with workspace.lock(wait, note):
+        for version, step in todo:
+            note(f"{workspace} is upgraded from format {version} to {version + 1}: {step.doc}.", loud=True)
+        with workspace.lock(wait, partial(note, loud=True)):
             for version, step in todo:
                 if workspace.format > version:  # another process was faster
                     continue
-                note(f"{workspace}: from format {version} to {version + 1}: {step.doc}.", loud=True)
                 step.run(workspace.path)
                 marker = json.loads((workspace.path / "workspace.json").read_text(encoding="utf-8"))
                 workspace.put_json("workspace.json", {**marker, "format": version + 1})

@@ -57,9 +57,12 @@ def held_last_build(workspace: str | Path, review: Sequence[str] = ()) -> Iterat
     :func:`held_build`.
 
     ``review``: overrides of ``review.*`` settings, remembered from now on. Raises what :func:`last_build` raises,
-    ``SettingsError`` for an override of anything else, and ``WorkspaceError`` where another run holds the workspace.
+    ``SettingsError`` for an override of anything else or within a block that holds the workspace already, and
+    ``WorkspaceError`` where another run holds it.
     """
     if (planned := _held(workspace)) is not None:
+        if review:
+            raise SettingsError(f"{workspace} is planned already: name {', '.join(review)} where it is planned.")
         yield planned
         return
     opened = Workspace.open(workspace)

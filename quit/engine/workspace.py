@@ -72,13 +72,14 @@ class Workspace:
         return cls(place)
 
     @classmethod
-    def open(cls, place: str | Path) -> Workspace:
+    def open(cls, place: str | Path, *, upgrade: bool = True) -> Workspace:
         """Open an existing workspace, a folder or a URL.
 
-        Raises :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
+        ``upgrade``: whether a folder of an older layout is upgraded first; only then can its tables be read. Raises
+        :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
         """
         opened = cls(place)
-        opened.check_format()
+        opened.check_format(upgrade)
         return opened
 
     @classmethod
@@ -97,13 +98,20 @@ class Workspace:
         workspace.check_format()
         return workspace
 
-    def check_format(self) -> None:
-        """Upgrade a folder of an older layout. Raises :class:`WorkspaceError` where there is no workspace, or one of a
-        newer layout, and ``InputError`` for an older one behind a URL."""
-        if self.format < schemas.WORKSPACE_FORMAT:
+    def check_format(self, upgrade: bool = True) -> None:
+        """Upgrade a folder of an older layout. Raises :class:`WorkspaceError` where there is no workspace, one of a
+        newer layout, or one that cannot be upgraded, and ``InputError`` for an older one behind a URL."""
+        found = self.format
+        if upgrade and found < schemas.WORKSPACE_FORMAT:
             from quit.engine.migrate import migrate
 
-            migrate(self.address)
+            try:
+                migrate(self.address)
+            except WorkspaceError as error:
+                raise WorkspaceError(
+                    f"{self} has format {found} and is upgraded to {schemas.WORKSPACE_FORMAT} before it is read, which "
+                    f"failed: {error}"
+                ) from error
 
     @property
     def format(self) -> int:
@@ -240,7 +248,10 @@ class Workspace:
         if not self.store.has(path):
             return None
         self.store.fetch({path: None})
-        status = path.stat()
+        try:
+            status = path.stat()
+        except FileNotFoundError:  # removed by another process meanwhile
+            return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._manifests.get(path, (None,))[0] != stamp:
             self._manifests[path] = (stamp, read_json(path))

@@ -20,7 +20,7 @@ from quit.common.ids import content_hash
 from quit.common.progress import advance
 from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER
-from quit.stages.answers import Answers
+from quit.stages.answers import Answers, matching_rows
 from quit.stages.passages import PermutationTable, permutation_table
 
 SPLITS = ("train", "dev", "test")
@@ -256,14 +256,14 @@ class Dataset:
                 f"The table 'verdicts' has two verdicts on {several[0]['answer_key']!r} for the question "
                 f"{several[0]['question_id']!r}: pass the one in force."
             )
-        _ = self.valid_answers  # every question has one
+        _ = self.valid_answers  # raises InputError where a question has none
         return {
             name: _Replies(name, answers, self.ids, verdicts, self.tables.valid_answers)
             for name, answers in self.tables.answers.items()
         }
 
     def check_labels(self, positions: np.ndarray) -> None:
-        """Raise ``InputError`` as :meth:`block` does, without looking at readers that are no labelers."""
+        """Raise ``InputError`` as :meth:`block` does, looking at labelers only."""
         self._given(positions, self.tables.labelers)
 
     def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, list[_BlockReplies]]:
@@ -303,7 +303,7 @@ class _BlockReplies:
 
 
 class _Replies:
-    """One reader's distinct replies to all questions, each judged once."""
+    """One reader's distinct replies to all questions, with their verdicts."""
 
     def __init__(
         self, reader: str, answers: Answers, ids: Sequence[str], verdicts: pa.Table, valid_answers: pa.Table
@@ -311,16 +311,17 @@ class _Replies:
         self._reader, self._ids = reader, ids
         self._texts = plain(answers.distinct["answer"])
         verdict = pc.fill_null(verdicts["correct"].cast(pa.int8()), -1).to_numpy()
-        self._correct = np.append(verdict, np.int8(-1))[answers.matched(verdicts, "answer_key")]
+        self._correct = np.append(verdict, np.int8(-1))[matching_rows(answers.distinct, verdicts, "answer_key")]
         no_answer = pc.equal(self._texts, NO_ANSWER).to_numpy(zero_copy_only=False)
         self._correct[no_answer & (self._correct < 0)] = 0  # needs no judge
-        self._valid = answers.matched(valid_answers, "answer") >= 0
-        names, starts = runs(answers.distinct["question_id"])
-        bounds = dict(zip(names, zip(starts, [*starts[1:], len(self._texts)]), strict=True))
+        self._valid = matching_rows(answers.distinct, valid_answers, "answer") >= 0
+        try:
+            bounds = answers.starts
+        except ValueError as error:
+            raise InputError(f"{reader}: {error}") from error
         if missing := [question_id for question_id in ids if question_id not in bounds]:
             raise InputError(f"The distinct answers of {reader} lack the question {missing[0]!r}.")
-        self._starts, ends = np.array([bounds[question_id] for question_id in ids], dtype=np.int64).T
-        self._counts = ends - self._starts
+        self._starts, self._counts = np.array([bounds[question_id] for question_id in ids], dtype=np.int64).T
 
     def block(self, positions: np.ndarray, numbers: np.ndarray) -> _BlockReplies:
         """Return what some questions' passages got; ``numbers``: those of the replies, shape (questions, passages)."""

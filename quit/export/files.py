@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import quit
-from quit.common.files import file_checksum
+from quit.common.files import file_checksum, sync
 from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
 from quit.export.dataset import Dataset, ExportTables
 from quit.export.training import FineTuning
@@ -162,7 +162,7 @@ def _export_one(dataset: Dataset, wanted: Format, out: Path, options: Options, o
             files=tuple(entries),
         )
         (path / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
-        _sync(path / MANIFEST)
+        sync(path / MANIFEST)
         path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
         if overwrite or not _is_there(out / wanted.name, manifest):
             _move_into_place(path, out / wanted.name, overwrite)
@@ -192,7 +192,7 @@ class ExportFolder:
 
     def _entry(self, name: str, rows: int) -> FileEntry:
         path = self.root / name
-        _sync(path)
+        sync(path)
         return FileEntry(name, file_checksum(path), path.stat().st_size, rows)
 
     def entries(self) -> list[FileEntry]:
@@ -312,7 +312,7 @@ def _move_into_place(partial: Path, target: Path, overwrite: bool) -> None:
                 old.rename(target)
             raise
         shutil.rmtree(old, ignore_errors=True)
-        _sync(target.parent)
+        sync(target.parent)
 
 
 @contextmanager
@@ -324,13 +324,5 @@ def _lock(folder: Path, wait: bool = True):
         yield True
     except BlockingIOError:
         yield False
-    finally:
-        os.close(handle)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)

@@ -1,4 +1,4 @@
-"""A Hugging Face dataset folder (spec, section 12): configs in Parquet shards and a dataset card.
+"""A Hugging Face dataset folder: configs in Parquet shards and a dataset card.
 
 ``<config>/<split>-00000-of-0000N.parquet`` with the columns of ``CONFIGS``. The card's YAML names the files, because
 a folder of several configs does not load without, and gives the features. A split without questions has no files and

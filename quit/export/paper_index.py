@@ -21,14 +21,16 @@ import pyarrow.compute as pc
 from quit.common.progress import advance
 from quit.export.dataset import SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
+from quit.export.lines import buffer_of
 from quit.export.release_json import nested_order, reader_keys
 
 SHUFFLED = ("train", "test", "dev")
 """The order in which the scripts put the splits together before they shuffle."""
 SEED = 42
-QUESTIONS_AT_ONCE = 32
-"""Small enough for the allocator to give the same memory again and again, which takes a quarter off the time."""
-LINES_AT_ONCE = 10_000
+PASSAGES_AT_ONCE = 10_000
+BYTES_AT_ONCE = 1 << 27
+"""Bounds of what is joined at a time: small, so that the allocator reuses its memory, which takes a quarter off the
+time; and of long hints less, because an Arrow array holds 2 GB at most."""
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
 
 class _Passages:
     """Every passage as JSON text. ``order``: the rows of the permutation table in the order of the nested JSON; a
-    passage's number is its place there."""
+    passage's number is its position there. ``at_once``: how many to join at a time."""
 
     def __init__(self, dataset: Dataset) -> None:
         permutations = dataset.permutations
@@ -68,8 +70,11 @@ class _Passages:
         self._tails = pc.binary_join_element_wise(
             "", permutations.subset.take(rows), permutations.permutation.take(rows), "_"
         )
-        self._names = pa.array([_inside(question_id) for question_id in dataset.ids])
-        self._hints = pa.array([_inside(row["hint"]) for hints in dataset.selected_hints for row in hints])
+        self._names = pa.array([_escaped(question_id) for question_id in dataset.ids])
+        hints = [[_escaped(row["hint"]) for row in selected] for selected in dataset.selected_hints]
+        self._hints = pa.array([hint for texts in hints for hint in texts])
+        longest = max(sum(map(len, texts)) for texts in hints)
+        self.at_once = max(1, min(PASSAGES_AT_ONCE, BYTES_AT_ONCE // longest))
 
     def __len__(self) -> int:
         return len(self.order)
@@ -93,7 +98,7 @@ class _Passages:
 
 
 def _ranges(starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Return the numbers from each start, so many of each, one after the other."""
+    """Return ``range(start, start + size)`` of each pair, one after the other."""
     return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
 
@@ -101,43 +106,45 @@ def _write_split(dataset: Dataset, split: str, passages: _Passages, readers: lis
     positions = dataset.positions(split)
     index, retriever = f"{split}/index.jsonl", f"{split}/retriever.jsonl"
     with folder.path(index).open("wb") as lines, folder.path(retriever).open("wb") as records:
-        for block in dataset.blocks(positions, QUESTIONS_AT_ONCE):
+        for block in dataset.blocks(positions, max(1, passages.at_once // len(passages))):
             owner = np.repeat(block.positions, len(passages))
             numbers = np.tile(np.arange(len(passages)), len(block.positions))
-            texts = passages.texts(owner, numbers)
-            lines.write(_bytes(passages.lines(owner, numbers, texts)))
-            pieces = (*passages.names(owner, numbers), '", "text": "', texts, '", "rag_answers": {')
-            records.write(_bytes(_records(dataset, block, passages.order, readers, pieces)))
+            head, *rest = _around_texts(dataset, block, passages.order, readers)
+            for start in range(0, len(owner), passages.at_once):
+                rows = slice(start, start + passages.at_once)
+                texts = passages.texts(owner[rows], numbers[rows])
+                lines.write(buffer_of(passages.lines(owner[rows], numbers[rows], texts)))
+                names = passages.names(owner[rows], numbers[rows])
+                after = [piece if isinstance(piece, str) else piece[rows] for piece in rest]
+                pieces = (head[rows], *names, '", "text": "', texts, '", "rag_answers": {', *after)
+                records.write(buffer_of(pc.binary_join_element_wise(*pieces, "")))
     folder.done(retriever, len(positions))
     folder.done(index, len(positions) * len(passages))
 
 
-def _records(
-    dataset: Dataset, block: Block, order: np.ndarray, readers: list[str], passages: tuple[pa.Array | str, ...]
-) -> pa.Array:
-    """Return a block's lines of ``retriever.jsonl``, a piece for each passage."""
+def _around_texts(dataset: Dataset, block: Block, order: np.ndarray, readers: list[str]) -> list[Any]:
+    """Return what the lines of ``retriever.jsonl`` have before a passage's id and after its text: columns with a value
+    per passage of the block, and constants."""
     heads = [
         _dump({"question": dataset.questions[position], "answers": dataset.valid_answers[position]})[:-1]
         + ', "contexts": [{"id": "'
         for position in block.positions.tolist()
     ]
-    first, last = np.zeros((2, len(heads), len(order)), dtype=np.int64)
-    first[:, 0], last[:, -1] = np.arange(1, len(heads) + 1), 1
+    head, tail = np.zeros((2, len(heads), len(order)), dtype=np.int64)
+    head[:, 0], tail[:, -1] = np.arange(1, len(heads) + 1), 1
     codes = block.codes[:, order]
     values = pa.array([_dump(value) for value in block.values])
-    answers: list[pa.Array | str] = []
+    answers: list[Any] = []
     for number, name in enumerate(readers):
         given = codes[:, :, codes.shape[2] - len(readers) + number]
         answers += [f"{', ' if number else ''}{_dump(name)}: ", values.take(pa.array(given.ravel()))]
-    return pc.binary_join_element_wise(
-        pa.array([', {"id": "', *heads]).take(pa.array(first.ravel())),
-        *passages,
+    return [
+        pa.array([', {"id": "', *heads]).take(pa.array(head.ravel())),
         *answers,
         '}, "label": ',
         pa.array(["0", "1", "2"]).take(pa.array(block.labels[:, order].ravel())),
-        pa.array(["}", "}]}\n"]).take(pa.array(last.ravel())),
-        "",
-    )
+        pa.array(["}", "}]}\n"]).take(pa.array(tail.ravel())),
+    ]
 
 
 def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder) -> None:
@@ -146,25 +153,18 @@ def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder) -
     random.Random(SEED).shuffle(shuffled)
     order = np.array(shuffled, dtype=np.int64)
     with folder.path("corpus.jsonl").open("wb") as file:
-        for start in range(0, len(order), LINES_AT_ONCE):
-            owner, numbers = np.divmod(order[start : start + LINES_AT_ONCE], len(passages))
+        for start in range(0, len(order), passages.at_once):
+            owner, numbers = np.divmod(order[start : start + passages.at_once], len(passages))
             owner = positions[owner]
-            file.write(_bytes(passages.lines(owner, numbers, passages.texts(owner, numbers))))
+            file.write(buffer_of(passages.lines(owner, numbers, passages.texts(owner, numbers))))
             advance(f"{dataset.writing}: corpus", len(owner), len(order))
     folder.done("corpus.jsonl", len(order))
-
-
-def _bytes(texts: pa.Array) -> memoryview:
-    """Return the texts of an array one after the other, without a copy."""
-    _, offsets, data = texts.buffers()
-    bounds = np.frombuffer(offsets, dtype=np.int32)
-    return memoryview(data)[bounds[texts.offset] : bounds[texts.offset + len(texts)]]
 
 
 def _dump(value: Any) -> str:
     return json.dumps(value)
 
 
-def _inside(text: str) -> str:
+def _escaped(text: str) -> str:
     """Return a text as it is written between quotes."""
     return _dump(text)[1:-1]

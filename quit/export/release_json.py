@@ -1,4 +1,4 @@
-"""The paper's release JSON (spec, section 12), so that its own scripts run unmodified.
+"""The paper's release JSON, so that its own scripts run unmodified.
 
 ``train.json``, ``dev.json`` and ``test.json`` are arrays of ``{id, question, answers, hints: [{hint, convergence,
 origin}], subsets: {subset: {permutation: {reader: answer}}}}`` with labelers before the other readers; ``answers``

@@ -1,4 +1,4 @@
-"""From an LLM reader's raw reply to its answer (paper, section 3.2.2; spec, section 8)."""
+"""From an LLM reader's raw reply to its answer (paper, section 3.2.2)."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def restore(archive: Path, folder: Path) -> Backup:
     try:
         with writing(staging):
             facts = _unpack(archive, staging)
-            Workspace.open(staging)
+            Workspace.open(staging, upgrade=False)
             if folder.is_dir():
                 folder.rmdir()
             os.replace(staging, folder)

@@ -119,7 +119,7 @@ def _folder(workspace: Path | str | None) -> Path:
 def _workspace(path: Path | str) -> str:
     from quit.engine.workspace import Workspace
 
-    workspace = Workspace.open(path)
+    workspace = Workspace.open(path, upgrade=False)
     damaged = workspace.damaged()
     if damaged:
         raise QuitError(f"{len(damaged)} damaged files, first {damaged[0]}")

@@ -133,7 +133,7 @@ def _is_secret(key: str, value: Any) -> bool:
 
 
 def _workspace(path: Path) -> dict[str, Any]:
-    opened = Workspace.open(path)
+    opened = Workspace.open(path, upgrade=False)
     known = opened.build or {}
     stages = [
         {

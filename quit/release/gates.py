@@ -21,7 +21,7 @@ from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
 from quit.release.tables import TableFiles, contract
 from quit.settings import Settings, load
-from quit.stages.answers import matched
+from quit.stages.answers import matching_rows
 from quit.stages.leaks.containment import stands_in_a_passage
 from quit.stages.passages import permutation_table
 from quit.stages.split import SPLITS, near_identical
@@ -176,7 +176,7 @@ def _missing_passage(subject: Subject) -> list[str]:
     violations = _short("ranked_hints", ids, [ranked.filter(ranked["selected"])], hints, "selected hints")
     count = len(permutations)
     for name in ("passages", "labels", *(f"answers/{info.name}" for info in subject.readers)):
-        seen = np.zeros(len(ids) * count, dtype=np.int64)
+        seen = np.zeros(len(ids) * count, dtype=np.int16)
         strange = np.zeros(len(ids), dtype=np.int64)  # rows of no permutation
         for rows in subject.files.batches(name, ["question_id", "permutation"]):
             question = places(rows["question_id"], ids)
@@ -185,7 +185,7 @@ def _missing_passage(subject: Subject) -> list[str]:
             found = question[known] * count + passage[known]
             if len(found):
                 counts = np.bincount(found - found.min())
-                seen[found.min() : found.min() + len(counts)] += counts
+                seen[found.min() : found.min() + len(counts)] += counts.astype(np.int16)
             strange += np.bincount(question[~known], minlength=len(ids))
         each = seen.reshape(len(ids), count)
         for row in np.flatnonzero((each != 1).any(axis=1) | (strange > 0)):
@@ -252,7 +252,7 @@ def _unjudged_answer(subject: Subject) -> list[str]:
     missing: dict[tuple[str, str], str] = {}
     for info in subject.readers:
         distinct = subject.files.distinct_answers(info.name)
-        unjudged = distinct.take(pa.array(np.flatnonzero(matched(distinct, judged, "answer_key") < 0)))
+        unjudged = distinct.take(pa.array(np.flatnonzero(matching_rows(distinct, judged, "answer_key") < 0)))
         for row in unjudged.filter(pc.not_equal(unjudged["answer"], NO_ANSWER)).to_pylist():
             key = (row["question_id"], row["answer_key"])
             missing[key] = min(missing.get(key, row["answer"]), row["answer"])

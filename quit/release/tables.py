@@ -81,7 +81,7 @@ class TableFiles:
         return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in wanted]).empty_table()
 
     def schema(self, name: str) -> pa.Schema:
-        """Return the Arrow schema of a table: of answers, that of releases of layout 1 where these are."""
+        """Return a table's Arrow schema; of answers in a release of layout 1, without ``distinct_answers``: the old."""
         former = name.startswith("answers/") and f"distinct_{name}" not in self.parts
         return contract(name).former_schema if former else contract(name).schema
 

@@ -1,8 +1,9 @@
-"""Answers by number: a row a passage, and beside it a reader's distinct replies to each question.
+"""Readers' answers, kept as numbers.
 
-A reader gives the same reply to many passages of a question. ``answers`` numbers a question's distinct replies from 0,
-in the order of the first passage that got them; ``distinct_answers`` holds their texts. What judge, labels, exports and
-reports need to know of an answer, they find out once a distinct one and look up by number.
+A reader gives the same reply to many passages of a question. ``answers`` has one row per passage with the number of a
+reply; ``distinct_answers`` has the reply with that number, counted from 0 in the order of the first passage that got
+it. Replies are distinct by cleaned answer and raw text, so an answer may have several numbers. What judge, labels,
+exports and reports need to know of a reply, they find out once and look up by number.
 """
 
 from __future__ import annotations
@@ -35,7 +36,21 @@ class Answers:
     @classmethod
     def of(cls, replies: pa.Table) -> Answers:
         """Return replies with their texts, as :func:`number_answers` takes them, by number."""
-        return cls(*number_answers(replies).values())
+        numbered = number_answers(replies)
+        return cls(numbered["answers"], numbered["distinct_answers"])
+
+    @cached_property
+    def starts(self) -> dict[str, tuple[int, int]]:
+        """Question -> the first row of its distinct replies, and how many there are.
+
+        Raises ``ValueError`` where they are not numbered from 0 in their order.
+        """
+        question_ids, starts = runs(self.distinct.column("question_id"))
+        counts = np.diff(np.array([*starts, len(self.distinct)], dtype=np.int64))
+        numbers = np.arange(len(self.distinct)) - np.repeat(np.array(starts, dtype=np.int64), counts)
+        if len(set(question_ids)) < len(starts) or (self.distinct.column("number").to_numpy() != numbers).any():
+            raise ValueError("The distinct answers are not numbered from 0 in their order.")
+        return dict(zip(question_ids, zip(starts, counts.tolist(), strict=True), strict=True))
 
     @cached_property
     def index(self) -> np.ndarray:
@@ -44,30 +59,23 @@ class Answers:
         Raises ``ValueError`` where there is none.
         """
         question_ids, starts = runs(self.rows.column("question_id"))
-        first_of = dict(zip(*runs(self.distinct.column("question_id")), strict=True))
-        if missing := [question_id for question_id in question_ids if question_id not in first_of]:
+        if missing := [question_id for question_id in question_ids if question_id not in self.starts]:
             raise ValueError(f"The question {missing[0]!r} has answers, and no distinct ones.")
         lengths = np.diff(np.array([*starts, len(self.rows)], dtype=np.int64))
-        first = np.array([first_of[question_id] for question_id in question_ids], dtype=np.int64)
+        bounds = np.array([self.starts[question_id] for question_id in question_ids], dtype=np.int64).reshape(-1, 2)
+        first, counts = (np.repeat(column, lengths) for column in bounds.T)
         numbers = self.rows.column("number").to_numpy()
-        index = np.repeat(first, lengths) + numbers
-        if len(index) and not (
-            index.max() < len(self.distinct) and (self.distinct.column("number").to_numpy()[index] == numbers).all()
-        ):
+        if ((numbers < 0) | (numbers >= counts)).any():
             raise ValueError("An answer has a number that is not among the distinct ones of its question.")
-        return index
+        return first + numbers
 
     @cached_property
     def counts(self) -> np.ndarray:
         """How many rows got each distinct reply: int64, shape (distinct replies,)."""
         return np.bincount(self.index, minlength=len(self.distinct))
 
-    def matched(self, table: pa.Table, column: str) -> np.ndarray:
-        """Return :func:`matched` of the distinct replies."""
-        return matched(self.distinct, table, column)
 
-
-def matched(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarray:
+def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarray:
     """Return for each distinct reply the first row of ``table`` with its question and its value of ``column`` (answer
     or answer_key); int64, shape (distinct replies,), -1 where there is none."""
     rows = pc.index_in(_joined(distinct, column), _joined(table, column))

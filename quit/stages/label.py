@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import schemas
 from quit.common.columns import plain, runs, same
 from quit.evaluate.normalize import normalize_answer
-from quit.stages.answers import Answers, answers_of
+from quit.stages.answers import Answers, answers_of, matching_rows
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
 
@@ -62,7 +62,9 @@ def label_passages(
 def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
     """Return for each distinct answer whether it was judged correct: bool, shape (distinct answers,)."""
     correct = pc.fill_null(verdicts.column("correct"), False).to_numpy()
-    return np.append(correct, False)[answers.matched(verdicts, "answer_key")]  # the last one: without a verdict
+    return np.append(correct, False)[
+        matching_rows(answers.distinct, verdicts, "answer_key")
+    ]  # the last one: without a verdict
 
 
 def labels_of(passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequence[np.ndarray]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Passages: every ordered selection of a question's hints (paper, section 3.2.1; spec, section 7).
+"""Passages: every ordered selection of a question's hints (paper, section 3.2.1).
 
 Five hints give sum over k of C(5, k) * k! = 5 + 20 + 60 + 120 + 120 = 325 passages. Order is depth first over the trie
 of permutations, so that a passage shares all but its last hint with its parent, which comes before it: that is the

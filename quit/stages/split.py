@@ -1,4 +1,4 @@
-"""Split: train, dev and test (paper, section 3.1.4; spec, section 6).
+"""Split: train, dev and test (paper, section 3.1.4).
 
 Parametrically answerable questions make train; of the others some make test, the rest dev. A question's place follows
 from a keyed hash of its normalised text, so a new source moves no question to another split: with ``share`` never, with

@@ -105,7 +105,7 @@ def stage(
         models: Models that its output depends on (``reader``: its own, ``readers``: all, ``labelers``: the labelers'
             names).
         scope: ``shard``, or ``collection`` where one task does all questions.
-        per_reader: Whether it runs once a reader, so that a new reader leaves the others' answers alone.
+        per_reader: Whether it runs once per reader, each with a folder for its tables.
         overrides: The kind of people's overrides that it applies.
         supersedes: Outputs that replace an earlier stage's.
         version: Raise it whenever the same inputs would give other rows.

@@ -408,10 +408,12 @@ def _replaced(old: pa.Table, mask: pa.ChunkedArray, new: pa.Table, gone: pa.Arra
     order = np.arange(len(old))
     order[np.flatnonzero(mask.to_numpy())] = len(old) + np.arange(len(new))
     order = order[_not_in(old, gone).to_numpy()]
+    if not len(order):
+        return both.slice(0, 0)
     ends = np.flatnonzero(np.diff(order, append=-1) != 1) + 1  # of runs of consecutive rows, which need no copy
     starts = np.concatenate([[0], ends[:-1]])
     runs = zip(order[starts].tolist(), (ends - starts).tolist(), strict=True)
-    return pa.concat_tables([both.slice(first, length) for first, length in runs] or [both.slice(0, 0)])
+    return pa.concat_tables([both.slice(first, length) for first, length in runs])
 
 
 def _merged(old: pa.Table, new: pa.Table, touched: pa.Array, gone: pa.Array) -> pa.Table:

@@ -10,7 +10,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from quit.common.files import LEFTOVER, remove_leftovers, replacing, write_json, writing
+from quit.common.files import LEFTOVER, remove_leftovers, replacing, sync, write_json, writing
 from quit.common.shapes import read_json
 from quit.engine.parts import damage
 from quit.errors import WorkspaceError
@@ -72,9 +72,9 @@ class FolderStore:
     def add_folder(self, source: Path, target: Path, last: str) -> None:
         with writing(target):
             for path in sorted(source.rglob("*")):
-                _flush(path)
+                sync(path)
             os.rename(source, target)
-            _flush(target.parent)
+            sync(target.parent)
 
     def remove(self, paths: Iterable[Path]) -> None:
         for path in paths:
@@ -116,11 +116,3 @@ class FolderStore:
         """Remove what killed runs were writing ``older`` seconds ago: files that nobody writes without the lock."""
         for files in ("tables/**/*", *(f"{name}.*" for name in (*CHANGING, "lock.json"))):
             remove_leftovers(self.path, files, older)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import schemas
+from quit.engine.damage import came_out_the_same
 from quit.engine.migrate import Step, migrate
 from quit.engine.parts import describe, write_part
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
+from quit.operations.backup import backup, restore
 from quit.review.store import ReviewStore
 from quit.stages.answers import Answers
 from schemas.tables import Column
@@ -166,19 +168,44 @@ def test_an_upgrade_that_is_killed_anywhere_is_finished_by_the_next(tmp_path: Pa
             Workspace.open(workspace.path)
     opened = Workspace.open(workspace.path)
     assert _kept(_texts(opened)) == _kept(before) and opened.damaged() == []
-    assert not [path for path in workspace.path.rglob("*") if path.name.endswith((".numbered", ".former"))]
+    assert not [path for path in workspace.path.rglob("*") if path.name.endswith((".numbered", ".old"))]
 
 
-def test_a_damaged_part_is_left_to_the_next_build_and_the_others_are_kept(tmp_path: Path) -> None:
-    workspace = tiny.workspace(tmp_path / "W", shards=2)
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_damaged_part_is_left_to_the_next_build_with_what_rests_on_it(tmp_path: Path, shards: int, capsys) -> None:
+    workspace = tiny.workspace(tmp_path / "W", shards=shards)
     before = _as_format_1(workspace)
     folder, manifest = workspace.current()["read:one"]
-    first, second = (folder / "answers" / part["file"] for part in manifest["tables"]["answers"]["parts"])
+    first, *others = (folder / "answers" / part["file"] for part in manifest["tables"]["answers"]["parts"])
     first.write_bytes(first.read_bytes()[:-1] + b"x")
     opened = Workspace.open(workspace.path)
+    assert "1 parts are damaged or missing" in capsys.readouterr().err
     assert "read:one" not in opened.current()  # unfinished
-    assert not first.exists() and second.exists() and (folder / "distinct_answers" / second.name).exists()
+    assert not first.exists() and all((folder / "distinct_answers" / path.name).exists() for path in others)
     assert _kept(_texts(opened))["read:two"] == _kept(before)["read:two"]
+    # Whatever the part is when it is made again, it is taken for another one: what rests on it is made again too.
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "tables": {}}))
+    assert not came_out_the_same(opened, folder)
+
+
+def test_what_holds_no_answers_yet_is_upgraded_too(tmp_path: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    before = _as_format_1(workspace)
+    folder, _ = workspace.current()["read:one"]
+    (folder.with_name("killed") / "answers").mkdir(parents=True)
+    (folder.with_name("torn") / "answers").mkdir(parents=True)
+    (folder.with_name("torn") / "manifest.json").write_text("{")
+    assert _kept(_texts(Workspace.open(workspace.path))) == _kept(before)
+    assert _kept(_texts(Workspace.open(workspace.path))) == _kept(before)
+
+
+def test_a_folder_can_be_opened_without_being_upgraded(tmp_path: Path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    _as_format_1(workspace)
+    assert Workspace.open(workspace.path, upgrade=False).format == 1
+    backup(Workspace.open(workspace.path, upgrade=False), tmp_path / "W.tar")
+    restore(tmp_path / "W.tar", tmp_path / "W2")
+    assert Workspace.open(tmp_path / "W2", upgrade=False).format == Workspace(workspace.path).format == 1
 
 
 def test_reviews_of_an_older_program_are_read_with_the_new_column_empty(workspace, newer, monkeypatch) -> None:

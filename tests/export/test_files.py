@@ -216,9 +216,9 @@ def test_an_unwritable_folder_is_one_clear_error(tables, tmp_path):
 
 def test_the_manifest_is_written_last(tables, tmp_path, monkeypatch):
     order = []
-    done, sync = files.ExportFolder.done, files._sync
+    done, sync = files.ExportFolder.done, files.sync
     monkeypatch.setattr(files.ExportFolder, "done", lambda self, name, rows: order.append(name) or done(self, name, 0))
-    monkeypatch.setattr(files, "_sync", lambda path: order.append(path.name) or sync(path))
+    monkeypatch.setattr(files, "sync", lambda path: order.append(path.name) or sync(path))
     export(tables, ["huggingface"], tmp_path)
     others = [place for place, name in enumerate(order) if name.endswith((".parquet", ".md"))]
     assert others and order.index("manifest.json") > max(others)

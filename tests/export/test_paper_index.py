@@ -11,11 +11,11 @@ from tests.export.plain_index import plain_index
 NAMES = [f"{split}/{name}.jsonl" for split in ("train", "dev", "test") for name in ("index", "retriever")]
 
 
-@pytest.mark.parametrize("at_once", [paper_index.LINES_AT_ONCE, 100])
+@pytest.mark.parametrize("at_once", [paper_index.PASSAGES_AT_ONCE, 100])
 def test_the_seven_files_have_the_bytes_that_the_papers_scripts_write(
     tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
-    monkeypatch.setattr(paper_index, "LINES_AT_ONCE", at_once)
+    monkeypatch.setattr(paper_index, "PASSAGES_AT_ONCE", at_once)
     export(tables, ["release-json", "paper-index"], tmp_path, paper_keys=True)
     plain_index(tmp_path / "release-json", tmp_path / "plain")
     for name in (*NAMES, "corpus.jsonl"):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import schemas
 from quit.evaluate.normalize import normalize_answer
-from quit.stages.answers import Answers, number_answers
+from quit.stages.answers import Answers, matching_rows, number_answers
 
 TEXTS = st.sampled_from(["Rome", "rome", "the Rome!", "NO ANSWER", "", "a\x1fb", "Ελλάδα"])
 ROWS = st.lists(
@@ -74,7 +74,7 @@ def test_index_and_counts_find_each_rows_text_whatever_the_encoding(rows: list[t
 def test_match_looks_at_question_and_text() -> None:
     answers = Answers.of(_replies([("a", "Rome", "Rome", None), ("b", "Rome", "Rome", None), ("b", "Bari", "", None)]))
     verdicts = pa.table({"question_id": ["b", "a"], "answer_key": ["rome", "bari"]})
-    assert answers.matched(verdicts, "answer_key").tolist() == [-1, 0, -1]
+    assert matching_rows(answers.distinct, verdicts, "answer_key").tolist() == [-1, 0, -1]
 
 
 def test_rows_without_their_texts_are_refused() -> None:

@@ -262,3 +262,10 @@ def test_labels_are_what_passage_by_passage_work_gives(given_answers, correct, r
     for (question, order), label in now.items():
         place = PERMUTATIONS.index(order)
         assert label == (2 if any((question, given_answers[question][one][place]) in valid for one in LABELERS) else 1)
+
+
+def test_an_update_that_removes_every_question_leaves_empty_tables() -> None:
+    flags = [_decision(question, "offensive", True, kind="flag") for question in WORLD]
+    updated = _update(_world(WORLD, {}), flags)
+    assert [len(updated[name]) for name in ("labels", "valid_answers", "splits", "rejects")] == [0, 0, 0, 3]
+    assert updated["labels"].schema.names == schemas.table("labels").schema.names

@@ -1,10 +1,9 @@
 """Readers: models that answer a question from a passage.
 
-The embedded ones pick from a closed set of answers (:class:`AnswerPool`) with MiniLM; see ``docs/architecture.md``
-for what such a reader can and cannot replace.
+The embedded ones pick from a closed set of answers (:class:`AnswerPool`) with MiniLM. They are not language models.
 """
 
-from quit.models.readers.embedded import EMBEDDED_READERS, EVALUATION_READERS, LABELERS, embedded_reader
+from quit.models.readers.embedded import EMBEDDED_READERS, embedded_reader
 from quit.models.readers.pool import AnswerPool
 
-__all__ = ["EMBEDDED_READERS", "EVALUATION_READERS", "LABELERS", "AnswerPool", "embedded_reader"]
+__all__ = ["EMBEDDED_READERS", "AnswerPool", "embedded_reader"]

@@ -22,12 +22,6 @@ EMBEDDED_READERS: dict[str, type[ClosedSetReader]] = {
     for reader in (VectorReader, LateReader, EvidenceReader, StatementReader, ContrastReader, NamesReader)
 }
 
-LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
-"""The three whose answers decide labels by default."""
-
-EVALUATION_READERS = ("minilm-statement", "minilm-contrast", "minilm-names")
-"""The three whose answers are stored beside the labelers'."""
-
 
 def embedded_reader(name: str, encoder: Encoder, pool: AnswerPool, **settings: float) -> ClosedSetReader:
     """Return the embedded reader called ``name``, with its documented defaults unless ``settings`` say otherwise."""

@@ -22,8 +22,7 @@ from quit.stages.leaks.rules import VERSION, lexical_leaks
 
 RULES_IDENTITY = f"lexical-rules/{VERSION}"
 CONTAINED = "contained"
-"""Method of a finding that is a string in a string, perhaps inside another word (answer containment: spec, section
-11)."""
+"""Method of a finding that is a string in a string, perhaps inside another word (answer containment)."""
 PERSON = "person"
 """Method and producer of a finding that a person added; who and why is listed in ``overrides``."""
 

@@ -12,8 +12,9 @@ import pytest
 from quit.errors import InputError, SettingsError
 from quit.evaluate.normalize import normalize_answer
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
-from quit.models.readers import EMBEDDED_READERS, EVALUATION_READERS, LABELERS, AnswerPool, embedded_reader
+from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 from quit.models.readers.methods import names_in
+from quit.settings import load
 
 NAMES = tuple(EMBEDDED_READERS)
 QUESTIONS = {
@@ -160,9 +161,10 @@ def test_an_unknown_reader_is_a_settings_error(encoder, pool):
         embedded_reader("minilm-vectr", encoder, pool)
 
 
-def test_roles_share_no_reader():
-    assert len(LABELERS) == len(EVALUATION_READERS) == 3
-    assert set(LABELERS) | set(EVALUATION_READERS) == set(EMBEDDED_READERS)
+def test_the_embedded_profile_has_three_labelers_and_three_readers_and_no_method_twice():
+    roles = {reader.name: reader.role for reader in load("embedded").settings.readers}
+    assert set(roles) == set(EMBEDDED_READERS)
+    assert sorted(roles.values()) == ["labeler"] * 3 + ["reader"] * 3
 
 
 def test_names_in_finds_titles_and_capitalised_runs():
