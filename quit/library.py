@@ -214,8 +214,8 @@ def evaluate_run(
     judged = _read_trec(Path(qrels), 4, int) if isinstance(qrels, str | Path) else qrels
     scored = _read_trec(Path(run), 6, float) if isinstance(run, str | Path) else run
     rankings = {
-        query: sorted(found, key=lambda document: -found[document]) if isinstance(found, Mapping) else list(found)
-        for query, found in scored.items()
+        query: sorted(ranked, key=lambda document: -ranked[document]) if isinstance(ranked, Mapping) else list(ranked)
+        for query, ranked in scored.items()
     }
     return {text: mean(list(run_values(rankings, judged, Measure.parse(text)).values())) for text in metrics}
 

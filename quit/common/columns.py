@@ -32,13 +32,13 @@ def is_in(column: pa.ChunkedArray, values: pa.Array) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, pa.bool_())
 
 
-def places(column: pa.ChunkedArray, values: pa.Array) -> np.ndarray:
-    """Return for each row the place of its value among ``values``, -1 where it is none of them: int64."""
-    found = [
+def positions_in(column: pa.ChunkedArray, values: pa.Array) -> np.ndarray:
+    """Return for each row the position of its value among ``values``, -1 where it is none of them: int64."""
+    positions = [
         pc.fill_null(pc.index_in(chunk.dictionary, values), -1).take(chunk.indices)
         for chunk in map(_encoded, column.chunks)
     ]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *(chunk.to_numpy() for chunk in found)]).astype(np.int64)
+    return np.concatenate([np.zeros(0, dtype=np.int64), *(chunk.to_numpy() for chunk in positions)]).astype(np.int64)
 
 
 def same(column: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:

@@ -96,9 +96,9 @@ def _sets(corpus: BuiltCorpus) -> dict[str, tuple[list[Row], list[Row]]]:
     sets: dict[str, tuple[list[Row], list[Row]]] = {name: ([], []) for name in corpus.manifest["datasets"]}
     queries = corpus.queries.to_pylist()
     set_of = {row["query_id"]: query_set(row) for row in queries}
-    for place, rows in enumerate((queries, corpus.qrels.to_pylist())):
+    for column, rows in enumerate((queries, corpus.qrels.to_pylist())):
         for row in rows:
-            sets[set_of[row["query_id"]]][place].append(row)
+            sets[set_of[row["query_id"]]][column].append(row)
     return {name.replace("/", "-"): tables for name, tables in sets.items()}
 
 

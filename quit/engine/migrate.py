@@ -76,11 +76,11 @@ def _number_run(folder: Path, target: Path, store: FolderStore) -> None:
     tables = {name: target / name for name in ("answers", "distinct_answers")}
     for path in tables.values():
         path.mkdir(parents=True)
-    found = sorted(path.name for path in (folder / "answers").glob("part-*.parquet"))
-    for name in found:
+    names = sorted(path.name for path in (folder / "answers").glob("part-*.parquet"))
+    for name in names:
         for table, rows in _numbered(folder / "answers" / name, listed.get(name)).items():
             store.add(tables[table] / name, partial(write_part, rows=rows))
-    lost = [name for name in {*found, *listed} if not (tables["answers"] / name).exists()]
+    lost = [name for name in {*names, *listed} if not (tables["answers"] / name).exists()]
     if lost:
         note(f"{folder}: {len(lost)} parts are damaged or missing. The next build makes them again.", loud=True)
     if manifest and lost:

@@ -101,15 +101,15 @@ class Workspace:
     def check_format(self, upgrade: bool = True) -> None:
         """Upgrade a folder of an older layout. Raises :class:`WorkspaceError` where there is no workspace, one of a
         newer layout, or one that cannot be upgraded, and ``InputError`` for an older one behind a URL."""
-        found = self.format
-        if upgrade and found < schemas.WORKSPACE_FORMAT:
+        version = self.format
+        if upgrade and version < schemas.WORKSPACE_FORMAT:
             from quit.engine.migrate import migrate
 
             try:
                 migrate(self.address)
             except WorkspaceError as error:
                 raise WorkspaceError(
-                    f"{self} has format {found} and is upgraded to {schemas.WORKSPACE_FORMAT} before it is read, which "
+                    f"{self} has format {version} and is upgraded to {schemas.WORKSPACE_FORMAT} before it is read, which "
                     f"failed: {error}"
                 ) from error
 

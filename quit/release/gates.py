@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from quit.common.columns import places
+from quit.common.columns import positions_in
 from quit.common.progress import advance
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.export.dataset import Dataset, ReaderInfo
@@ -179,13 +179,13 @@ def _missing_passage(subject: Subject) -> list[str]:
         seen = np.zeros(len(ids) * count, dtype=np.int16)
         strange = np.zeros(len(ids), dtype=np.int64)  # rows of no permutation
         for rows in subject.files.batches(name, ["question_id", "permutation"]):
-            question = places(rows["question_id"], ids)
-            passage = places(rows["permutation"], permutations.permutation)
+            question = positions_in(rows["question_id"], ids)
+            passage = positions_in(rows["permutation"], permutations.permutation)
             known = passage >= 0
-            found = question[known] * count + passage[known]
-            if len(found):
-                counts = np.bincount(found - found.min())
-                seen[found.min() : found.min() + len(counts)] += counts.astype(np.int16)
+            cells = question[known] * count + passage[known]
+            if len(cells):
+                counts = np.bincount(cells - cells.min())
+                seen[cells.min() : cells.min() + len(counts)] += counts.astype(np.int16)
             strange += np.bincount(question[~known], minlength=len(ids))
         each = seen.reshape(len(ids), count)
         for row in np.flatnonzero((each != 1).any(axis=1) | (strange > 0)):
@@ -199,7 +199,7 @@ def _missing_passage(subject: Subject) -> list[str]:
 def _short(name: str, ids: pa.Array, pieces: Iterable[pa.Table], expected: int, what: str) -> list[str]:
     counts = np.zeros(len(ids), dtype=np.int64)
     for rows in pieces:
-        counts += np.bincount(places(rows["question_id"], ids), minlength=len(ids))
+        counts += np.bincount(positions_in(rows["question_id"], ids), minlength=len(ids))
     return [
         f"{name}: {ids[int(position)]} has {counts[position]} {what}, expected {expected}"
         for position in np.flatnonzero(counts != expected)
