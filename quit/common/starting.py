@@ -53,9 +53,12 @@ def healthy(url: str) -> bool:
 def wait_until_healthy(process: Child, name: str, url: str, seconds: float, log: Path) -> None:
     """Return when the server answers. Raises :class:`ServerError` when it ends, or needs longer than ``seconds``."""
     deadline = time.monotonic() + seconds
-    while not healthy(url):
-        if process.poll() is not None:
+    while True:
+        answers = healthy(url)
+        if process.poll() is not None:  # where its port answers nevertheless, it is another's
             raise ServerError(f"{name} ended at once (code {process.returncode}). Its log: {log}")
+        if answers:
+            return
         if time.monotonic() > deadline:
             raise ServerError(f"{name} did not answer within {seconds:g} s. Its log: {log}")
         time.sleep(0.05)

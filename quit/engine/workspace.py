@@ -109,8 +109,8 @@ class Workspace:
                 migrate(self.address)
             except WorkspaceError as error:
                 raise WorkspaceError(
-                    f"{self} has format {version} and is upgraded to {schemas.WORKSPACE_FORMAT} before it is read, which "
-                    f"failed: {error}"
+                    f"{self} has format {version} and is upgraded to {schemas.WORKSPACE_FORMAT} before it is read, "
+                    f"which failed: {error}"
                 ) from error
 
     @property
