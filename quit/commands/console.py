@@ -31,6 +31,7 @@ from quit.status.stages import status
 from quit.status.summary import (
     USAGE,
     JudgeAgreement,
+    cut_replies,
     funnel,
     judge_agreement,
     labels_by_hints,
@@ -211,10 +212,13 @@ def print_summary(workspace: Workspace) -> None:
     for hints, passages, right in labels_by_hints(workspace):
         table.add_row(str(hints), f"{passages:,}", f"{right:,}", f"{right / passages:.1%}")
     _OUT.print(table)
-    table = _table("reader<", "passages", "NO ANSWER", "correct", title="\nReaders")
-    for name, passages, none, right in readers_table(workspace):
-        table.add_row(name, f"{passages:,}", f"{none / passages:.1%}", f"{right / passages:.1%}")
+    readers = readers_table(workspace)
+    table = _table("reader<", "passages", "NO ANSWER", "correct", "cut", title="\nReaders")
+    for name, passages, *counts in readers:
+        table.add_row(name, f"{passages:,}", *(f"{count / passages:.1%}" for count in counts))
     _OUT.print(table)
+    for line in cut_replies(readers):
+        _OUT.print(escape(line), style="yellow", soft_wrap=True)
     usage = usage_rows(workspace)
     if usage:
         table = _table(*(f"{name}<" if name == "language model" else name for name in USAGE), title="\nAsked, all runs")

@@ -183,21 +183,23 @@ def labels(facts: Facts) -> Section:
 
 
 def _reader_plots(facts: Facts) -> Iterable[Plot]:
-    by: dict[str, dict[int, tuple[int, int, int]]] = {}
+    by: dict[str, dict[int, list[int]]] = {}
     for row in facts["readers_by_hints"]:
-        by.setdefault(row["reader"], {})[row["hints"]] = (row["passages"], row["no_answer"], row["correct"])
+        counts = [row[name] for name in ("passages", "no_answer", "correct", "cut")]
+        by.setdefault(row["reader"], {})[row["hints"]] = counts
     if not by:
         return
     role = {row["name"]: row["role"] for row in facts["readers"]}
     ordered = [row["name"] for row in facts["readers"] if row["name"] in by]
-    points = {name: {size: right / count for size, (count, _, right) in by[name].items()} for name in ordered}
+    points = {name: {size: right / count for size, (count, _, right, _) in by[name].items()} for name in ordered}
     sizes = sorted({size for some in by.values() for size in some})
     rows = []
     for name in ordered:
         total = [sum(values) for values in zip(*by[name].values(), strict=True)]
         shares = [percent(points[name].get(size)) for size in sizes]
-        rows.append((name, role[name], *shares, share(total[2], total[0]), share(total[1], total[0]), f"{total[0]:,}"))
-    heads = ("reader", "role", *(f"{size} hints" for size in sizes), "all", "no answer", "passages")
+        of_all = (share(total[column], total[0]) for column in (2, 1, 3))
+        rows.append((name, role[name], *shares, *of_all, f"{total[0]:,}"))
+    heads = ("reader", "role", *(f"{size} hints" for size in sizes), "all", "no answer", "cut", "passages")
     drawn = plots.lines("plot-readers", points, "hints in the passage", "correct answers")
     yield Plot("Correct answers by reader and number of hints", heads, rows, (1,), name="plot-readers", svg=drawn)
 

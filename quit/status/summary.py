@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -67,18 +68,26 @@ def type_agreement(workspace: Workspace) -> tuple[int, int, int]:
     return row
 
 
-def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int]]:
-    """Return (reader, number of hints, passages, NO ANSWER, correct) of the current answers, by reader and hints."""
+CUT_SHARE = 0.1
+"""Share of a reader's replies that ran into the token limit, above which a build says so."""
+
+
+def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int, int]]:
+    """Return (reader, number of hints, passages, NO ANSWER, correct, cut) of the current answers, by reader and hints.
+
+    ``cut``: replies that ran into the token limit.
+    """
     with workspace.connect() as connection:
         return connection.execute(
             """
             WITH given AS (
-                SELECT question_id, reader, length(permutation) AS hints, number, count(*) AS passages
+                SELECT question_id, reader, length(permutation) AS hints, number, count(*) AS passages,
+                    count(*) FILTER (ended = 'length') AS cut
                 FROM answers GROUP BY ALL
             )
             SELECT g.reader, g.hints, sum(g.passages)::BIGINT,
                 coalesce(sum(g.passages) FILTER (d.answer = 'NO ANSWER'), 0)::BIGINT,
-                coalesce(sum(g.passages) FILTER (v.correct), 0)::BIGINT
+                coalesce(sum(g.passages) FILTER (v.correct), 0)::BIGINT, sum(g.cut)::BIGINT
             FROM given g JOIN distinct_answers d USING (question_id, reader, number)
             LEFT JOIN verdicts v USING (question_id, answer_key)
             GROUP BY ALL ORDER BY 1, 2
@@ -86,13 +95,22 @@ def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int
         ).fetchall()
 
 
-def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int]]:
-    """Return (reader, passages, NO ANSWER, correct) for each reader of the current answers."""
-    totals_of: dict[str, tuple[int, int, int]] = {}
-    for reader, _, passages, no_answer, correct in readers_by_hints(workspace):
-        before = totals_of.get(reader, (0, 0, 0))
-        totals_of[reader] = (before[0] + passages, before[1] + no_answer, before[2] + correct)
-    return [(reader, *counts) for reader, counts in totals_of.items()]
+def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int, int]]:
+    """Return (reader, passages, NO ANSWER, correct, cut) for each reader of the current answers."""
+    totals: dict[str, list[int]] = {}
+    for reader, _, *counts in readers_by_hints(workspace):
+        totals[reader] = [before + count for before, count in zip(totals.get(reader, [0] * 4), counts, strict=True)]
+    return [(reader, *counts) for reader, counts in totals.items()]  # type: ignore[misc]
+
+
+def cut_replies(readers: Sequence[tuple[str, int, int, int, int]]) -> list[str]:
+    """Return a line for each reader of :func:`readers_table` whose replies often ran into the token limit."""
+    return [
+        f"{reader}: {cut / passages:.0%} of its replies were cut at the token limit. Raise labels.max_new_tokens, or "
+        "have its prompt ask for shorter answers."
+        for reader, passages, _, _, cut in readers
+        if cut > CUT_SHARE * passages
+    ]
 
 
 @dataclass(frozen=True)
@@ -192,8 +210,8 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
             for hints, passages, right in labels_by_hints(workspace)
         ],
         "readers": [
-            {"reader": name, "passages": count, "no_answer": none, "correct": right}
-            for name, count, none, right in readers_table(workspace)
+            {"reader": name, "passages": count, "no_answer": none, "correct": right, "cut": cut}
+            for name, count, none, right, cut in readers_table(workspace)
         ],
         "language_models": totals(workspace.path),
         "judges": asdict(agreement) if (agreement := judge_agreement(workspace)) else None,
@@ -211,11 +229,13 @@ def markdown_summary(workspace: Workspace) -> str:
         f"| {hints} | {passages:,} | {right:,} | {right / passages:.1%} |"
         for hints, passages, right in labels_by_hints(workspace)
     ]
-    lines += ["", "| reader | passages | NO ANSWER | correct |", "|---|---|---|---|"]
+    readers = readers_table(workspace)
+    lines += ["", "| reader | passages | NO ANSWER | correct | cut |", "|---|---|---|---|---|"]
     lines += [
-        f"| {name} | {count:,} | {none / count:.1%} | {right / count:.1%} |"
-        for name, count, none, right in readers_table(workspace)
+        f"| {name} | {count:,} | {none / count:.1%} | {right / count:.1%} | {cut / count:.1%} |"
+        for name, count, none, right, cut in readers
     ]
+    lines += ["", *cut_replies(readers)] if cut_replies(readers) else []
     usage = usage_rows(workspace)
     if usage:
         lines += ["", f"| {' | '.join(USAGE)} |", "|---" * len(USAGE) + "|"]
