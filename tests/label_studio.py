@@ -19,6 +19,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Settings, load
+from tests.answers import answers_in
 
 SETTINGS = ["review.retries=0", "review.page_tasks=4", "review.reread_seconds=60"]
 LABELERS = ("minilm-vector", "minilm-late", "minilm-evidence")
@@ -122,14 +123,14 @@ def wrong_answers(workspace: Workspace, question: str) -> dict[str, set[str]]:
     with a hint."""
     rows = {
         name: [row for row in workspace.read(name).to_pylist() if row["question_id"] == question]
-        for name in ("hints", "verdicts", "answers")
+        for name in ("hints", "verdicts")
     }
     words = {word for row in rows["hints"] for word in normalize_answer(row["hint"]).split()}
     wrong = {row["answer_key"] for row in rows["verdicts"] if not row["correct"]}
     passages: dict[str, set[str]] = {}
-    for row in rows["answers"]:
+    for row in answers_in(workspace):
         key = normalize_answer(row["answer"])
-        if row["reader"] in LABELERS and key in wrong and not words & {*key.split()}:
+        if row["question_id"] == question and row["reader"] in LABELERS and key in wrong and not words & {*key.split()}:
             passages.setdefault(key, set()).add(row["permutation"])
     return passages
 

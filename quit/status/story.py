@@ -56,7 +56,8 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
         ask = _asker(connection)
         rows: dict[str, Any] = {name: ask(query, identity) for name, query in _QUERIES.items()}
     given: dict[str, dict[str, str]] = {}
-    for row in rows.pop("answers"):
+    order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
+    for row in sorted(rows.pop("answers"), key=lambda row: order[row["reader"]]):
         given.setdefault(row["permutation"], {})[row["reader"]] = row["answer"]
     text = [hint["hint"] for hint in rows["hints"] if hint["selected"]]
     rows["passages"] = [
