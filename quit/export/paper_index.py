@@ -27,7 +27,7 @@ from quit.export.release_json import nested_order, reader_keys
 SHUFFLED = ("train", "test", "dev")
 """The order in which the scripts put the splits together before they shuffle."""
 SEED = 42
-PASSAGES_AT_ONCE = 10_000
+PASSAGES_AT_ONCE = 5_000
 BYTES_AT_ONCE = 1 << 27
 """Bounds of what is joined at a time: small, so that the allocator reuses its memory, which takes a quarter off the
 time; and of long hints less, because an Arrow array holds 2 GB at most."""
