@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import quit
 from quit.common.files import file_checksum, sync
@@ -28,6 +28,8 @@ from quit.models.protocols import Encoder
 
 MANIFEST = "manifest.json"
 MADE_BY = "QUIT builder"
+FLUSHED = 1 << 28
+"""Bytes after which a large file is flushed, so that the disk works while the rest is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,14 @@ class ExportFolder:
     def done(self, name: str, rows: int) -> None:
         """Record a finished file with its checksum, as read back, and the number of records it holds."""
         self._entries.append(self._background.submit(self._entry, name, rows))
+
+    def write(self, file: BinaryIO, data: memoryview) -> None:
+        """Write to one of its files, and have every :data:`FLUSHED` bytes of it written to disk meanwhile."""
+        before = file.tell() // FLUSHED
+        file.write(data)
+        if file.tell() // FLUSHED > before:
+            file.flush()
+            self._background.submit(sync, Path(file.name))
 
     def _entry(self, name: str, rows: int) -> FileEntry:
         path = self.root / name

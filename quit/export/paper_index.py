@@ -113,11 +113,11 @@ def _write_split(dataset: Dataset, split: str, passages: _Passages, readers: lis
             for start in range(0, len(owner), passages.at_once):
                 rows = slice(start, start + passages.at_once)
                 texts = passages.texts(owner[rows], numbers[rows])
-                lines.write(buffer_of(passages.lines(owner[rows], numbers[rows], texts)))
+                folder.write(lines, buffer_of(passages.lines(owner[rows], numbers[rows], texts)))
                 names = passages.names(owner[rows], numbers[rows])
                 after = [piece if isinstance(piece, str) else piece[rows] for piece in rest]
                 pieces = (head[rows], *names, '", "text": "', texts, '", "rag_answers": {', *after)
-                records.write(buffer_of(pc.binary_join_element_wise(*pieces, "")))
+                folder.write(records, buffer_of(pc.binary_join_element_wise(*pieces, "")))
     folder.done(retriever, len(positions))
     folder.done(index, len(positions) * len(passages))
 
@@ -156,7 +156,7 @@ def _write_corpus(dataset: Dataset, passages: _Passages, folder: ExportFolder) -
         for start in range(0, len(order), passages.at_once):
             owner, numbers = np.divmod(order[start : start + passages.at_once], len(passages))
             owner = positions[owner]
-            file.write(buffer_of(passages.lines(owner, numbers, passages.texts(owner, numbers))))
+            folder.write(file, buffer_of(passages.lines(owner, numbers, passages.texts(owner, numbers))))
             advance(f"{dataset.writing}: corpus", len(owner), len(order))
     folder.done("corpus.jsonl", len(order))
 
