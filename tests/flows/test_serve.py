@@ -239,16 +239,19 @@ def _times(runs: list[dict[str, Any]]) -> tuple[datetime, datetime]:
     return min(read(one["start_time"]) for one in runs), max(read(one["end_time"]) for one in runs)
 
 
+def _scheduled(server: Live, identity: str, interval: int) -> Any:
+    """Give a deployment a schedule; returns nothing where the server is too busy to take it."""
+    schedules = [{"active": True, "schedule": {"interval": interval}}]
+    reply = httpx.post(f"{server.url}/deployments/{identity}/schedules", json=schedules, timeout=60)
+    return reply.json() if reply.is_success else None
+
+
 def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
     server: Live, serving: Callable[[], subprocess.Popen], place: Path
 ) -> None:
     process = serving()
     identity = server.deployment("build/W")["id"]
-    [schedule] = httpx.post(
-        f"{server.url}/deployments/{identity}/schedules",
-        json=[{"active": True, "schedule": {"interval": 8}}],
-        timeout=60,
-    ).json()
+    [schedule] = until(lambda: _scheduled(server, identity, interval=8), 120)
     try:
         finished = lambda: [one for one in server.runs_of("build/W") if one["state_type"] == "COMPLETED"]  # noqa: E731
         worked = lambda: [one for one in finished() if one["state_name"] == "Completed"]  # noqa: E731
