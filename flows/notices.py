@@ -114,10 +114,10 @@ def _advice(state: Any) -> str:
     if state.is_crashed():
         return (
             "The process ended (killed, out of memory, machine restarted). What is done stays done; "
-            "the next run goes on from there."
+            "the next run resumes there."
         )
     if state.name == "TimedOut":
-        return "What is done stays done; the next run goes on from there. Raise timeout_seconds if it takes that long."
+        return "What is done stays done; the next run resumes there. Raise timeout_seconds if it takes that long."
     error = state.data if isinstance(state.data, BaseException) else None
     kind = type(error) if isinstance(error, QuitError) else None
     if kind is None and error is None:

@@ -91,9 +91,9 @@ class Table:
         """
         if not rows:
             return self.schema.empty_table()
-        made = pa.Table.from_pylist(rows, schema=self.schema)
-        made.validate(full=True)
+        table = pa.Table.from_pylist(rows, schema=self.schema)
+        table.validate(full=True)
         for column in self.columns:
-            if not column.nullable and made.column(column.name).null_count:
+            if not column.nullable and table.column(column.name).null_count:
                 raise pa.ArrowInvalid(f"{self.name}.{column.name} must not be null")
-        return made
+        return table

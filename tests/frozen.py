@@ -56,8 +56,8 @@ def collection(source: str | Path) -> dict[str, pa.Table]:
             for question_id in ids
         ],
     }  # fmt: skip
-    made = {name: schemas.table(name).from_rows(of_table) for name, of_table in rows.items()}
-    return {**tables, **made, "passages": enumerate_passages(ids, 5)}
+    filled = {name: schemas.table(name).from_rows(of_table) for name, of_table in rows.items()}
+    return {**tables, **filled, "passages": enumerate_passages(ids, 5)}
 
 
 def replies(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:

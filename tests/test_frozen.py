@@ -53,8 +53,8 @@ def test_what_is_made_of_frozen_answers_has_the_bytes_it_had(name: str, source: 
         for reader, answers in labelers.items()
     }
     updated = update_labels(before, of_touched, settled, lambda items: [[[] for _ in item.hints] for item in items])
-    made = {f"label/{table}": _rows_checksum(rows) for table, rows in labelled.items()}
-    made |= {f"update/{table}": _rows_checksum(rows) for table, rows in updated.items()}
+    checksums = {f"label/{table}": _rows_checksum(rows) for table, rows in labelled.items()}
+    checksums |= {f"update/{table}": _rows_checksum(rows) for table, rows in updated.items()}
     names = ("questions", "hints", "ranked_hints", "descriptions", "passages")
     release = ExportTables(
         **{table: tables[table] for table in names},
@@ -68,8 +68,8 @@ def test_what_is_made_of_frozen_answers_has_the_bytes_it_had(name: str, source: 
     )
     export(release, FORMATS, tmp_path, paper_keys=True)
     for path in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
-        made[path.relative_to(tmp_path).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert made == EXPECTED[name]
+        checksums[path.relative_to(tmp_path).as_posix()] = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert checksums == EXPECTED[name]
 
 
 def _rows_checksum(rows: pa.Table) -> str:

@@ -217,9 +217,7 @@ def _answer_in_passage(subject: Subject) -> list[str]:
         if where is not None:
             shown = " ".join(hints[row["question_id"]][rank] for rank in where)
             digits = "".join(map(str, where))
-            violations.append(
-                f"{row['question_id']}: {row['answer']!r} stands in the passage {digits}: {shown[:160]!r}"
-            )
+            violations.append(f"{row['question_id']}: {row['answer']!r} is in the passage {digits}: {shown[:160]!r}")
     return violations
 
 

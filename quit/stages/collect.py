@@ -148,7 +148,7 @@ def _fault(question: RawQuestion, first: dict[tuple[str, str, str], int]) -> Rej
     if own in first:
         detail = (
             f"Id {quote(question.record_id)} stands at position {first[own]} of {quote(question.file)} (counted from "
-            "0) already: give each record an id of its own."
+            "0) already: give each record a unique id."
         )
         return _reject(question, "record", "duplicate_id", detail)
     first[own] = question.position
@@ -191,7 +191,7 @@ def _text_key(question: str) -> str:
 
 
 def _name(pooled: list[_Pooled], records: list[RawQuestion]) -> None:
-    """Give every question an id of its own; where two claim the same, the later one's ends in a hash of its content."""
+    """Give every question a unique id; where two claim the same, the later one's ends in a hash of its content."""
     taken: set[str] = set()
     for question in pooled:
         record = records[question.arrivals[0]]

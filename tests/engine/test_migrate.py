@@ -55,8 +55,8 @@ def _steps(done: list[int]) -> dict[int, Step]:
 
 
 def test_the_newest_layout_needs_nothing(workspace) -> None:
-    made = migrate(workspace.path)
-    assert (made.found, made.wanted, made.steps, made.logs) == (NOW, NOW, (), {})
+    plan = migrate(workspace.path)
+    assert (plan.found, plan.wanted, plan.steps, plan.logs) == (NOW, NOW, (), {})
 
 
 def test_steps_are_taken_once_and_in_order(workspace, newer) -> None:

@@ -168,7 +168,7 @@ def _failed(error: Exception) -> object:
         (_failed(InputError("no such file")), "Fix the input"),
         (_failed(ServerError("gone")), "Try again later"),
         (_failed(ZeroDivisionError("x")), "See the run's log"),
-        (Crashed(message="killed"), "goes on from there"),
+        (Crashed(message="killed"), "the next run resumes there"),
         (Failed(name="TimedOut", message="too long"), "timeout_seconds"),
     ],
 )
