@@ -1,6 +1,7 @@
 """Labels, label updates and exports of the starter and of WikiHint, made of frozen answers and verdicts.
 
-``tests/earlier/frozen.json`` holds what the program of commit 66f1e8c made of the same answers.
+``tests/earlier/frozen.json`` holds what earlier programs made of the same answers: that of commit 66f1e8c for WikiHint,
+that of 15cf6e8 for the starter, whose texts have changed since.
 """
 
 from __future__ import annotations
