@@ -188,7 +188,8 @@ def _statistics(figures: Statistics) -> str:
         ("question type", figures.by_type, "coarse"),
         ("difficulty", figures.by_difficulty, "difficulty_bin"),
     ):
-        text += f"\n\nLabels by {title}, all splits:\n\n" + _label_table(table, name)
+        if len(table):
+            text += f"\n\nLabels by {title}, all splits:\n\n" + _label_table(table, name)
     return text
 
 
@@ -233,10 +234,42 @@ def _configs(schemas: Mapping[str, pa.Schema], shards: Sequence[Shard]) -> str:
 
 
 def _labels(tables: ExportTables) -> str:
+    rows = [[f"`{info.name}`", info.role, info.kind, f"`{info.identity}`"] for info in tables.ordered_readers]
+    imported = tables.provenance.get("imported")
+    said = _imported(imported) if imported else _judged(tables)
+    return said + "\n\n" + _table(["reader", "role", "kind", "identity"], rows)
+
+
+def _imported(imported: Mapping[str, Any]) -> str:
+    labels = imported["labels"]
+    lines = [
+        "This is an import of published files (`quit release import`). **The labels are the published ones**: "
+        f"{labels['rule']}. By our rule, which compares answers in normalised form (case, punctuation and articles do "
+        f"not count), {labels['differences']:,} of {labels['passages']:,} passages would have another label.",
+        "",
+        *(
+            f"- `{row['question_id']}`, permutation {row['permutation']}: published {row['published']}, ours {row['ours']}"
+            for row in labels["examples"]
+        ),
+        *([f"- and {more:,} more"] if (more := labels["differences"] - len(labels["examples"])) else []),
+        "",
+        "Both columns of answers, `answers` and `valid_answers`, are the published valid answers. The files do not say "
+        "the following, so it is null or missing here:",
+        "",
+        *(f"- {text}" for text in imported["unknown"]),
+    ]
+    if imported["repeated_answers"]:
+        lines += ["", f"{imported['repeated_answers']:,} questions list a valid answer twice; it is kept once."]
+    if imported["unread"]:
+        fields = ", ".join(f"{name} ({count:,} questions)" for name, count in imported["unread"].items())
+        lines += ["", f"Fields of the files that were not read: {fields}."]
+    return "\n".join(lines)
+
+
+def _judged(tables: ExportTables) -> str:
     labelers = ", ".join(f"`{info.name}`" for info in tables.labelers)
     basis = tables.verdicts.filter(_equals(tables.verdicts["basis"], "model"))
     judges = sorted(set((basis if len(basis) else tables.verdicts)["judge"].to_pylist()))
-    rows = [[f"`{info.name}`", info.role, info.kind, f"`{info.identity}`"] for info in tables.ordered_readers]
     reviews = tables.provenance.get("reviews")
     return (
         f"Every labeler ({labelers}) answered every passage. A passage has label 2 (fully relevant) if at least one "
@@ -245,8 +278,6 @@ def _labels(tables: ExportTables) -> str:
         f"({_names(judges)}). Correct answers are among the question's `valid_answers`, so that label 2 means: one of "
         "the labelers' answers is in `valid_answers`.\n\n"
         + (f"Human verification: {reviews}" if reviews else "No human verification is recorded for this release.")
-        + "\n\n"
-        + _table(["reader", "role", "kind", "identity"], rows)
     )
 
 
