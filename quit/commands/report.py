@@ -28,7 +28,12 @@ def report(
     workspace: WorkspaceOption = Path("workspace"),
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", **local_folder, help="The file to write; WORKSPACE/report.html if not given, RELEASE.html beside a release."),
+        typer.Option(
+            "--out",
+            "-o",
+            **local_folder,
+            help="The file to write; WORKSPACE/report.html if not given, RELEASE.html beside a release.",
+        ),
     ] = None,
     release: Annotated[
         list[Path] | None,
@@ -77,8 +82,8 @@ def browse(
     ] = None,
     set_: SetOption = None,
 ) -> None:
-    """Search the questions of a workspace (or of a release: `-w RELEASE`) in a web browser, and open one: hints, passages, answers, verdicts, reviews,
-    history.
+    """Search the questions of a workspace, or of a release (`-w RELEASE`), in a web browser, and open one: hints,
+    passages, answers, verdicts, reviews, history.
 
     Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
 

@@ -168,7 +168,11 @@ def _summary(tables: ExportTables, shards: Sequence[Shard]) -> str:
 
 def _statistics(figures: Statistics) -> str:
     head = ["", *(summary.split for summary in figures.summary)]
-    rows = [[label, *(_number(summary, name, digits) for summary in figures.summary)] for label, name, digits in _ROWS]
+    rows = [
+        [label, *(_number(summary, name, digits) for summary in figures.summary)]
+        for label, name, digits in _ROWS
+        if name != "gold_answer_words" or figures.summary[-1].gold_answer_words is not None
+    ]
     text = _table(head, rows) + (
         "\n\nWords are split on single spaces. Lexical overlap: Jaccard index of the word sets without English stop "
         "words. Answer containment: share of passages with a valid answer as a case-insensitive substring (it must be "
@@ -248,7 +252,7 @@ def _imported(imported: Mapping[str, Any]) -> str:
         f"not count), {labels['differences']:,} of {labels['passages']:,} passages would have another label.",
         "",
         *(
-            f"- `{row['question_id']}`, permutation {row['permutation']}: published {row['published']}, ours {row['ours']}"
+            "- `{question_id}`, permutation {permutation}: published {published}, ours {ours}".format(**row)
             for row in labels["examples"]
         ),
         *([f"- and {more:,} more"] if (more := labels["differences"] - len(labels["examples"])) else []),

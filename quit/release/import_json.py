@@ -118,7 +118,9 @@ class ReleaseFiles:
         if not question_id.strip():
             raise _Fault("`id` is blank.")
         if question_id in self._file_of:
-            raise _Fault(f"{self._file_of[question_id]} has a question with this id already; each needs an id of its own.")
+            raise _Fault(
+                f"{self._file_of[question_id]} has a question with this id already; each needs an id of its own."
+            )
         answers = [_text(value, f"answers[{at}]") for at, value in enumerate(_list(record["answers"], "answers"))]
         hints = [_hint(value, f"hints[{at}]") for at, value in enumerate(_list(record["hints"], "hints"))]
         if self._permutations is None:
@@ -172,7 +174,7 @@ class ReleaseFiles:
                 if unknown := [digit for digit in permutation if digit not in "012345678"[: self.permutations.n]]:
                     return f"`{where}` names the hint {unknown[0]!r}; the hints are 0 to {self.permutations.n - 1}."
                 if (subset, permutation) not in wanted:
-                    return f"`{where}`: {permutation!r} is no order of the hints of {subset!r}, as {self._first} names them."
+                    return f"`{where}`: {permutation!r} is no order of the hints of {subset!r}."
                 found.add((subset, permutation))
                 expected = {*self.keys, *([LABEL] if self._labelled else [])}
                 for key in sorted(expected ^ _object(passage, where).keys()):
@@ -180,7 +182,11 @@ class ReleaseFiles:
                     return f"`{where}.{key}` {there} {self._first}: every passage needs the same readers."
                 for key in self.keys:
                     _text(passage[key], f"{where}.{key}")
-        missing = [f"`subsets.{subset}.{permutation}`" for subset, permutation in self._places if (subset, permutation) not in found]
+        missing = [
+            f"`subsets.{subset}.{permutation}`"
+            for subset, permutation in self._places
+            if (subset, permutation) not in found
+        ]
         return (
             f"`subsets` holds {len(found)} passages; {self.permutations.n} hints make {len(wanted)}. "
             f"The first that is missing: {missing[0]}."
@@ -200,19 +206,20 @@ class ReleaseFiles:
 
 
 def _records(path: Path) -> Iterator[Any]:
-    position = -1
+    count = 0
     try:
         with pa.input_stream(str(path), compression="detect") as stream, io.BufferedReader(stream, 1 << 20) as file:
             if file.peek(3).startswith(codecs.BOM_UTF8):
                 file.read(3)
             if not file.peek(4096).lstrip().startswith(b"["):
                 raise InputError(f"{path} holds no JSON array; expected {EXPECTED}.")
-            for position, record in enumerate(ijson.items(file, "item", use_float=True)):
+            for record in ijson.items(file, "item", use_float=True):
                 yield record
+                count += 1
     except (ijson.JSONError, UnicodeDecodeError, OSError) as error:
         reason = " ".join(str(error).split())[:160]
         raise InputError(
-            f"{path} cannot be read after {position + 1} questions: {reason}. Take it from where it was published again; "
+            f"{path} cannot be read after {count} questions: {reason}. Take it again from where it was published; "
             f"expected {EXPECTED}."
         ) from None
 
@@ -225,12 +232,14 @@ def _readers(folder: Path, keys: list[str]) -> tuple[tuple[ReaderInfo, ...], tup
     if {row["key"] for row in rows} != set(keys):
         if set(keys) != {*PAPER_LABELERS, *PAPER_READERS}:
             raise _Fault(
-                f"its passages have answers of {', '.join(keys)}. Who of them decides labels is known for the paper's keys "
-                f"({', '.join((*PAPER_LABELERS, *PAPER_READERS))}), and where the manifest.json of our export lies beside "
-                "the files."
+                f"its passages have answers of {', '.join(keys)}. Which of them decide labels is known only for the "
+                f"paper's keys ({', '.join((*PAPER_LABELERS, *PAPER_READERS))}), or from the manifest.json that our "
+                "export writes beside the files."
             )
         roles = {**dict.fromkeys(PAPER_LABELERS, "labeler"), **dict.fromkeys(PAPER_READERS, "reader")}
-        rows = [{"key": key, "name": key, "role": roles[key], "kind": "published", "identity": "unknown"} for key in roles]
+        rows = [
+            {"key": key, "name": key, "role": roles[key], "kind": "published", "identity": "unknown"} for key in roles
+        ]
     rows = sorted(rows, key=lambda row: row["role"] != "labeler")
     infos = tuple(ReaderInfo(row["name"], row["role"], row["identity"], row["kind"]) for row in rows)
     return infos, tuple(row["key"] for row in rows)
@@ -241,8 +250,8 @@ def _hint(value: Any, where: str) -> dict[str, Any]:
     if "hint" not in hint:
         raise _Fault(f"the field `{where}.hint` is missing.")
     convergence, origin = hint.get("convergence"), hint.get("origin")
-    if convergence is not None and (isinstance(convergence, bool) or not isinstance(convergence, int | float)):
-        raise _Fault(f"`{where}.convergence` must be a number or null, but it is {describe(convergence)}.")
+    if convergence is not None and not (type(convergence) in (int, float) and 0 <= convergence <= 1):
+        raise _Fault(f"`{where}.convergence` must be a number from 0 to 1 or null, but it is {describe(convergence)}.")
     return {
         "hint": _text(hint["hint"], f"{where}.hint"),
         "convergence": convergence,

@@ -163,7 +163,7 @@ def _write_tables(folder: Path, files: ReleaseFiles, differences: _Differences) 
             questions = files.questions(split)
             while block := list(islice(questions, AT_ONCE)):
                 ids[split] += [question.question_id for question in block]
-                for name, rows in _tables_of(block, files.paths[split].name, files, differences).items():
+                for name, rows in _tables_of(block, f"{split}.json", files, differences).items():
                     write(name, rows)
         _ = files.permutations  # raises where there is no question
         write("splits", _splits(ids))
@@ -276,6 +276,4 @@ def _table(name: str, **columns: Sequence[Any]) -> pa.Table:
     """Return a table of an imported release; a column that is not given is null."""
     schema = imported_schema(name)
     length = len(next(iter(columns.values()), ()))
-    return pa.table(
-        [pa.array(columns.get(field.name, [None] * length), field.type) for field in schema], schema=schema
-    )
+    return pa.table([pa.array(columns.get(field.name, [None] * length), field.type) for field in schema], schema=schema)

@@ -47,7 +47,9 @@ def contract(name: str) -> schemas.Table:
 def imported_schema(name: str) -> pa.Schema:
     """Return the schema of an imported release's table: what published files do not hold is null."""
     table = contract(name)
-    return pa.schema([field.with_nullable(field.name not in table.key) for field in table.schema], table.schema.metadata)
+    return pa.schema(
+        [field.with_nullable(field.name not in table.key) for field in table.schema], table.schema.metadata
+    )
 
 
 def names_of(readers: Iterable[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from quit.common.ranges import WHOLE, Range
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.export.dataset import ReaderInfo
-from quit.release.release import LAYOUT, Release, is_release, open_release, releases_of
+from quit.release.release import LAYOUT, Release, is_release, releases_of, verify
 from quit.settings import ReaderSettings, Settings
 
 
@@ -41,14 +41,14 @@ class FrozenWorkspace(Workspace):
 
 
 def open_to_read(place: str | Path) -> Workspace:
-    """Open a workspace, or a release as one. Raises as ``Workspace.open`` and ``open_release`` do."""
+    """Open a workspace, or a release as one. Raises as ``Workspace.open`` and ``verify`` do."""
     if not is_release(place):
         return Workspace.open(place)
-    release = open_release(place)
+    release = verify(place)
     if release.facts["layout"] < LAYOUT:
         raise InputError(
-            f"The release {place} was frozen by an earlier program (layout {release.facts['layout']}), which kept answers "
-            "otherwise. Show its workspace instead, or release it again."
+            f"The release {place} has layout {release.facts['layout']}, which kept answers otherwise. Show its "
+            "workspace instead, or release that again."
         )
     return FrozenWorkspace(release)
 

@@ -15,9 +15,9 @@ def imported(facts: Facts) -> Section:
 
 def funnel(facts: Facts) -> Section | None:
     """What is left after each stage, and what was left out and why; None for a release."""
-    steps = facts["funnel"]
-    if not steps:
+    if facts["release"]:
         return None
+    steps = facts["funnel"]
     first = steps[0][1]
     rows = [(name, f"{count:,}", share(count, first)) for name, count in steps]
     drawn = plots.bars(
@@ -207,7 +207,8 @@ def _reader_plots(facts: Facts) -> Iterable[Plot]:
     for name in ordered:
         total = [sum(values) for values in zip(*by[name].values(), strict=True)]
         shares = [percent(points[name].get(size)) for size in sizes]
-        of_all = (share(total[column], total[0]) for column in (2, 1, 3))
+        cut = "–" if facts["imported"] else share(total[3], total[0])
+        of_all = (share(total[2], total[0]), share(total[1], total[0]), cut)
         rows.append((name, role[name], *shares, *of_all, f"{total[0]:,}"))
     heads = ("reader", "role", *(f"{size} hints" for size in sizes), "all", "no answer", "cut", "passages")
     drawn = plots.lines("plot-readers", points, "hints in the passage", "correct answers")

@@ -49,6 +49,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "counts": _told(_counts(connection)),
             "readers": _told(_readers(workspace, settings, connection)),
             "judge": shown_judge(workspace, settings),
+            "release": frozen is not None,
             "imported": imported_lines(frozen) if frozen and frozen.imported else [],
             "rejects": _told(_rows(connection, _REJECTS)),
             "sources": _told(_rows(connection, "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER "
@@ -107,13 +108,10 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     )[0]
 
 
-def _readers(
-    workspace: Workspace, settings: Settings, connection: duckdb.DuckDBPyConnection
-) -> list[dict[str, str]]:
+def _readers(workspace: Workspace, settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
     """The profile's (or a release's) readers, then those that have answers but are in no profile (any more)."""
     readers = [
-        {"name": reader.name, "role": reader.role, "kind": reader.kind}
-        for reader in shown_readers(workspace, settings)
+        {"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in shown_readers(workspace, settings)
     ]
     known = {reader["name"] for reader in readers}
     answering = _rows(connection, "SELECT DISTINCT reader FROM distinct_answers ORDER BY 1")
