@@ -103,20 +103,10 @@ def nested_order(permutations: PermutationTable) -> np.ndarray:
     return np.array(sorted(range(len(subset)), key=lambda row: (len(subset[row]), subset[row], permutation[row])))
 
 
-def subset_keys(permutations: PermutationTable, style: str) -> list[str]:
-    """Return what the subset of each row is called: ``indices`` (``024``), or ``bits``, one a hint (``10101``).
-
-    Ours are indices. An imported release keeps the style of its files (:func:`published_subsets`).
-    """
-    if style == "indices":
-        return permutations.subset.to_pylist()
-    digits = [str(hint) for hint in range(permutations.n)]
-    return ["".join(str(int(digit in subset)) for digit in digits) for subset in permutations.subset.to_pylist()]
-
-
 def published_subsets(dataset: Dataset) -> list[str]:
-    """Return what the subset of each row is called in the files of this release: as it was imported, or else ours."""
-    return subset_keys(dataset.permutations, dataset.tables.provenance.get("imported", {}).get("subsets", "indices"))
+    """Return what the subset of each row is called in the files: ours (``024``), or as an imported release names it."""
+    names = dataset.tables.provenance.get("imported", {}).get("subsets", {})
+    return [names.get(subset, subset) for subset in dataset.permutations.subset.to_pylist()]
 
 
 def _subset_pieces(dataset: Dataset, order: np.ndarray, keys: list[str]) -> list[bytes]:

@@ -2,8 +2,8 @@
 
 ``train.json``, ``dev.json`` and ``test.json`` (or these with ``.gz`` or ``.zst`` behind) are arrays of ``{id, question,
 answers, hints: [{hint}], subsets: {subset: {permutation: {reader: answer}}}}``: the fields that the paper's scripts
-read. A hint may have ``convergence`` and ``origin`` too, as our own export writes them. A subset's key is either the
-indices of its hints (``024``) or a bit a hint (``10101``: the script behind the paper's figure 6 counts its ones).
+read. A hint may have ``convergence`` and ``origin`` too, as our own export writes them. A subset may have any key
+(``024``, or a bit a hint, ``10101``): the permutations in it say which hints are meant.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from quit.common.progress import advance
 from quit.errors import InputError
 from quit.export.dataset import SPLITS, ReaderInfo
 from quit.export.files import read_manifest
-from quit.export.release_json import PAPER_LABELERS, PAPER_READERS, subset_keys
+from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.sources.fields import describe, quote
 from quit.sources.files import check_file
-from quit.stages.passages import MAX_HINTS, PermutationTable, permutation_table
+from quit.stages.passages import MAX_HINTS, PermutationTable, permutation_table, subset_of
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")
 EXPECTED = "a file of the paper's release JSON: an array of objects with id, question, answers, hints and subsets"
@@ -54,15 +54,15 @@ class _Fault(Exception):
 class ReleaseFiles:
     """The three files of a folder. What all questions share is known once the first was read.
 
-    ``readers``: labelers first; ``keys``: what they are called in the files, in that order. ``style``: how subsets are
-    named (``indices`` or ``bits``). ``unread``: field that nothing here reads -> questions that have it.
+    ``readers``: labelers first; ``keys``: what they are called in the files, in that order. ``subsets``: our name of a
+    subset -> that of the files, where these differ. ``unread``: field that is not read -> questions that have it.
     ``repeated``: questions that list an answer twice. Raises ``InputError`` for a missing file.
     """
 
     folder: Path
     readers: tuple[ReaderInfo, ...] = ()
     keys: tuple[str, ...] = ()
-    style: str = "indices"
+    subsets: dict[str, str] = field(default_factory=dict)
     unread: Counter[str] = field(default_factory=Counter)
     repeated: int = 0
 
@@ -141,17 +141,23 @@ class ReleaseFiles:
         if hints > MAX_HINTS:
             raise _Fault(f"it has {hints} hints; at most {MAX_HINTS} make passages.")
         table = permutation_table(hints)
-        named = set(_object(subsets, "subsets"))
-        self.style = "bits" if named == set(subset_keys(table, "bits")) else "indices"
-        for subset, permutations in subsets.items():
-            for permutation, passage in _object(permutations, f"subsets.{subset}").items():
-                keys = list(_object(passage, f"subsets.{subset}.{permutation}"))
-                self._labelled = LABEL in keys
-                self.readers, self.keys = _readers(self.folder, [key for key in keys if key != LABEL])
-                self._permutations, self._first = table, first
-                self._places = list(zip(subset_keys(table, self.style), table.permutation.to_pylist(), strict=True))
-                return
-        raise _Fault("`subsets` holds no passage.")
+        passages = [
+            (subset, permutation, _object(passage, f"subsets.{subset}.{permutation}"))
+            for subset, permutations in _object(subsets, "subsets").items()
+            for permutation, passage in _object(permutations, f"subsets.{subset}").items()
+        ]
+        if not passages:
+            raise _Fault("`subsets` holds no passage.")
+        names = {subset_of(permutation): subset for subset, permutation, _ in passages}
+        self.subsets = {ours: theirs for ours, theirs in names.items() if ours != theirs}
+        keys = list(passages[0][2])
+        self._labelled = LABEL in keys
+        self.readers, self.keys = _readers(self.folder, [key for key in keys if key != LABEL])
+        self._permutations, self._first = table, first
+        self._places = [
+            (names.get(subset, subset), permutation)
+            for subset, permutation in zip(table.subset.to_pylist(), table.permutation.to_pylist(), strict=True)
+        ]
 
     def _answers(self, subsets: Any) -> dict[str, list[str]]:
         size = len(self.keys) + self._labelled

@@ -138,7 +138,7 @@ def _write(folder: Path, files: ReleaseFiles, name: str, encoder: Encoder | None
         "imported": {
             "labels": {"kept": "published", "rule": RULE, "passages": differences.passages,
                        "differences": differences.found, "examples": differences.examples},
-            "subsets": files.style,
+            "subsets": files.subsets,
             "unread": dict(sorted(files.unread.items())),
             "repeated_answers": files.repeated,
             "unknown": list(UNKNOWN),

@@ -131,7 +131,7 @@ def test_our_export_comes_back_with_the_same_bytes(tmp_path: Path, paper_keys: b
 def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
     folder = write(tmp_path / "files", splits(BITS))
     frozen = import_release(folder, tmp_path / "quit").release
-    assert frozen.imported["subsets"] == "bits"
+    assert frozen.imported["subsets"] == BITS
     export(export_tables_of_release(frozen.path), ["release-json", "paper-index"], tmp_path / "out")
     for split, published in splits(BITS).items():
         (back,) = json.loads((tmp_path / "out" / "release-json" / f"{split}.json").read_text())
