@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ from quit.stages.passages import MAX_HINTS, PermutationTable, permutation_table,
 SUFFIXES = (".json", ".json.gz", ".json.zst")
 EXPECTED = "a file of the paper's release JSON: an array of objects with id, question, answers, hints and subsets"
 LABEL = "label"
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")  # as settings have it
+_INFO = ("name", "role", "identity", "kind")
 _READ = {"id", "question", "answers", "hints", "subsets"}
 _READ_OF_HINT = {"hint", "convergence", "origin"}
 
@@ -184,8 +187,8 @@ class ReleaseFiles:
                 found.add((subset, permutation))
                 expected = {*self.keys, *([LABEL] if self._labelled else [])}
                 for key in sorted(expected ^ _object(passage, where).keys()):
-                    there = "is not in" if key in passage else "is missing; it is in"
-                    return f"`{where}.{key}` {there} {self._first}: every passage needs the same readers."
+                    there = "is not" if key in passage else "is missing; it is"
+                    return f"`{where}.{key}` {there} in the first passage of {self._first}; all need the same."
                 for key in self.keys:
                     _text(passage[key], f"{where}.{key}")
         missing = [
@@ -233,22 +236,24 @@ def _records(path: Path) -> Iterator[Any]:
 def _readers(folder: Path, keys: list[str]) -> tuple[tuple[ReaderInfo, ...], tuple[str, ...]]:
     """Return the readers, labelers first, and their keys. The manifest of an export of ours says who answers under a
     key; without one, the paper's six keys are the paper's models, about which the files say no more."""
-    manifest = read_manifest(folder)
-    rows = [row for row in (manifest.facts.get("readers", ()) if manifest else ()) if row["key"] in keys]
-    if {row["key"] for row in rows} != set(keys):
-        if set(keys) != {*PAPER_LABELERS, *PAPER_READERS}:
-            raise _Fault(
-                f"its passages have answers of {', '.join(keys)}. Which of them decide labels is known only for the "
-                f"paper's keys ({', '.join((*PAPER_LABELERS, *PAPER_READERS))}), or from the manifest.json that our "
-                "export writes beside the files."
-            )
-        roles = {**dict.fromkeys(PAPER_LABELERS, "labeler"), **dict.fromkeys(PAPER_READERS, "reader")}
-        rows = [
-            {"key": key, "name": key, "role": roles[key], "kind": "published", "identity": "unknown"} for key in roles
-        ]
-    rows = sorted(rows, key=lambda row: row["role"] != "labeler")
-    infos = tuple(ReaderInfo(row["name"], row["role"], row["identity"], row["kind"]) for row in rows)
-    return infos, tuple(row["key"] for row in rows)
+    roles = {**dict.fromkeys(PAPER_LABELERS, "labeler"), **dict.fromkeys(PAPER_READERS, "reader")}
+    by_key = {key: ReaderInfo(key, role, "unknown", "published") for key, role in roles.items()}
+    if manifest := read_manifest(folder):
+        try:
+            rows = manifest.facts["readers"]
+            by_key = {row["key"]: ReaderInfo(*(row[name] for name in _INFO)) for row in rows}
+            names = [info.name for info in by_key.values()]
+            if len({*names}) < len(names) or not all(map(_NAME.fullmatch, names)):
+                raise ValueError
+        except (KeyError, TypeError, ValueError):
+            raise _Fault("the manifest.json beside the files is damaged: it does not name the readers.") from None
+    ordered = {key: info for role in ("labeler", "reader") for key, info in by_key.items() if info.role == role}
+    if {*ordered} != {*keys} or not any(info.role == "labeler" for info in ordered.values()):
+        raise _Fault(
+            f"its passages have answers of {', '.join(keys)}; expected are those of {', '.join(ordered)}: the paper's "
+            "six, or the readers that the manifest.json of our own export names beside the files."
+        )
+    return tuple(ordered.values()), tuple(ordered)
 
 
 def _hint(value: Any, where: str) -> dict[str, Any]:

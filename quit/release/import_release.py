@@ -24,7 +24,6 @@ from quit import __version__
 from quit.common.files import file_checksum
 from quit.common.ids import content_key, hint_id
 from quit.evaluate.normalize import normalize_answer
-from quit.export.card import CITATION
 from quit.export.dataset import SPLITS
 from quit.models.protocols import NO_ANSWER, Encoder, JudgeItem, Verdict
 from quit.release.create import Created, check_target, entry_of, facts_of, put, refuse_failed, table_path
@@ -48,6 +47,7 @@ UNKNOWN = (
     "which of a question's valid answers are gold",
     "question types and difficulty",
     "who or what produced convergence, answers and verdicts, with which prompts and settings",
+    "convergence and origin of a hint, where it has none",
     "replies as the models wrote them",
     "verdicts on answers that only evaluation readers gave, unless they equal a valid answer",
     "which verdicts people gave",
@@ -98,8 +98,9 @@ class _AsPublished:
 def import_release(folder: Path, out: Path, name: str | None = None, encoder: Encoder | None = None) -> Created:
     """Make the release ``name`` (by default the last part of ``out``) in the folder ``out`` of the three files.
 
-    ``encoder`` measures the semantic similarity. Memory does not grow with the files' passages. Raises ``InputError``
-    for files that are not as expected (which file, question and field) and, as ``SettingsError``, as
+    ``encoder`` measures the semantic similarity. The files are read and the tables written a block at a time; gates and
+    statistics take what they take of any release. Raises ``InputError`` for files that are not as expected (which file,
+    question and field), and ``InputError`` or ``SettingsError`` for target and name as
     :func:`quit.release.create.create` does. Nothing is left then.
     """
     files, named = ReleaseFiles(Path(folder)), name or Path(out).name
@@ -116,7 +117,7 @@ def _write(folder: Path, files: ReleaseFiles, name: str, encoder: Encoder | None
     results = check(Subject(tables, files.readers, settings), dict.fromkeys(WAIVED, reason))
     refuse_failed(results)
     sources = [
-        {"name": KIND, "file": path.name, "checksum": file_checksum(path), "licence": None, "citation": CITATION}
+        {"name": KIND, "file": path.name, "checksum": file_checksum(path), "licence": None, "citation": None}
         for path in files.paths.values()
     ]
     content = {

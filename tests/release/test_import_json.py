@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,7 +72,10 @@ FAULTS = {
     ),
     "wrong subset": (lambda q: q["test"][0]["subsets"]["1"].update({"0": {}}), "'0' is no order of the hints of '1'"),
     "a reader": (lambda q: _passage(q).pop("qwen-3-8b"), "`subsets.01.10.qwen-3-8b` is missing"),
-    "one reader too many": (lambda q: _passage(q).update(mine="x"), "`subsets.01.10.mine` is not in question 'b'"),
+    "one reader too many": (
+        lambda q: _passage(q).update(mine="x"),
+        "`subsets.01.10.mine` is not in the first passage of question 'b'",
+    ),
     "an answer that is none": (lambda q: _passage(q).update({"qwen-3-8b": None}), "must be a text, but it is null"),
     "no subsets": (lambda q: q["test"][0].update(subsets=[]), "`subsets` must be an object, but it is a list"),
     "id of another split": (lambda q: q["test"][0].update(id="b"), "train.json has a question with this id already"),
@@ -99,10 +103,21 @@ def test_right_labels_are_taken(tmp_path: Path) -> None:
 
 
 def test_other_readers_need_a_manifest_that_says_who_decides_labels(tmp_path: Path) -> None:
-    questions = splits()
-    text = json.dumps(questions).replace("qwen-3-4b", "mine")
-    with pytest.raises(InputError, match="answers of gemma-3-1b, mine, .*manifest.json"):
+    text = json.dumps(splits()).replace("qwen-3-4b", "mine")
+    with pytest.raises(InputError, match="answers of gemma-3-1b, mine, .* expected are those of gemma-3-1b, qwen-3-4b"):
         read(write(tmp_path, json.loads(text)))
+
+
+@pytest.mark.parametrize("facts", [{}, [], {"readers": [{"key": "gemma-3-1b"}]}, {"readers": 3}, "../../x", "twice"])
+def test_a_damaged_manifest_is_not_believed(facts: Any, tmp_path: Path) -> None:
+    named = {"identity": "i", "kind": "embedded", "role": "labeler"}
+    if isinstance(facts, str):
+        facts = {"readers": [{"key": key, "name": facts, **named} for key in (*LABELERS, *READERS)]}
+    manifest = {"made_by": "QUIT builder", "format": "release-json", "format_version": 1, "program_version": "0.1.0",
+                "release_fingerprint": "", "embedded": True, "files": [], "facts": facts}  # fmt: skip
+    (write(tmp_path, splits()) / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="manifest.json beside the files is damaged"):
+        read(tmp_path)
 
 
 def test_files_that_are_missing_or_no_json(tmp_path: Path) -> None:
