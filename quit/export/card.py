@@ -246,28 +246,25 @@ def _labels(tables: ExportTables) -> str:
 
 def _imported(imported: Mapping[str, Any]) -> str:
     labels = imported["labels"]
-    lines = [
+    place = "- `{question_id}`, permutation {permutation}: published {published}, ours {ours}"
+    differing = [place.format(**row) for row in labels["examples"]]
+    if more := labels["differences"] - len(differing):
+        differing.append(f"- and {more:,} more")
+    pieces = [
         "This is an import of published files (`quit release import`). **The labels are the published ones**: "
         f"{labels['rule']}. By our rule, which compares answers in normalised form (case, punctuation and articles do "
         f"not count), {labels['differences']:,} of {labels['passages']:,} passages would have another label.",
-        "",
-        *(
-            "- `{question_id}`, permutation {permutation}: published {published}, ours {ours}".format(**row)
-            for row in labels["examples"]
-        ),
-        *([f"- and {more:,} more"] if (more := labels["differences"] - len(labels["examples"])) else []),
-        "",
+        "\n".join(differing),
         "Both columns of answers, `answers` and `valid_answers`, are the published valid answers. The files do not say "
         "the following, so it is null or missing here:",
-        "",
-        *(f"- {text}" for text in imported["unknown"]),
+        "\n".join(f"- {text}" for text in imported["unknown"]),
     ]
     if imported["repeated_answers"]:
-        lines += ["", f"{imported['repeated_answers']:,} questions list a valid answer twice; it is kept once."]
+        pieces.append(f"{imported['repeated_answers']:,} questions list a valid answer twice; it is kept once.")
     if imported["unread"]:
         fields = ", ".join(f"{name} ({count:,} questions)" for name, count in imported["unread"].items())
-        lines += ["", f"Fields of the files that were not read: {fields}."]
-    return "\n".join(lines)
+        pieces.append(f"Fields of the files that were not read: {fields}.")
+    return "\n\n".join(piece for piece in pieces if piece)
 
 
 def _judged(tables: ExportTables) -> str:
