@@ -91,6 +91,9 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
         keys = ["--paper-keys"] if name in ("release-json", "paper-index") else []
         command = quit_("export", "--release", str(workspace / "releases" / "v2"), "-f", name, *keys, "--out", str(out))
         step(f"export {name}", command, out / name)
+        if name == "release-json":
+            imported = folder / "imported"
+            step("release import", quit_("release", "import", str(out / name), "--out", str(imported)), imported)
     if {"release-json", "paper-index"} <= set(formats):
         script = (
             "import sys, pathlib; from tests.export.plain_index import plain_index; "

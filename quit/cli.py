@@ -39,6 +39,7 @@ from quit.commands.options import (
     complete_sources,
     load_settings,
     local_folder,
+    open_to_read,
     open_workspace,
     place,
     print_json,
@@ -163,7 +164,7 @@ def show(
     from quit.commands.console import print_question
     from quit.status.story import story
 
-    life = story(open_workspace(workspace), question_id)
+    life = story(open_to_read(workspace), question_id)
     if as_json:
         print_json(life)
     else:

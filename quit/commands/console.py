@@ -326,7 +326,8 @@ def print_question(life: dict[str, Any], passages: int) -> None:
     """Print one question's story; ``passages`` limits how many passages are listed (0: all)."""
     _OUT.print(f"[bold]{escape(life['question_id'])}[/]")
     if question := life["question"]:
-        _OUT.print(f"{escape(question['question'])}\nGold: {escape('; '.join(question['answers']))}")
+        gold = "Gold" if all(row["origin"] for row in life["valid_answers"]) else "Answers as published"
+        _OUT.print(f"{escape(question['question'])}\n{gold}: {escape('; '.join(question['answers']))}")
     _print_origins(life)
     _print_hints(life)
     _print_probe_and_split(life)
@@ -367,7 +368,7 @@ def _print_hints(life: dict[str, Any]) -> None:
 
 
 def _print_probe_and_split(life: dict[str, Any]) -> None:
-    if row := life["description"]:
+    if (row := life["description"]) and row["coarse"]:
         producer = escape(row["type_producer"].partition("@")[0])
         difficulty = f"difficulty {row['difficulty']:.2f} ({row['difficulty_bin']})"
         _OUT.print(f"\nType {row['coarse']} / {row['fine']} ({producer}); {difficulty}")
@@ -375,7 +376,8 @@ def _print_probe_and_split(life: dict[str, Any]) -> None:
         if row["repetition"] == 0:
             _OUT.print(f"Without hints, {row['reader']}: {escape(row['answer'])} ({_verdict(row['correct'])})")
     if row := life["split"]:
-        _OUT.print(f"Split: {row['split']} ({'' if row['parametric'] else 'not '}parametrically answerable)")
+        parametric = {True: " (parametrically answerable)", False: " (not parametrically answerable)", None: ""}
+        _OUT.print(f"Split: {row['split']}{parametric[row['parametric']]}")
 
 
 def _print_passages(rows: Sequence[dict[str, Any]], limit: int) -> None:
@@ -392,7 +394,8 @@ def _print_passages(rows: Sequence[dict[str, Any]], limit: int) -> None:
 def _print_verdicts(life: dict[str, Any]) -> None:
     table = _table("verdict<", "answer<", "given", "basis<", title="\nVerdicts")
     for row in life["verdicts"]:
-        table.add_row(_verdict(row["correct"]), escape(row["answer"]), str(row["passages"]), row["basis"])
+        verdict = "unknown" if (row["correct"], row["basis"]) == (None, None) else _verdict(row["correct"])
+        table.add_row(verdict, escape(row["answer"]), str(row["passages"]), row["basis"] or "published")
     if life["verdicts"]:
         _OUT.print(table)
         _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")

@@ -136,6 +136,13 @@ def open_workspace(place: str | Path, *, upgrade: bool = True) -> Workspace:
     return Workspace.open(place, upgrade=upgrade)
 
 
+def open_to_read(place: str | Path) -> Workspace:
+    """Return a workspace, or a release as one. Raises as :func:`quit.release.view.open_to_read` does."""
+    from quit.release.view import open_to_read as open_either
+
+    return open_either(place)
+
+
 def load_settings(profile: str, overrides: Sequence[str] | None) -> Settings:
     """Return the settings of a profile with ``--set`` applied. Raises as :func:`quit.settings.load` does."""
     from quit.settings import load

@@ -75,6 +75,39 @@ def create(
     show({key: created[key] for key in ("path", "content_id", "new")}, as_json, [] if quiet else [done])
 
 
+@app.command("import")
+def import_(
+    folder: Annotated[Path, typer.Argument(help="Folder with train.json, dev.json and test.json (.gz, .zst).")],
+    out: Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the release.")],
+    name: Annotated[
+        str | None, typer.Option("--name", "-n", help="Name of the version; the folder's name if not given.")
+    ] = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a release of a dataset published as the paper's release JSON, so that every command for releases runs on it.
+
+    Labels stay as published and are compared with our rule. What the files do not hold is null in the tables and named
+    in the release; what gates find is reported and refuses nothing.
+
+    Example: `quit release import QUIT --out releases/quit`
+    """
+    from quit.commands.console import working
+    from quit.models.factory import Models
+    from quit.release.import_release import import_release
+    from quit.release.show import imported_lines
+    from quit.settings import Settings
+
+    with working("import", quiet):
+        created = import_release(folder, out, name, Models(Settings()).encoder)
+    release = created.release
+    done = f"{out}: release {release.name}, content id {release.content_id}"
+    if not created.new:
+        done = f"{out} already holds this release (content id {release.content_id}): nothing to do."
+    facts = {"path": str(out), "content_id": release.content_id, "new": created.new, "imported": release.imported}
+    show(facts, as_json, [] if quiet else [done, *imported_lines(release)])
+
+
 @app.command()
 def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
     """Recompute every checksum and the content id; name each file that is not what was frozen.

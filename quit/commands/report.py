@@ -13,7 +13,7 @@ from quit.commands.options import (
     QuietOption,
     WorkspaceOption,
     local_folder,
-    open_workspace,
+    open_to_read,
     print_json,
     release_place,
 )
@@ -28,7 +28,12 @@ def report(
     workspace: WorkspaceOption = Path("workspace"),
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", **local_folder, help="The file to write; WORKSPACE/report.html if not given."),
+        typer.Option(
+            "--out",
+            "-o",
+            **local_folder,
+            help="The file to write; WORKSPACE/report.html if not given, RELEASE.html beside a release.",
+        ),
     ] = None,
     release: Annotated[
         list[Path] | None,
@@ -43,28 +48,31 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Write one HTML page about the dataset: funnel, hints, types, labels, agreement, review, costs, examples,
-    releases.
+    releases. Of a release (`-w RELEASE`): what it holds of these, written beside its folder.
 
     The page needs no network and is the same for the same workspace. People who reviewed are numbered, not named.
 
     Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
     """
     from quit.commands.console import working
+    from quit.release.view import release_of
     from quit.report.data import gather
     from quit.report.page import render, write
 
-    opened = open_workspace(workspace)
+    opened = open_to_read(workspace)
     settings = _settings(opened, set_)
-    target = out or opened.path / "report.html"
+    frozen = release_of(opened) is not None  # nothing is ever written into a release
+    target = out or (opened.path.with_name(f"{opened.name}.html") if frozen else opened.path / "report.html")
     with working("report", quiet):
         facts = gather(opened, settings, release or ())
         if not as_json:
-            with opened.changing("report.html") if out is None else nullcontext():
+            with opened.changing("report.html") if out is None and not frozen else nullcontext():
                 write(render(facts, settings.pages.rows), target)
     if as_json:
         print_json(facts)
     elif not quiet:
-        typer.echo(f"{out or f'{opened}/report.html'}: {target.stat().st_size / 1024:,.0f} KiB")
+        shown = target if out or frozen else f"{opened}/report.html"
+        typer.echo(f"{shown}: {target.stat().st_size / 1024:,.0f} KiB")
 
 
 def browse(
@@ -74,8 +82,8 @@ def browse(
     ] = None,
     set_: SetOption = None,
 ) -> None:
-    """Search the questions of a workspace in a web browser, and open one: hints, passages, answers, verdicts, reviews,
-    history.
+    """Search the questions of a workspace, or of a release (`-w RELEASE`), in a web browser, and open one: hints,
+    passages, answers, verdicts, reviews, history.
 
     Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
 
@@ -83,7 +91,7 @@ def browse(
     """
     from quit.report.browse import serve
 
-    opened = open_workspace(workspace)
+    opened = open_to_read(workspace)
     settings = _settings(opened, set_)
     serve(
         opened,

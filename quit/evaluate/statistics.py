@@ -305,12 +305,13 @@ def _grouped(facts: _Facts, splits: Sequence[str], counts: np.ndarray, name: str
             groups = {size: counts[kept, size].sum(axis=0) for size in range(1, counts.shape[1])}
         else:
             keys = np.array(of, dtype=object)
-            groups = {key: counts[kept & (keys == key)].sum(axis=(0, 1)) for key in sorted(set(keys[kept]))}
+            known = sorted(set(keys[kept]) - {None})
+            groups = {key: counts[kept & (keys == key)].sum(axis=(0, 1)) for key in known}
         for group, by_label in groups.items():
             for label in (1, 2):
                 share = by_label[label] / max(1, by_label.sum())
                 rows.append((split, group, label, int(by_label[label]), float(share)))
     kinds = (pa.string(), pa.int16() if of is None else pa.string(), pa.int8(), pa.int64(), pa.float64())
-    columns = zip(*rows, strict=True)
+    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
     return pa.table(arrays, names=["split", name, "label", "passages", "share"])

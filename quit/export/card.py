@@ -168,7 +168,11 @@ def _summary(tables: ExportTables, shards: Sequence[Shard]) -> str:
 
 def _statistics(figures: Statistics) -> str:
     head = ["", *(summary.split for summary in figures.summary)]
-    rows = [[label, *(_number(summary, name, digits) for summary in figures.summary)] for label, name, digits in _ROWS]
+    rows = [
+        [label, *(_number(summary, name, digits) for summary in figures.summary)]
+        for label, name, digits in _ROWS
+        if name != "gold_answer_words" or figures.summary[-1].gold_answer_words is not None
+    ]
     text = _table(head, rows) + (
         "\n\nWords are split on single spaces. Lexical overlap: Jaccard index of the word sets without English stop "
         "words. Answer containment: share of passages with a valid answer as a case-insensitive substring (it must be "
@@ -188,7 +192,8 @@ def _statistics(figures: Statistics) -> str:
         ("question type", figures.by_type, "coarse"),
         ("difficulty", figures.by_difficulty, "difficulty_bin"),
     ):
-        text += f"\n\nLabels by {title}, all splits:\n\n" + _label_table(table, name)
+        if len(table):
+            text += f"\n\nLabels by {title}, all splits:\n\n" + _label_table(table, name)
     return text
 
 
@@ -233,10 +238,39 @@ def _configs(schemas: Mapping[str, pa.Schema], shards: Sequence[Shard]) -> str:
 
 
 def _labels(tables: ExportTables) -> str:
+    rows = [[f"`{info.name}`", info.role, info.kind, f"`{info.identity}`"] for info in tables.ordered_readers]
+    imported = tables.provenance.get("imported")
+    said = _imported(imported) if imported else _judged(tables)
+    return said + "\n\n" + _table(["reader", "role", "kind", "identity"], rows)
+
+
+def _imported(imported: Mapping[str, Any]) -> str:
+    labels = imported["labels"]
+    place = "- `{question_id}`, permutation {permutation}: published {published}, ours {ours}"
+    differing = [place.format(**row) for row in labels["examples"]]
+    if more := labels["differences"] - len(differing):
+        differing.append(f"- and {more:,} more")
+    pieces = [
+        "This is an import of published files (`quit release import`). **The labels are the published ones**: "
+        f"{labels['rule']}. By our rule, which compares answers in normalised form (case, punctuation and articles do "
+        f"not count), {labels['differences']:,} of {labels['passages']:,} passages would have another label.",
+        "\n".join(differing),
+        "Both columns of answers, `answers` and `valid_answers`, are the published valid answers. The files do not say "
+        "the following, so it is null or missing here:",
+        "\n".join(f"- {text}" for text in imported["unknown"]),
+    ]
+    if imported["repeated_answers"]:
+        pieces.append(f"{imported['repeated_answers']:,} questions list a valid answer twice; it is kept once.")
+    if imported["unread"]:
+        fields = ", ".join(f"{name} ({count:,} questions)" for name, count in imported["unread"].items())
+        pieces.append(f"Fields of the files that were not read: {fields}.")
+    return "\n\n".join(piece for piece in pieces if piece)
+
+
+def _judged(tables: ExportTables) -> str:
     labelers = ", ".join(f"`{info.name}`" for info in tables.labelers)
     basis = tables.verdicts.filter(_equals(tables.verdicts["basis"], "model"))
     judges = sorted(set((basis if len(basis) else tables.verdicts)["judge"].to_pylist()))
-    rows = [[f"`{info.name}`", info.role, info.kind, f"`{info.identity}`"] for info in tables.ordered_readers]
     reviews = tables.provenance.get("reviews")
     return (
         f"Every labeler ({labelers}) answered every passage. A passage has label 2 (fully relevant) if at least one "
@@ -245,8 +279,6 @@ def _labels(tables: ExportTables) -> str:
         f"({_names(judges)}). Correct answers are among the question's `valid_answers`, so that label 2 means: one of "
         "the labelers' answers is in `valid_answers`.\n\n"
         + (f"Human verification: {reviews}" if reviews else "No human verification is recorded for this release.")
-        + "\n\n"
-        + _table(["reader", "role", "kind", "identity"], rows)
     )
 
 

@@ -22,7 +22,7 @@ from quit.common.progress import advance
 from quit.export.dataset import SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import buffer_of
-from quit.export.release_json import nested_order, reader_keys
+from quit.export.release_json import nested_order, published_subsets, reader_keys
 
 SHUFFLED = ("train", "test", "dev")
 """The order in which the scripts put the splits together before they shuffle."""
@@ -67,9 +67,8 @@ class _Passages:
         self._members = permutations.indices[_ranges(starts, self._sizes)].astype(np.int64)
         self._starts = np.cumsum(self._sizes) - self._sizes
         rows = pa.array(self.order)
-        self._tails = pc.binary_join_element_wise(
-            "", permutations.subset.take(rows), permutations.permutation.take(rows), "_"
-        )
+        subsets = pa.array(published_subsets(dataset))
+        self._tails = pc.binary_join_element_wise("", subsets.take(rows), permutations.permutation.take(rows), "_")
         self._names = pa.array([_escaped(question_id) for question_id in dataset.ids])
         hints = [[_escaped(row["hint"]) for row in selected] for selected in dataset.selected_hints]
         self._hints = pa.array([hint for texts in hints for hint in texts])

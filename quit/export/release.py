@@ -58,6 +58,8 @@ def _provenance(release: Release) -> dict[str, Any]:
         "content_id": release.content_id,
         **{name: content[name] for name in ("settings", "fingerprints", "sources", "program_version")},
     }
+    if release.imported:
+        facts["imported"] = dict(release.imported)
     if reviews["reviews"]:
         facts["reviews"] = (
             f"{reviews['reviews']:,} annotations by {len(reviews['annotators'])} people settled "

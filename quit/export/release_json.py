@@ -62,7 +62,7 @@ def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
 def _write_split(dataset: Dataset, split: str, keys: list[str], folder: ExportFolder) -> None:
     positions = dataset.positions(split)
     order = nested_order(dataset.permutations)
-    pieces = _subset_pieces(dataset.permutations, order, keys)
+    pieces = _subset_pieces(dataset, order, keys)
     origins = _origins(dataset)
     name = f"{split}.json"
     with folder.path(name).open("wb") as file:
@@ -103,10 +103,16 @@ def nested_order(permutations: PermutationTable) -> np.ndarray:
     return np.array(sorted(range(len(subset)), key=lambda row: (len(subset[row]), subset[row], permutation[row])))
 
 
-def _subset_pieces(permutations: PermutationTable, order: np.ndarray, keys: list[str]) -> list[bytes]:
+def published_subsets(dataset: Dataset) -> list[str]:
+    """Return what the subset of each row is called in the files: ours (``024``), or as an imported release names it."""
+    names = dataset.tables.provenance.get("imported", {}).get("subsets", {})
+    return [names.get(subset, subset) for subset in dataset.permutations.subset.to_pylist()]
+
+
+def _subset_pieces(dataset: Dataset, order: np.ndarray, keys: list[str]) -> list[bytes]:
     """Return the text of ``subsets`` around the answers: constants at even places, room for an answer at odd ones."""
     names = [_dump(key) + b": " for key in keys]
-    subset, permutation = permutations.subset.to_pylist(), permutations.permutation.to_pylist()
+    subset, permutation = published_subsets(dataset), dataset.permutations.permutation.to_pylist()
     pieces: list[bytes] = []
     before, last = b"{", None
     for row in order.tolist():
@@ -131,9 +137,7 @@ def _write_corpus(dataset: Dataset, folder: ExportFolder) -> None:
     start, end, first, later = 0, 1, 2, 2 + n
     constants = [
         f'_{subset}_{permutation}", "contents": "'.encode()
-        for subset, permutation in zip(
-            permutations.subset.to_pylist(), permutations.permutation.to_pylist(), strict=True
-        )
+        for subset, permutation in zip(published_subsets(dataset), permutations.permutation.to_pylist(), strict=True)
     ]
     chosen = []
     for row in range(len(permutations)):

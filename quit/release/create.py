@@ -7,7 +7,7 @@ import fcntl
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -42,6 +42,7 @@ from quit.release.tables import TableFiles, names_of, workspace_tables, write_ta
 from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
 from quit.settings import Settings, parse
+from quit.store.base import Store
 from quit.store.folder import FolderStore
 
 MADE_BY = "QUIT builder"
@@ -85,27 +86,30 @@ def create(
     target is anything but the same release; :class:`WorkspaceError` when a stage is not finished, a part of the
     workspace is damaged, or the disk refuses. Nothing is left then.
     """
-    if not _NAME.fullmatch(name):
-        raise SettingsError(
-            f"{name!r} cannot name a release: use letters, digits, dots, dashes and underscores, such as v1."
-        )
     workspace = pipeline.workspace
     target = Path(out) if out is not None else workspace.path / FOLDER / name
-    _check_target(target)
+    check_target(target, name)
     if out is None and is_release(target):
         workspace.bring_folder(target)
     subject = subject_of(pipeline, settings)
     if damaged := workspace.damaged():
         raise WorkspaceError(f"{damaged[0]} was altered or is missing. Build it again: quit build -w {workspace}")
     results = check(subject, waivers)
-    if any(result.state == "failed" for result in results):
-        raise GateError(_refusal(results))
+    refuse_failed(results)
+    store = workspace.store if out is None else FolderStore(target.parent)
+    return put(target, store, lambda folder: _write(folder, subject, workspace, pipeline, name, results, encoder))
+
+
+def put(target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]]) -> Created:
+    """Make a release in a hidden folder and move it into place, or find that it is there already.
+
+    ``make`` writes the tables below the folder it is given and returns ``release.json``. Raises as :func:`create` does.
+    """
     with writing(target), _partial(target) as folder:
-        facts = _write(folder, subject, workspace, pipeline, name, results, encoder)
+        facts = make(folder)
         if is_release(target):
             return Created(_same(target, facts), False)
         write_json(folder / DESCRIPTION, facts)
-        store = workspace.store if out is None else FolderStore(target.parent)
         store.add_folder(folder, target, DESCRIPTION)
     return Created(open_release(target), True)
 
@@ -124,16 +128,24 @@ def subject_of_release(release: Release, settings: Mapping[str, Any] | None = No
     return Subject(release.files, release.readers, parsed)
 
 
-def _refusal(results: Sequence[GateResult]) -> str:
+def refuse_failed(results: Sequence[GateResult]) -> None:
+    """Raise ``GateError`` where a gate is neither passed nor waived."""
     failed = [result for result in results if result.state == "failed"]
+    if not failed:
+        return
     reasons = "; ".join(f"{gate.gate} ({gate.violations}, such as {gate.examples[0]})" for gate in failed)
-    return (
+    raise GateError(
         f"The release was refused by {len(failed)} gate{'s' * (len(failed) > 1)}: {reasons}. See: quit release check. "
         "Where it must be so: --waive GATE='reason', which is published with the data."
     )
 
 
-def _check_target(target: Path) -> None:
+def check_target(target: Path, name: str) -> None:
+    """Raise ``SettingsError`` for a name that cannot be one, ``InputError`` where the target holds anything else."""
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            f"{name!r} cannot name a release: use letters, digits, dots, dashes and underscores, such as v1."
+        )
     if target.is_symlink() or (target.exists() and not target.is_dir()):
         raise InputError(f"{target} exists and is not a folder: choose another place.")
     if target.is_dir() and any(target.iterdir()) and not is_release(target):
@@ -181,16 +193,13 @@ def _write(
     names = names_of(info.name for info in subject.readers)
 
     def write(table: str) -> dict[str, Any]:
-        file = f"tables/{table}.parquet"
-        path = folder / file
-        path.parent.mkdir(parents=True, exist_ok=True)
-        rows = write_table(path, table, subject.files.batches(table))
+        rows = write_table(table_path(folder, table), table, subject.files.batches(table))
         advance("tables", 1, len(names))
-        return {"file": file, "sha256": file_checksum(path), "bytes": path.stat().st_size, "rows": rows}
+        return entry_of(folder, table, rows)
 
     with ThreadPoolExecutor(WRITERS) as pool:
         tables = dict(zip(names, pool.map(write, names), strict=True))
-    frozen = TableFiles({table: [folder / entry["file"]] for table, entry in tables.items()})
+    frozen = TableFiles({table: [table_path(folder, table)] for table in tables})
     provenance = provenance_of(workspace, pipeline)
     manifests = {
         key: manifest for key, (_, manifest) in workspace.current().items() if key in provenance["fingerprints"]
@@ -205,14 +214,33 @@ def _write(
         "prompts": _prompts(pipeline.settings),
         "reviews": _reviews(workspace, pipeline, frozen),
     }
+    return facts_of(name, content, frozen, results, encoder)
+
+
+def table_path(folder: Path, table: str) -> Path:
+    """Return where a release in ``folder`` has a table."""
+    return folder / "tables" / f"{table}.parquet"
+
+
+def entry_of(folder: Path, table: str, rows: int) -> dict[str, Any]:
+    """Return what ``release.json`` says of a table's file."""
+    path = table_path(folder, table)
+    file = path.relative_to(folder).as_posix()
+    return {"file": file, "sha256": file_checksum(path), "bytes": path.stat().st_size, "rows": rows}
+
+
+def facts_of(
+    name: str, content: Mapping[str, Any], files: TableFiles, results: Sequence[GateResult], encoder: Encoder | None
+) -> dict[str, Any]:
+    """Return ``release.json``; ``encoder``: measures the semantic similarity."""
     facts = {
         "made_by": MADE_BY,
         "layout": LAYOUT,
         "name": name,
         "content_id": content_id_of(content, LAYOUT),
         "content": content,
-        "counts": _counts(frozen),
-        "statistics": _statistics(frozen, encoder),
+        "counts": _counts(files),
+        "statistics": _statistics(files, encoder),
         "gates": [result.to_dict() for result in results],
     }
     return {**facts, "checksum": checksum_of(facts)}
@@ -283,6 +311,8 @@ def _statistics(files: TableFiles, encoder: Encoder | None) -> dict[str, Any]:
         for name in ("semantic_similarity", "similarity_error"):
             if row[name] is not None:
                 row[name] = round(row[name], _SIMILARITY_DIGITS)
+        if files.imported:
+            row["gold_answer_words"] = None  # published files do not tell gold answers from others
     return figures
 
 

@@ -61,12 +61,17 @@ class Release:
         """What ``content_id`` is made of: tables, settings, sources, readers, models, prompts, reviews."""
         return self.facts["content"]
 
+    @property
+    def imported(self) -> Mapping[str, Any] | None:
+        """What is known of the published files that it was imported from (``quit release import``), else None."""
+        return self.content.get("imported")
+
     @cached_property
     def files(self) -> TableFiles:
         """The tables."""
         files = {name: [self.path / entry["file"]] for name, entry in self.content["tables"].items()}
         self.fetch([path for paths in files.values() for path in paths])
-        return TableFiles(files)
+        return TableFiles(files, imported=bool(self.imported))
 
     @property
     def readers(self) -> tuple[ReaderInfo, ...]:
@@ -133,7 +138,8 @@ def verify(path: str | Path) -> Release:
     if content_id_of(release.content, release.facts["layout"]) != release.content_id:
         faults.append(f"{DESCRIPTION}: its content id is not that of its content")
     entries = release.content["tables"]
-    files = TableFiles({name: [release.path / entry["file"]] for name, entry in entries.items()})
+    paths = {name: [release.path / entry["file"]] for name, entry in entries.items()}
+    files = TableFiles(paths, imported=bool(release.imported))
     for name, entry in entries.items():
         if fault := _fault(files, name, entry):
             faults.append(f"{entry['file']}: {fault}")

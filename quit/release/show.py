@@ -23,15 +23,39 @@ def lines(release: Release) -> list[str]:
     ]
     shown += [f"{reader['role']}: {reader['name']} ({reader['identity']})" for reader in content["readers"]]
     shown += [f"prompt: {use}: {prompt['name']}@{prompt['sha256_12']}" for use, prompt in content["prompts"].items()]
-    reviews = content["reviews"]
-    shown.append(
-        f"reviews: {reviews['reviews']:,} by {len(reviews['annotators'])} people; {reviews['coverage']['share']:.1%} "
-        f"of the answers in {', '.join(reviews['coverage']['splits'])} judged by people"
-    )
+    shown += imported_lines(release) if release.imported else [_reviews(content["reviews"])]
     shown.append("")
     for gate in facts["gates"]:
         shown.append(f"{gate['state']:7} {gate['gate']}" + (f": {gate['waiver']}" if gate["waiver"] else ""))
     return shown
+
+
+def imported_lines(release: Release) -> list[str]:
+    """Return what is known of the files that a release was imported from, for a terminal."""
+    imported = release.imported or {}
+    labels = imported["labels"]
+    shown = [
+        f"labels: as published ({labels['rule']}); {labels['differences']:,} of {labels['passages']:,} differ from our "
+        "rule, which compares answers in normalised form"
+    ]
+    shown += [
+        f"  {row['question_id']} {row['permutation']}: published {row['published']}, ours {row['ours']} "
+        f"({', '.join(row['labelers'])})"
+        for row in labels["examples"]
+    ]
+    if labels["differences"] > len(labels["examples"]):
+        shown.append(f"  and {labels['differences'] - len(labels['examples']):,} more")
+    if imported["repeated_answers"]:
+        shown.append(f"answers: {imported['repeated_answers']:,} questions list one twice; it is kept once")
+    shown += [f"not read: the field {name} of {count:,} questions" for name, count in imported["unread"].items()]
+    return [*shown, *(f"not in the files: {text}" for text in imported["unknown"])]
+
+
+def _reviews(reviews: Mapping[str, Any]) -> str:
+    return (
+        f"reviews: {reviews['reviews']:,} by {len(reviews['annotators'])} people; {reviews['coverage']['share']:.1%} "
+        f"of the answers in {', '.join(reviews['coverage']['splits'])} judged by people"
+    )
 
 
 _ROWS = (

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +44,14 @@ def contract(name: str) -> schemas.Table:
     return schemas.table(name.partition("/")[0])
 
 
+def imported_schema(name: str) -> pa.Schema:
+    """Return the schema of an imported release's table: what published files do not hold is null."""
+    table = contract(name)
+    return pa.schema(
+        [field.with_nullable(field.name not in table.key) for field in table.schema], table.schema.metadata
+    )
+
+
 def names_of(readers: Iterable[str]) -> tuple[str, ...]:
     """Return the names of all tables of a release with these readers."""
     return (*TABLES, *(f"{table}/{reader}" for reader in readers for table in ("answers", "distinct_answers")))
@@ -52,10 +59,14 @@ def names_of(readers: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class TableFiles:
-    """Table -> its Parquet files, in row order. ``ids``: the questions that count, where the files hold more."""
+    """Table -> its Parquet files, in row order. ``ids``: the questions that count, where the files hold more.
+
+    ``imported``: made from published files, so that every column but a table's key may be null (unknown).
+    """
 
     parts: Mapping[str, Sequence[Path]]
     ids: pa.Array | None = None
+    imported: bool = False
 
     @property
     def readers(self) -> list[str]:
@@ -83,6 +94,8 @@ class TableFiles:
     def schema(self, name: str) -> pa.Schema:
         """Return a table's Arrow schema; of answers in a release of layout 1, without ``distinct_answers``: the old."""
         former = name.startswith("answers/") and f"distinct_{name}" not in self.parts
+        if self.imported:
+            return imported_schema(name)
         return contract(name).former_schema if former else contract(name).schema
 
     def answers(self, reader: str) -> Answers:
@@ -147,26 +160,38 @@ def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
     return TableFiles(parts, workspace.read("splits")["question_id"].combine_chunks())
 
 
-def write_table(target: Path, name: str, pieces: Iterator[pa.Table]) -> int:
-    """Write a table and return its number of rows. The bytes depend on the rows alone, not on how they come in
-    pieces."""
-    schema = contract(name).schema
-    total = 0
-    with pq.ParquetWriter(target, schema, compression="zstd", store_schema=True) as writer:
-        held: list[pa.Table] = []
-        count = 0
+def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:
+    """Write a table and return its number of rows."""
+    with TableWriter(target, contract(name).schema) as writer:
         for piece in pieces:
-            held.append(piece.cast(schema))
-            count += len(piece)
-            while count >= ROWS_A_GROUP:
-                whole = pa.concat_tables(held)
-                total += _write_group(writer, whole.slice(0, ROWS_A_GROUP))
-                held, count = [whole.slice(ROWS_A_GROUP)], count - ROWS_A_GROUP
-        if count:
-            total += _write_group(writer, pa.concat_tables(held))
-    return total
+            writer.write(piece)
+    return writer.rows
 
 
-def _write_group(writer: Any, rows: pa.Table) -> int:
-    writer.write_table(rows.combine_chunks(), row_group_size=len(rows))
-    return len(rows)
+class TableWriter:
+    """Writes a table piece by piece. The bytes depend on the rows alone, not on how they come in pieces."""
+
+    def __init__(self, target: Path, schema: pa.Schema) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.rows = 0
+        self._schema, self._held = schema, schema.empty_table()
+        self._writer = pq.ParquetWriter(target, schema, compression="zstd", store_schema=True)
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def write(self, piece: pa.Table) -> None:
+        """Take some rows."""
+        self._held = pa.concat_tables([self._held, piece.cast(self._schema)])
+        while len(self._held) >= ROWS_A_GROUP:
+            self._write_group(self._held.slice(0, ROWS_A_GROUP))
+            self._held = self._held.slice(ROWS_A_GROUP)
+
+    def _write_group(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows.combine_chunks(), row_group_size=len(rows))
+        self.rows += len(rows)
+
+    def __exit__(self, *error: object) -> None:
+        if len(self._held) and error[0] is None:
+            self._write_group(self._held)
+        self._writer.close()

@@ -25,6 +25,7 @@ from starlette.routing import Route
 
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
+from quit.release.view import shown_readers
 from quit.report.data import gather
 from quit.report.lookup import FILTERS, ORDERS, Lookup
 from quit.report.page import environment, render, style
@@ -117,7 +118,7 @@ class _Pages:
         if not self._lookup.has(identity):
             raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
         question = story(self._workspace, identity)
-        roles = self._settings.readers
+        roles = shown_readers(self._workspace, self._settings)
         nodes = tree(
             question, [reader.name for reader in roles if reader.role == "labeler"], [reader.name for reader in roles]
         )

@@ -8,8 +8,15 @@ from quit.report import plots
 from quit.report.pieces import SPLITS, Facts, Plot, Section, Table, number, percent, share
 
 
-def funnel(facts: Facts) -> Section:
-    """What is left after each stage, and what was left out and why."""
+def imported(facts: Facts) -> Section:
+    """What is known of published files that a release was imported from."""
+    return Section("imported", "Imported files", said=list(facts["imported"]))
+
+
+def funnel(facts: Facts) -> Section | None:
+    """What is left after each stage, and what was left out and why; None for a release."""
+    if facts["release"]:
+        return None
     steps = facts["funnel"]
     first = steps[0][1]
     rows = [(name, f"{count:,}", share(count, first)) for name, count in steps]
@@ -62,6 +69,19 @@ def hints(facts: Facts) -> Section:
                 "hints",
             )
         )
+    section.plots.extend(_leak_plots(leakage) if leakage else ())
+    if convergence["producers"]:
+        rows = [
+            (row["producer"], row["hints"], f"{row['count']:,}", number(row["mean"]), number(row["median"]))
+            for row in convergence["producers"]
+        ]
+        section.tables.append(
+            Table("Who scored convergence", ("producer", "hints", "count", "mean", "median"), rows, (1,))
+        )
+    return section
+
+
+def _leak_plots(leakage: Facts) -> Iterable[Plot]:
     if leakage["methods"]:
         names = [row["method"] for row in leakage["methods"]]
         rows = [
@@ -72,27 +92,16 @@ def hints(facts: Facts) -> Section:
             "plot-leaks", names, {"findings": [row["findings"] for row in leakage["methods"]]}, "findings"
         )
         heads = ("method", "findings", "hints", "questions", "overridden by people")
-        section.plots.append(Plot("How leaks were found", heads, rows, name="plot-leaks", svg=drawn))
-        section.plots.append(
-            _histogram("plot-leakage", "Probability of leaks", leakage["bars"], ["findings"], "probability", "findings")
+        yield Plot("How leaks were found", heads, rows, name="plot-leaks", svg=drawn)
+        yield _histogram(
+            "plot-leakage", "Probability of leaks", leakage["bars"], ["findings"], "probability", "findings"
         )
     per = [(str(row["leaking"]), row["questions"]) for row in leakage["by_question"]]
     drawn = plots.bars(
         "plot-leaking", [f"{name} leaking hints" for name, _ in per], {"questions": [n for _, n in per]}, "questions"
     )
     rows = [(name, f"{count:,}") for name, count in per]
-    section.plots.append(
-        Plot("Leaking hints a question", ("leaking hints", "questions"), rows, name="plot-leaking", svg=drawn)
-    )
-    if convergence["producers"]:
-        rows = [
-            (row["producer"], row["hints"], f"{row['count']:,}", number(row["mean"]), number(row["median"]))
-            for row in convergence["producers"]
-        ]
-        section.tables.append(
-            Table("Who scored convergence", ("producer", "hints", "count", "mean", "median"), rows, (1,))
-        )
-    return section
+    yield Plot("Leaking hints a question", ("leaking hints", "questions"), rows, name="plot-leaking", svg=drawn)
 
 
 def _histogram(name: str, title: str, bars: list[Facts], groups: Sequence[str], across: str, up: str) -> Plot:
@@ -169,7 +178,8 @@ def labels(facts: Facts) -> Section:
     if figures:
         for key, column, title in (("by_difficulty", "difficulty_bin", "difficulty"), ("by_type", "coarse", "type")):
             order = [row["bin"] for row in facts["difficulty"]["bins"]] if title == "difficulty" else []
-            section.plots.append(_shares(figures[key], column, title, order))
+            if figures[key]:
+                section.plots.append(_shares(figures[key], column, title, order))
         summary = figures["summary"]
         rows = [
             (name, *(number(row[key], form) for row in summary))
@@ -197,7 +207,8 @@ def _reader_plots(facts: Facts) -> Iterable[Plot]:
     for name in ordered:
         total = [sum(values) for values in zip(*by[name].values(), strict=True)]
         shares = [percent(points[name].get(size)) for size in sizes]
-        of_all = (share(total[column], total[0]) for column in (2, 1, 3))
+        cut = "–" if facts["imported"] else share(total[3], total[0])
+        of_all = (share(total[2], total[0]), share(total[1], total[0]), cut)
         rows.append((name, role[name], *shares, *of_all, f"{total[0]:,}"))
     heads = ("reader", "role", *(f"{size} hints" for size in sizes), "all", "no answer", "cut", "passages")
     drawn = plots.lines("plot-readers", points, "hints in the passage", "correct answers")

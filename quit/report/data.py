@@ -15,8 +15,10 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.statistics import statistics
 from quit.release.diff import diff
-from quit.release.release import Release, open_release, releases_of
+from quit.release.release import Release, open_release
+from quit.release.show import imported_lines
 from quit.release.tables import TableFiles
+from quit.release.view import release_of, shown_judge, shown_readers, shown_releases
 from quit.report.examples import examples
 from quit.report.people import judge_against_people, review_progress
 from quit.settings import Judge, ReaderSettings, Settings
@@ -35,7 +37,8 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     """
     if len(compared) not in (0, 2):
         raise InputError(f"A difference needs two releases, the earlier one first; {len(compared)} given.")
-    releases = [open_release(path) for path in compared] or releases_of(workspace)
+    releases = [open_release(path) for path in compared] or shown_releases(workspace)
+    frozen = release_of(workspace)
     with workspace.connect() as connection:
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
@@ -44,19 +47,21 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "program": __version__,
             "profile": (workspace.build or {}).get("profile"),
             "counts": _told(_counts(connection)),
-            "readers": _told(_readers(settings, connection)),
-            "judge": settings.judge.name,
+            "readers": _told(_readers(workspace, settings, connection)),
+            "judge": shown_judge(workspace, settings),
+            "release": frozen is not None,
+            "imported": imported_lines(frozen) if frozen and frozen.imported else [],
             "rejects": _told(_rows(connection, _REJECTS)),
             "sources": _told(_rows(connection, "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER "
                                                "BY 2 DESC, 1")),
             "convergence": _told(_convergence(connection, settings.pages.bins)),
-            "leakage": _told(_leakage(connection, settings.pages.bins)),
+            "leakage": _told(None if frozen else _leakage(connection, settings.pages.bins)),
             "types": _told(_types(connection)),
             "difficulty": _told(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
         facts["examples"] = _told(examples(workspace, connection, settings))
-    facts["funnel"] = _told(_funnel(workspace, facts["rejects"], releases))
-    facts["statistics"] = _told(_statistics(workspace))
+    facts["funnel"] = _told([] if frozen else _funnel(workspace, facts["rejects"], releases))
+    facts["statistics"] = _told(frozen.facts["statistics"] if frozen else _statistics(workspace))
     facts["readers_by_hints"] = [
         dict(zip(("reader", "hints", "passages", "no_answer", "correct", "cut"), row, strict=True))
         for row in readers_by_hints(workspace)
@@ -95,16 +100,19 @@ def _counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
         """
         SELECT (SELECT count(*) FROM splits) AS questions, (SELECT count(*) FROM labels) AS passages,
             (SELECT count(*) FROM labels WHERE label = 2) AS fully,
-            (SELECT count(*) FROM splits WHERE parametric) AS parametric,
+            (SELECT CASE WHEN count(*) = count(parametric) THEN count(*) FILTER (parametric) END FROM splits)
+                AS parametric,
             (SELECT count(*) FROM valid_answers SEMI JOIN splits USING (question_id)) AS valid_answers,
             (SELECT count(*) FROM origins) AS records
         """,
     )[0]
 
 
-def _readers(settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
-    """The profile's readers, then those that have answers but are in no profile (any more)."""
-    readers = [{"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in settings.readers]
+def _readers(workspace: Workspace, settings: Settings, connection: duckdb.DuckDBPyConnection) -> list[dict[str, str]]:
+    """The profile's (or a release's) readers, then those that have answers but are in no profile (any more)."""
+    readers = [
+        {"name": reader.name, "role": reader.role, "kind": reader.kind} for reader in shown_readers(workspace, settings)
+    ]
     known = {reader["name"] for reader in readers}
     answering = _rows(connection, "SELECT DISTINCT reader FROM distinct_answers ORDER BY 1")
     return [
@@ -123,13 +131,14 @@ def _histogram(
     connection: duckdb.DuckDBPyConnection, table: str, value: str, group: str, bins: int
 ) -> list[dict[str, Any]]:
     """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
-    groups = [row["one"] for row in _rows(connection, f"SELECT DISTINCT {group} AS one FROM {table} ORDER BY 1")]
+    known = f"FROM {table} WHERE {value} IS NOT NULL"
+    groups = [row["one"] for row in _rows(connection, f"SELECT DISTINCT {group} AS one {known} ORDER BY 1")]
     bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
     counted = _rows(
         connection,
         f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS one,
                    count(*) AS count
-            FROM {table} WHERE {value} IS NOT NULL GROUP BY 1, 2""",
+            {known} GROUP BY 1, 2""",
         bins=bins,
     )
     for row in counted:
@@ -142,13 +151,16 @@ def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, 
     return {
         "bars": _histogram(connection, "ranked_hints", "convergence", used, bins),
         "groups": [
-            row["one"] for row in _rows(connection, f"SELECT DISTINCT {used} AS one FROM ranked_hints ORDER BY 1")
+            row["one"]
+            for row in _rows(
+                connection, f"SELECT DISTINCT {used} AS one FROM ranked_hints WHERE convergence IS NOT NULL ORDER BY 1"
+            )
         ],
         "producers": _rows(
             connection,
-            f"""SELECT producer, {used} AS hints, count(*) AS count, avg(convergence) AS mean,
-                       median(convergence) AS median
-                FROM ranked_hints GROUP BY 1, 2 ORDER BY 2, 3 DESC, 1""",
+            f"""SELECT coalesce(producer, 'unknown') AS producer, {used} AS hints, count(*) AS count,
+                       avg(convergence) AS mean, median(convergence) AS median
+                FROM ranked_hints WHERE convergence IS NOT NULL GROUP BY 1, 2 ORDER BY 2, 3 DESC, 1""",
         ),
     }
 
@@ -178,7 +190,8 @@ def _types(connection: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     return _rows(
         connection,
         f"""SELECT d.coarse, count(*) AS questions, {counted}, count(DISTINCT d.fine) AS fine
-            FROM descriptions d JOIN splits s USING (question_id) GROUP BY 1 ORDER BY 2 DESC, 1""",
+            FROM descriptions d JOIN splits s USING (question_id) WHERE d.coarse IS NOT NULL
+            GROUP BY 1 ORDER BY 2 DESC, 1""",
     )
 
 
@@ -190,7 +203,7 @@ def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, A
         "bins": _rows(
             connection,
             f"""SELECT difficulty_bin AS bin, count(*) AS questions, {counted}, avg(difficulty) AS mean FROM {placed}
-                GROUP BY 1 ORDER BY mean""",
+                WHERE difficulty_bin IS NOT NULL GROUP BY 1 ORDER BY mean""",
         ),
     }
 

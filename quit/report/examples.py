@@ -14,7 +14,7 @@ from quit.status.story import story
 
 _SHARES = """
     SELECT s.question_id, avg((l.label = 2)::INTEGER) AS share FROM splits s JOIN labels l USING (question_id)
-    WHERE NOT s.parametric GROUP BY 1
+    WHERE NOT coalesce(s.parametric, s.split = 'train') GROUP BY 1
 """
 KINDS = (
     (

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 
 from quit.engine.workspace import Workspace
-from quit.release.release import releases_of
+from quit.release.view import shown_releases
 from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
 
@@ -112,7 +112,7 @@ class Lookup:
         """Return ``release, split, passages, fully`` of the workspace's releases that hold the question, by name."""
         rows = []
         with duckdb.connect() as connection:
-            for release in releases_of(self.workspace):
+            for release in shown_releases(self.workspace):
                 row = connection.execute(
                     f"""SELECT any_value(s.split), count(*), count(*) FILTER (l.label = 2)
                         FROM {release.files.sql("splits")} s JOIN {release.files.sql("labels")} l USING (question_id)

@@ -41,7 +41,8 @@ def review(facts: Facts, most: int) -> Section:
     section = Section("review", "Review by people")
     progress = facts["review"]
     if not progress:
-        section.said.append("No review has been pulled yet.")
+        if not facts["release"]:  # that has no rows of reviews, whoever reviewed it
+            section.said.append("No review has been pulled yet.")
         return section
     section.said.append(
         f"{progress['annotations']:,} annotations of {progress['questions']:,} questions by "
@@ -98,7 +99,8 @@ def models(facts: Facts) -> Section:
     section.tables.append(Table("Readers", ("reader", "role", "kind"), rows, (1, 2)))
     usage = facts["usage"]
     if not usage["costs"]:
-        section.said.append("No language model was asked: nothing was spent.")
+        if not facts["release"]:  # that does not know what it cost
+            section.said.append("No language model was asked: nothing was spent.")
         return section
     priced = [row["cost"] for row in usage["costs"] if row["cost"] is not None]
     if priced:

@@ -69,7 +69,7 @@ def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
         ("passages", f"{counts['passages']:,}"),
         ("fully relevant", "–" if share is None else f"{share:.1%}"),
         ("valid answers", f"{counts['valid_answers']:,}"),
-        ("answered without hints", f"{counts['parametric']:,}"),
+        ("answered without hints", "–" if counts["parametric"] is None else f"{counts['parametric']:,}"),
         ("readers", f"{len(facts['readers']):,}"),
     ]
     return (

@@ -9,6 +9,7 @@ from quit.report.pieces import Facts, Section
 def sections(facts: Facts, rows: int) -> list[Section]:
     """Return the sections that have anything to show; ``rows``: of a list at most."""
     pieces = (
+        construction.imported(facts),
         construction.funnel(facts),
         construction.hints(facts),
         construction.questions(facts),

@@ -1,0 +1,280 @@
+"""Make a release of a dataset that was published as the paper's release JSON (``quit release import``).
+
+Labels are the published ones: 2 if a labeler's answer is among the question's ``answers`` as written, else 1, which is
+what the paper's scripts compute. They are compared with those of our rule, which compares answers in normalised form.
+What the files do not hold is null and is named in the release; nothing of it is guessed.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit import __version__
+from quit.common.files import file_checksum
+from quit.common.ids import content_key, hint_id
+from quit.evaluate.normalize import normalize_answer
+from quit.export.dataset import SPLITS
+from quit.models.protocols import NO_ANSWER, Encoder, JudgeItem, Verdict
+from quit.release.create import Created, check_target, entry_of, facts_of, put, refuse_failed, table_path
+from quit.release.gates import Subject, check, coverage
+from quit.release.import_json import Published, ReleaseFiles
+from quit.release.tables import TableFiles, TableWriter, imported_schema, names_of
+from quit.settings import parse
+from quit.stages.answers import Answers, matching_rows, number_answers
+from quit.stages.judge import judge_answers
+from quit.stages.label import labels_of
+from quit.stages.passages import enumerate_passages
+from quit.stages.stage import Tables
+from quit.store.folder import FolderStore
+
+KIND = "release-json"
+AT_ONCE = 128
+"""Questions whose tables are made at a time: what is in memory."""
+EXAMPLES = 20
+"""Differing labels that the release names."""
+UNKNOWN = (
+    "which of a question's valid answers are gold",
+    "question types and difficulty",
+    "who or what produced convergence, answers and verdicts, with which prompts and settings",
+    "convergence and origin of a hint, where it has none",
+    "replies as the models wrote them",
+    "verdicts on answers that only evaluation readers gave, unless they equal a valid answer",
+    "which verdicts people gave",
+    "leak findings, answers without hints, and what was left out",
+)
+"""What the files do not hold: null, or not there, in the tables."""
+RULE = "2 if a labeler's answer is among the question's answers as written, else 1"
+WAIVED = ("answer-in-passage", "question-on-two-sides", "unjudged-answer", "human-coverage")
+"""Gates that say something of the published data: reported, never a reason to refuse it."""
+
+
+@dataclass
+class _Differences:
+    """Passages whose published label is not that of our rule, over all blocks."""
+
+    passages: int = 0
+    found: int = 0
+    examples: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, published: pa.Table, ours: pa.Table) -> None:
+        self.passages += len(published)
+        rows = np.flatnonzero(published["label"].to_numpy() != ours["label"].to_numpy())
+        self.found += len(rows)
+        for row in rows[: EXAMPLES - len(self.examples)].tolist():
+            place = {name: published[name][row].as_py() for name in ("question_id", "permutation")}
+            labels = {"published": published["label"][row].as_py(), "ours": ours["label"][row].as_py()}
+            self.examples.append({**place, **labels, "labelers": ours["labelers"][row].as_py()})
+
+
+class _AsPublished:
+    """A judge that knows what labelers answered: where it is not among the published answers, it was judged wrong. What
+    only evaluation readers answered was never judged."""
+
+    name, identity = "published", "published"
+
+    def __init__(self, labelers: Iterable[Answers]) -> None:
+        self._given: set[tuple[str, str]] = set()
+        for given in labelers:
+            columns = (given.distinct[name].to_pylist() for name in ("question_id", "answer_key"))
+            self._given.update(zip(*columns, strict=True))
+
+    def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
+        """Return one verdict an item; null where no labeler gave the answer."""
+        given = ((item.question_id, normalize_answer(item.candidate)) in self._given for item in items)
+        return [Verdict(False if judged else None, None, "") for judged in given]
+
+
+def import_release(folder: Path, out: Path, name: str | None = None, encoder: Encoder | None = None) -> Created:
+    """Make the release ``name`` (by default the last part of ``out``) in the folder ``out`` of the three files.
+
+    ``encoder`` measures the semantic similarity. The files are read and the tables written a block at a time; gates and
+    statistics take what they take of any release. Raises ``InputError`` for files that are not as expected (which file,
+    question and field), and ``InputError`` or ``SettingsError`` for target and name as
+    :func:`quit.release.create.create` does. Nothing is left then.
+    """
+    files, named = ReleaseFiles(Path(folder)), name or Path(out).name
+    check_target(Path(out), named)
+    return put(Path(out), FolderStore(Path(out).parent), lambda hidden: _write(hidden, files, named, encoder))
+
+
+def _write(folder: Path, files: ReleaseFiles, name: str, encoder: Encoder | None) -> dict[str, Any]:
+    differences = _Differences()
+    rows = _write_tables(folder, files, differences)
+    tables = TableFiles({table: [table_path(folder, table)] for table in rows}, imported=True)
+    settings = parse({"convergence": {"hints": files.permutations.n}})
+    reason = "The data are imported as they were published: this is reported, and nothing is repaired."
+    results = check(Subject(tables, files.readers, settings), dict.fromkeys(WAIVED, reason))
+    refuse_failed(results)
+    sources = [
+        {"name": KIND, "file": path.name, "checksum": file_checksum(path), "licence": None, "citation": None}
+        for path in files.paths.values()
+    ]
+    content = {
+        "settings": {
+            "convergence": {"hints": files.permutations.n},
+            "split": {"near_duplicate": settings.split.near_duplicate},
+            "review": {"splits": settings.review.splits},
+            "release": {"human_coverage": settings.release.human_coverage},
+        },
+        "fingerprints": {},
+        "sources": sources,
+        "program_version": __version__,
+        "tables": {table: entry_of(folder, table, count) for table, count in rows.items()},
+        "readers": [asdict(info) for info in files.readers],
+        "models": {},
+        "prompts": {},
+        "reviews": {"reviews": 0, "reviews_hash": None, "decisions_hash": None, "annotators": [], "settled": 0,
+                    "open": 0, "coverage": coverage(tables, settings.review.splits)},
+        "imported": {
+            "labels": {"kept": "published", "rule": RULE, "passages": differences.passages,
+                       "differences": differences.found, "examples": differences.examples},
+            "subsets": files.subsets,
+            "unread": dict(sorted(files.unread.items())),
+            "repeated_answers": files.repeated,
+            "unknown": list(UNKNOWN),
+        },
+    }  # fmt: skip
+    return facts_of(name, content, tables, results, encoder)
+
+
+def _write_tables(folder: Path, files: ReleaseFiles, differences: _Differences) -> dict[str, int]:
+    """Write all tables, a block of questions at a time; return the rows of each."""
+    ids: dict[str, list[str]] = {}
+    writers: dict[str, TableWriter] = {}
+    with ExitStack() as stack:
+
+        def write(name: str, rows: pa.Table) -> None:
+            if name not in writers:
+                writers[name] = stack.enter_context(TableWriter(table_path(folder, name), imported_schema(name)))
+            writers[name].write(rows)
+
+        for split in SPLITS:
+            ids[split] = []
+            questions = files.questions(split)
+            while block := list(islice(questions, AT_ONCE)):
+                ids[split] += [question.question_id for question in block]
+                for name, rows in _tables_of(block, f"{split}.json", files, differences).items():
+                    write(name, rows)
+        _ = files.permutations  # raises where there is no question
+        write("splits", _splits(ids))
+        names = names_of(info.name for info in files.readers)
+        for name in names:
+            if name not in writers:
+                write(name, imported_schema(name).empty_table())
+    return {name: writers[name].rows for name in names}
+
+
+def _splits(ids: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Return the table ``splits``: each split in the order of its file, and all by id where the files are."""
+    pairs = ([(question_id, split) for question_id in question_ids] for split, question_ids in ids.items())
+    merged = list(heapq.merge(*pairs, key=itemgetter(0)))
+    return _table("splits", question_id=[pair[0] for pair in merged], split=[pair[1] for pair in merged])
+
+
+def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, differences: _Differences) -> Tables:
+    """Return the rows that some questions have in every table but ``splits``."""
+    passages = enumerate_passages([question.question_id for question in block], files.permutations.n)
+    replies: dict[str, Tables] = {
+        info.name: _numbered(block, passages, key, info.name)
+        for key, info in zip(files.keys, files.readers, strict=True)
+    }
+    answers = {name: Answers(tables["answers"], tables["distinct_answers"]) for name, tables in replies.items()}
+    labelers = {info.name: answers[info.name] for info in files.readers if info.role == "labeler"}
+    small = _small_tables(block, file)
+    valid = small["valid_answers"]
+    labels = labels_of(passages, labelers, [_accepted(given, valid, "answer") for given in labelers.values()])
+    ours = labels_of(passages, labelers, [_accepted(given, valid, "answer_key") for given in labelers.values()])
+    differences.add(labels, ours)
+    verdicts = judge_answers(small["questions"], list(answers.values()), _AsPublished(labelers.values()))
+    return {
+        **small,
+        "valid_answers": _with(valid, passages=_counts(valid, labelers.values())),
+        "passages": passages,
+        "labels": labels,
+        "verdicts": _with(verdicts, basis=None, producer=None, raw=None),
+        **{
+            f"{name}/{reader}": _with(tables[name], **dict.fromkeys(unknown))
+            for reader, tables in replies.items()
+            for name, unknown in (("answers", ("producer",)), ("distinct_answers", ("raw",)))
+        },
+    }
+
+
+def _numbered(block: Sequence[Published], passages: pa.Table, key: str, reader: str) -> Tables:
+    given = pa.array(chain.from_iterable(question.answers[key] for question in block), pa.string())
+    rows = passages.select(["question_id", "permutation"])
+    return number_answers(rows.append_column("reader", pa.repeat(reader, len(rows))).append_column("answer", given))
+
+
+def _accepted(given: Answers, valid: pa.Table, column: str) -> np.ndarray:
+    """Return which distinct answers are valid: as written (``answer``) or in normalised form (``answer_key``)."""
+    found = matching_rows(given.distinct, valid, column) >= 0
+    return found if column == "answer" else found & pc.not_equal(given.distinct["answer"], NO_ANSWER).to_numpy()
+
+
+def _counts(valid: pa.Table, labelers: Iterable[Answers]) -> pa.Array:
+    """Return how many (passage, labeler) pairs gave each valid answer as it is written."""
+    counts = np.zeros(len(valid) + 1, dtype=np.int64)
+    for given in labelers:
+        np.add.at(counts, matching_rows(given.distinct, valid, "answer"), given.counts)  # others: the last place
+    return pa.array(counts[:-1])
+
+
+def _with(table: pa.Table, **columns: pa.Array | None) -> pa.Table:
+    """Return a table with other columns; None: unknown."""
+    for name, values in columns.items():
+        place, kind = table.schema.get_field_index(name), table.schema.field(name).type
+        table = table.set_column(place, name, pa.nulls(len(table), kind) if values is None else values)
+    return table
+
+
+def _small_tables(block: Sequence[Published], file: str) -> Tables:
+    """Return the rows of the tables that have a row a question, a hint or a valid answer."""
+    ids = [question.question_id for question in block]
+    hints = [(question.question_id, rank, hint) for question in block for rank, hint in enumerate(question.hints)]
+    owners, ranks, texts = (list(column) for column in zip(*hints, strict=True))
+    of_hint = {
+        "hint_id": [hint_id(owner, rank) for owner, rank in zip(owners, ranks, strict=True)],
+        "question_id": owners,
+        **{name: [text[name] for text in texts] for name in ("hint", "convergence")},
+    }
+    valid = [(question.question_id, answer) for question in block for answer in question.valid_answers]
+    return {
+        "questions": _table(
+            "questions",
+            question_id=ids,
+            question=[question.question for question in block],
+            answers=[question.valid_answers for question in block],
+            source=[KIND] * len(ids),
+            content_key=[content_key(question.question) for question in block],
+        ),
+        "hints": _table(
+            "hints", **of_hint, position=ranks, source=[text["origin"] for text in texts], file=[file] * len(texts)
+        ),
+        "ranked_hints": _table("ranked_hints", **of_hint, rank=ranks, selected=[True] * len(texts)),
+        "descriptions": _table("descriptions", question_id=ids),
+        "valid_answers": _table(
+            "valid_answers",
+            question_id=[owner for owner, _ in valid],
+            answer=[answer for _, answer in valid],
+            answer_key=[normalize_answer(answer) for _, answer in valid],
+        ),
+    }
+
+
+def _table(name: str, **columns: Sequence[Any]) -> pa.Table:
+    """Return a table of an imported release; a column that is not given is null."""
+    schema = imported_schema(name)
+    length = len(next(iter(columns.values()), ()))
+    return pa.table([pa.array(columns.get(field.name, [None] * length), field.type) for field in schema], schema=schema)

@@ -1,0 +1,140 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quit.errors import InputError
+from quit.release.import_json import ReleaseFiles
+from tests.release.published import LABELERS, READERS, splits, write
+
+
+def read(folder: Path) -> ReleaseFiles:
+    files = ReleaseFiles(folder)
+    for split in ("train", "dev", "test"):
+        list(files.questions(split))
+    return files
+
+
+def test_answers_come_in_the_order_of_the_permutation_table(tmp_path: Path) -> None:
+    files = ReleaseFiles(write(tmp_path, splits()))
+    (question,) = files.questions("train")
+    assert files.permutations.permutation.to_pylist() == ["0", "01", "1", "10"]
+    assert question.answers["qwen-3-4b"] == ["Amazon", "NO ANSWER", "the Nile", "NO ANSWER"]
+    assert question.answers["qwen-3-8b"] == ["NO ANSWER", "Atlantis", "NO ANSWER", "NO ANSWER"]
+    assert question.hints[0] == {"hint": "First of b.", "convergence": None, "origin": None}
+    assert [(info.name, info.role, info.kind, info.identity) for info in files.readers] == [
+        *((name, "labeler", "published", "unknown") for name in LABELERS),
+        *((name, "reader", "published", "unknown") for name in READERS),
+    ]
+
+
+def test_what_nothing_reads_and_what_is_there_twice_is_counted(tmp_path: Path) -> None:
+    questions = splits()
+    questions["dev"][0] |= {"answers": ["Lima", "Lima"], "difficulty": 0.3}
+    questions["test"][0]["hints"][1]["rank"] = 2
+    questions["test"][0]["hints"][0]["rank"] = 1
+    files = read(write(tmp_path, questions))
+    assert (files.unread, files.repeated) == ({"`difficulty`": 1, "`hints.rank`": 1}, 1)
+
+
+def _passage(questions, subset: str = "01", permutation: str = "10") -> dict:
+    return questions["test"][0]["subsets"][subset][permutation]
+
+
+def _label_all(questions, wrong: int) -> None:
+    for rows in questions.values():
+        for row in rows:
+            for subset in row["subsets"].values():
+                for passage in subset.values():
+                    passage["label"] = 2 if passage["qwen-3-4b"] in row["answers"] else 1
+    _passage(questions)["label"] = wrong
+
+
+FAULTS = {
+    "a field": (lambda q: q["test"][0].pop("answers"), "the field `answers` is missing"),
+    "null": (lambda q: q["test"][0].update(question=None), "`question` must be a text, but it is null"),
+    "no answers": (lambda q: q["test"][0].update(answers=[]), "`answers` must be a list with something in it"),
+    "a number among answers": (lambda q: q["test"][0]["answers"].append(7), r"`answers\[1\]` must be a text"),
+    "a hint's text": (lambda q: q["test"][0]["hints"][1].clear(), r"the field `hints\[1\].hint` is missing"),
+    "convergence": (lambda q: q["test"][0]["hints"][1].update(convergence="x"), "must be a number from 0 to 1 or null"),
+    "another number of hints": (
+        lambda q: q["test"][0]["hints"].pop(),
+        "it has 1 hints, but question 'b' of train.json",
+    ),
+    "a passage": (
+        lambda q: q["test"][0]["subsets"]["01"].pop("10"),
+        "holds 3 passages; 2 hints make 4.*`subsets.01.10`",
+    ),
+    "unknown hint": (
+        lambda q: q["test"][0]["subsets"]["01"].update({"12": {}}),
+        "names the hint '2'; the hints are 0 to 1",
+    ),
+    "wrong subset": (lambda q: q["test"][0]["subsets"]["1"].update({"0": {}}), "'0' is no order of the hints of '1'"),
+    "a reader": (lambda q: _passage(q).pop("qwen-3-8b"), "`subsets.01.10.qwen-3-8b` is missing"),
+    "one reader too many": (
+        lambda q: _passage(q).update(mine="x"),
+        "`subsets.01.10.mine` is not in the first passage of question 'b'",
+    ),
+    "an answer that is none": (lambda q: _passage(q).update({"qwen-3-8b": None}), "must be a text, but it is null"),
+    "no subsets": (lambda q: q["test"][0].update(subsets=[]), "`subsets` must be an object, but it is a list"),
+    "id of another split": (lambda q: q["test"][0].update(id="b"), "train.json has a question with this id already"),
+    "wrong label": (lambda q: _label_all(q, 1), "label` is the number 1, but the answer of `qwen-3-4b` is among"),
+    "label of nobody": (lambda q: _label_all(q, 0), "is the number 0, but .* so the label is 2"),
+    "no object": (lambda q: q["test"].insert(0, "q"), "a question must be an object"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_names_file_question_field_and_remedy(name: str, tmp_path: Path) -> None:
+    questions = splits()
+    spoil, said = FAULTS[name]
+    spoil(questions)
+    with pytest.raises(InputError, match=said) as raised:
+        read(write(tmp_path, questions))
+    assert "test.json, record 0 (id: " in str(raised.value)
+    assert str(raised.value).endswith("Correct the file, or leave the question out.")
+
+
+def test_right_labels_are_taken(tmp_path: Path) -> None:
+    questions = splits()
+    _label_all(questions, 2)
+    assert read(write(tmp_path, questions)).keys == (*LABELERS, *READERS)
+
+
+def test_other_readers_need_a_manifest_that_says_who_decides_labels(tmp_path: Path) -> None:
+    text = json.dumps(splits()).replace("qwen-3-4b", "mine")
+    with pytest.raises(InputError, match="answers of gemma-3-1b, mine, .* expected are those of gemma-3-1b, qwen-3-4b"):
+        read(write(tmp_path, json.loads(text)))
+
+
+@pytest.mark.parametrize("facts", [{}, [], {"readers": [{"key": "gemma-3-1b"}]}, {"readers": 3}, "../../x", "twice"])
+def test_a_damaged_manifest_is_not_believed(facts: Any, tmp_path: Path) -> None:
+    named = {"identity": "i", "kind": "embedded", "role": "labeler"}
+    if isinstance(facts, str):
+        facts = {"readers": [{"key": key, "name": facts, **named} for key in (*LABELERS, *READERS)]}
+    manifest = {"made_by": "QUIT builder", "format": "release-json", "format_version": 1, "program_version": "0.1.0",
+                "release_fingerprint": "", "embedded": True, "files": [], "facts": facts}  # fmt: skip
+    (write(tmp_path, splits()) / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="manifest.json beside the files is damaged"):
+        read(tmp_path)
+
+
+def test_files_that_are_missing_or_no_json(tmp_path: Path) -> None:
+    folder = write(tmp_path, splits())
+    for text, said in (
+        ("{}", "holds no JSON array"),
+        ('[{"id": "x', "cannot be read after 0 questions"),
+        ("", "is empty"),
+    ):
+        (folder / "dev.json").write_text(text)
+        with pytest.raises(InputError, match=f"dev.json {said}"):
+            read(folder)
+    (folder / "dev.json").unlink()
+    with pytest.raises(InputError, match="no dev.json or dev.json.gz or dev.json.zst"):
+        read(folder)
+    (folder / "dev.json.gz").write_bytes(b"nonsense")
+    with pytest.raises(InputError, match="dev.json.gz cannot be read"):
+        read(folder)
+    with pytest.raises(InputError, match="is no folder"):
+        read(tmp_path / "elsewhere")

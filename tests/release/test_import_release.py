@@ -1,0 +1,184 @@
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quit.cli import main
+from quit.errors import InputError
+from quit.export import export
+from quit.export.dataset import SPLITS
+from quit.export.release import export_tables_of_release
+from quit.release.gates import GATES
+from quit.release.import_json import SUFFIXES
+from quit.release.import_release import EXAMPLES, import_release
+from quit.release.release import Release, verify
+from tests.export.conftest import make_tables
+from tests.export.plain_index import plain_index
+from tests.release.published import BITS, question, splits, write
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Release:
+    folder = tmp_path_factory.mktemp("published")
+    return import_release(write(folder / "files", splits()), folder / "quit").release
+
+
+def rows(release: Release, name: str) -> list[dict]:
+    return release.files.read(name).to_pylist()
+
+
+def test_labels_are_those_of_the_papers_rule(release: Release) -> None:
+    right = {
+        (row["question_id"], row["permutation"]): row["labelers"]
+        for row in rows(release, "labels")
+        if row["label"] == 2
+    }
+    assert right == {key: ["qwen-3-4b"] for key in (("b", "1"), ("a", "01"), ("a", "10"))}
+    assert release.facts["counts"] == {"questions": {"train": 1, "dev": 1, "test": 1, "all": 3}, "passages": 12}
+
+
+def test_labels_that_our_rule_gives_otherwise_are_counted_and_listed(release: Release) -> None:
+    labels = release.imported["labels"]
+    assert (labels["kept"], labels["passages"], labels["differences"]) == ("published", 12, 1)
+    assert labels["examples"] == [
+        {"question_id": "c", "permutation": "0", "published": 1, "ours": 2, "labelers": ["qwen-3-4b"]}
+    ]
+
+
+def test_examples_of_differences_are_bounded(tmp_path: Path) -> None:
+    questions = splits()
+    questions["dev"] = [
+        question(f"c{number:03}", ["Lima"], {"0": "LIMA"}) for number in range(150)
+    ]  # more than a block
+    labels = import_release(write(tmp_path / "files", questions), tmp_path / "quit").release.imported["labels"]
+    assert (labels["differences"], len(labels["examples"]), EXAMPLES) == (150, 20, 20)
+    assert [row["question_id"] for row in labels["examples"]] == [f"c{number:03}" for number in range(20)]
+
+
+def test_verdicts_follow_from_what_was_published(release: Release) -> None:
+    verdicts = {(row["question_id"], row["answer"]): row["correct"] for row in rows(release, "verdicts")}
+    assert verdicts == {
+        ("a", "Oslo"): True, ("b", "the Nile"): True, ("c", "the LIMA"): True,  # as one of the valid answers
+        ("b", "Amazon"): False,  # a labeler said so, and it was not accepted
+        **{(name, "Atlantis"): None for name in "abc"},  # only an evaluation reader did: nobody judged it
+        **{(name, "NO ANSWER"): False for name in "abc"},
+    }  # fmt: skip
+    valid = [(row["question_id"], row["answer"], row["passages"]) for row in rows(release, "valid_answers")]
+    assert valid == [("b", "Nile", 0), ("b", "the Nile", 1), ("c", "Lima", 0), ("a", "Oslo", 2)]
+
+
+def test_what_the_files_do_not_hold_is_null(release: Release) -> None:
+    for name, columns in {
+        "splits": ("parametric", "draw"),
+        "descriptions": ("coarse", "fine", "difficulty", "difficulty_bin", "type_producer"),
+        "ranked_hints": ("convergence", "producer"),
+        "hints": ("source", "url"),
+        "valid_answers": ("origin",),
+        "verdicts": ("basis", "producer", "raw", "probability"),
+        "answers/qwen-3-4b": ("producer", "ended"),
+        "distinct_answers/qwen-3-4b": ("raw",),
+    }.items():
+        table = release.files.read(name)
+        assert {column: table[column].null_count for column in columns} == dict.fromkeys(columns, len(table)), name
+        assert len(table)
+    assert all(row["gold_answer_words"] is None for row in release.facts["statistics"]["summary"])
+
+
+def test_the_release_is_whole_and_its_gates_report(release: Release) -> None:
+    assert verify(release.path).content_id == release.content_id
+    states = {gate["gate"]: gate["state"] for gate in release.facts["gates"]}
+    assert list(states) == list(GATES)
+    assert {gate for gate, state in states.items() if state != "passed"} == {"unjudged-answer"}
+
+
+def test_table_1_is_that_of_the_papers_statistics_script(release: Release) -> None:
+    # By hand: questions of 3 words; passages of 3, 1, 4 and 4; answers Nile, the Nile, Lima and Oslo.
+    total = release.facts["statistics"]["summary"][-1]
+    assert (total["question_words"], total["passage_words"], total["answer_words"]) == (3.0, 3.0, 1.25)
+    assert (total["questions"], total["passages"], total["answer_containment"]) == (3, 12, 0.0)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_same_files_give_the_same_bytes_however_they_are_packed(
+    release: Release, suffix: str, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "files", splits())
+    for path in list(folder.glob("*.json")):
+        published = path.read_bytes()
+        path.unlink()
+        with pa.output_stream(str(folder / f"{path.stem}{suffix}"), compression="detect") as file:
+            file.write(published)
+    again = import_release(folder, tmp_path / "quit").release
+    for name, entry in release.content["tables"].items():
+        assert again.content["tables"][name]["sha256"] == entry["sha256"], name
+    assert import_release(folder, tmp_path / "quit").new is False
+
+
+@pytest.mark.parametrize("paper_keys", [True, False])
+def test_our_export_comes_back_with_the_same_bytes(tmp_path: Path, paper_keys: bool) -> None:
+    tables = make_tables()
+    export(tables, ["release-json"], tmp_path / "ours", paper_keys=paper_keys)
+    frozen = import_release(tmp_path / "ours" / "release-json", tmp_path / "quit").release
+    assert [(info.name, info.kind) for info in frozen.readers] == [(info.name, "embedded") for info in tables.readers]
+    export(export_tables_of_release(frozen.path), ["release-json"], tmp_path / "back", paper_keys=paper_keys)
+    for name in ("train.json", "dev.json", "test.json"):
+        ours, back = ((tmp_path / folder / "release-json" / name).read_bytes() for folder in ("ours", "back"))
+        assert ours == back and len(ours) > 3, name
+
+
+def test_subsets_named_by_bits_keep_their_names(tmp_path: Path) -> None:
+    folder = write(tmp_path / "files", splits(BITS))
+    frozen = import_release(folder, tmp_path / "quit").release
+    assert frozen.imported["subsets"] == BITS
+    export(export_tables_of_release(frozen.path), ["release-json", "paper-index"], tmp_path / "out")
+    for split, published in splits(BITS).items():
+        (back,) = json.loads((tmp_path / "out" / "release-json" / f"{split}.json").read_text())
+        assert back["subsets"] == published[0]["subsets"] and back["answers"] == published[0]["answers"]
+    plain_index(folder, tmp_path / "plain")
+    for path in sorted((tmp_path / "plain").rglob("*.jsonl")):
+        ours = tmp_path / "out" / "paper-index" / path.relative_to(tmp_path / "plain")
+        assert sorted(ours.read_text().splitlines()) == sorted(path.read_text().splitlines())
+
+
+def test_the_card_says_what_it_is_and_what_it_lacks(release: Release, tmp_path: Path) -> None:
+    export(export_tables_of_release(release.path), ["huggingface", "beir", "trec"], tmp_path)
+    card = (tmp_path / "huggingface" / "README.md").read_text()
+    for said in (
+        "**The labels are the published ones**", "1 of 12 passages would have another label",
+        "- `c`, permutation 0: published 1, ours 2", *(f"- {text}" for text in release.imported["unknown"]),
+    ):  # fmt: skip
+        assert said in card
+    assert not any(
+        said in card for said in ("Warning", "Labels by difficulty", "Labels by question type", "gold answers |")
+    )
+    questions = pq.read_table(next((tmp_path / "huggingface" / "questions").glob("test-*")))
+    assert questions["coarse"].to_pylist() == questions["parametric"].to_pylist() == [None]
+    assert (tmp_path / "trec" / "qrels.test.txt").read_text().splitlines()[0] == "a 0 a_0_0 1"
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write(tmp_path / "files", splits())
+    main_of(["release", "import", str(folder), "--out", str(tmp_path / "quit"), "--name", "published"])
+    said = capsys.readouterr().out
+    assert "release published" in said and "1 of 12 differ" in said and "not in the files: question types" in said
+    (folder / "test.json").write_text("[]")
+    main_of(["release", "import", str(folder), "--out", str(tmp_path / "quit")], 3)
+    assert "already holds the release" in capsys.readouterr().err
+
+
+def main_of(arguments: list[str], code: int = 0) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == code
+
+
+def test_nothing_is_left_of_a_refused_import(tmp_path: Path) -> None:
+    questions = splits()
+    del questions["test"][0]["subsets"]["0"]
+    with pytest.raises(InputError, match="holds 3 passages"):
+        import_release(write(tmp_path / "files", questions), tmp_path / "out" / "quit")
+    assert list((tmp_path / "out").iterdir()) == []
+    with pytest.raises(InputError, match="hold no question"):
+        import_release(write(tmp_path / "none", {split: [] for split in SPLITS}), tmp_path / "out" / "quit")

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError, WorkspaceError
+from quit.release.import_release import import_release
+from quit.release.view import FrozenWorkspace, open_to_read, shown_judge, shown_readers
+from quit.report.data import gather
+from quit.report.lookup import Lookup
+from quit.report.page import render
+from quit.settings import Settings
+from quit.status.story import story
+from tests.release import small
+from tests.release.published import LABELERS, READERS, splits, write
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> FrozenWorkspace:
+    folder = tmp_path_factory.mktemp("view")
+    import_release(write(folder / "files", splits()), folder / "quit")
+    workspace = open_to_read(folder / "quit")
+    assert isinstance(workspace, FrozenWorkspace)
+    return workspace
+
+
+def test_the_story_of_a_question_is_what_was_published(opened: FrozenWorkspace) -> None:
+    told = story(opened, "b")
+    assert told["question"]["question"] == "What is b?" and told["split"]["split"] == "train"
+    labels = {passage["permutation"]: passage["label"] for passage in told["passages"]}
+    assert labels == {"0": 1, "01": 1, "1": 2, "10": 1}
+    first = told["passages"][0]
+    assert first["text"] == "First of b." and list(first["answers"]) == [*LABELERS, *READERS]
+    assert first["answers"]["qwen-3-4b"] == "Amazon"
+
+
+def test_the_report_shows_what_a_release_holds_and_no_more(opened: FrozenWorkspace) -> None:
+    facts = gather(opened, Settings())
+    assert facts["counts"] | {"records": None} == {
+        "questions": 3, "passages": 12, "fully": 3, "parametric": None, "valid_answers": 4, "records": None
+    }  # fmt: skip
+    assert facts["readers"][0] == {"name": "gemma-3-1b", "role": "labeler", "kind": "published"}
+    assert facts["statistics"] == opened.release.facts["statistics"]
+    page = render(facts, 10)
+    for said in ("1 of 12 differ from our rule", "What is a?", "table 1)", "unjudged-answer"):
+        assert said in page
+    for unknown in (
+        "From collected to released",
+        "Leaking hints",
+        "Types and difficulty",
+        "nothing was spent",
+        "no language models",
+    ):
+        assert unknown not in page, unknown
+
+
+def test_questions_can_be_searched(opened: FrozenWorkspace) -> None:
+    lookup = Lookup(opened)
+    matching = lookup.search("secönd lima")
+    assert [(row["question_id"], row["state"], row["fully"]) for row in matching.rows] == [("c", "dev", 0)]
+    assert lookup.releases("a") == [{"release": "quit", "split": "test", "passages": 4, "fully": 2}]
+
+
+def test_readers_and_judge_are_those_of_the_release(opened: FrozenWorkspace, tmp_path: Path) -> None:
+    assert (shown_readers(opened, Settings()), shown_judge(opened, Settings())) == (opened.release.readers, "published")
+    made = small.freeze(tmp_path / "v1", small.rows())
+    ours = open_to_read(made.path)
+    assert [info.name for info in shown_readers(ours, Settings())] == ["one", "two"]
+    assert [passage["label"] for passage in story(ours, "q2")["passages"]] == [2, 2, 1, 1]
+
+
+def test_what_is_neither_is_refused(opened: FrozenWorkspace, tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceError, match="is no workspace"):
+        open_to_read(tmp_path)
+    (opened.path / "tables" / "splits.parquet").rename(tmp_path / "splits.parquet")
+    with pytest.raises(InputError, match="splits.parquet: is missing"):
+        open_to_read(opened.path)
+    (tmp_path / "splits.parquet").rename(opened.path / "tables" / "splits.parquet")
