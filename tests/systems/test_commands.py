@@ -51,7 +51,7 @@ def test_the_grid(made: Path, tmp_path: Path) -> None:
     assert "random-rank-aware" in said and f"{QUESTIONS} requests" in said
     whole = json.loads((tmp_path / "one" / "bandits.json").read_text())
     assert (whole["requests"], whole["left_out"]) == (QUESTIONS, 0) and 2 <= whole["arms"]["mean"] <= 4
-    assert len({row["policy"] for row in whole["rows"]}) == 16
+    assert len({row["policy"] for row in whole["rows"]}) == 17
     quit_(*arguments, tmp_path / "two")
     for name in ("bandits.json", "bandits.csv", "bandits.png"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
