@@ -73,7 +73,7 @@ class Bandits(Section):
         0.7, ge=0, description="Temperature of decompositions; the paper samples and does not give it."
     )
     relevance_prompt: str = Field("document_relevance", description="Prompt of the judge of documents, or a .txt file.")
-    date: str = Field("not stated", description="The current date, as the decomposition prompts are told.")
+    date: str = Field("not stated", description="The current date, for the decomposition prompts.")
     context_documents: int = Field(
         5, ge=0, description="Documents of the request's own ranking that the decomposition prompts see."
     )

@@ -360,6 +360,8 @@ def test_the_commands_run_show_and_compare(corpus: BuiltCorpus, tmp_path: Path) 
     assert code == 0 and "== read" in out and "== rerank-read" in out and "Where is Port Blair?" in out
     code, out, _ = _quit("trace", "mine", "--out", tmp_path / "out", "--variant", "read", "--json")
     assert json.loads(out)["read"]["query_id"] == "mine"
+    code, out, _ = _quit("compare", tmp_path / "out" / "read", tmp_path / "out" / "rerank-read")
+    assert code == 0 and "cover_em: " in out and "(randomisation)" in out
     code, out, _ = _quit("compare", tmp_path / "out" / "read", tmp_path / "out" / "rerank-read", "--json")
     assert code == 0 and json.loads(out)["questions"] == 1
     code, _, said = _quit("run", *given, "--variant", "read", "--set", "sunar.top=3")
