@@ -142,7 +142,7 @@ def variants(as_json: JsonOption = False) -> None:
         {name: {"what": what, "settings": dict(given)} for name, (what, given) in VARIANTS.items()},
         as_json,
         (
-            f"{name:16} {what:54} {' '.join(f'{key}={value}' for key, value in given.items())}"
+            f"{name:22} {what:54} {' '.join(f'{key}={value}' for key, value in given.items())}"
             for name, (what, given) in VARIANTS.items()
         ),
     )
@@ -160,10 +160,10 @@ _COLUMNS = "cover_em nDCG@10 Recall@1 Recall@10 Recall@100 pool_recall pool_size
 
 
 def _table(figures: dict[str, dict[str, Any]]) -> list[str]:
-    lines = [f"{'variant':16}" + "".join(f"{name:>14}" for name in _COLUMNS)]
+    lines = [f"{'variant':22}" + "".join(f"{name:>14}" for name in _COLUMNS)]
     for variant, scores in figures.items():
         cells = (f"{scores[name]:>14.4f}" if scores[name] is not None else f"{'-':>14}" for name in _COLUMNS)
-        lines.append(f"{variant:16}" + "".join(cells))
+        lines.append(f"{variant:22}" + "".join(cells))
     first = next(iter(figures.values()))
     counts = f"{first['questions']} questions, {first['answered_for']} with answers, {first['judged']}"
     return [*lines, f"{counts} with relevant documents"]

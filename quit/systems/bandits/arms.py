@@ -103,7 +103,7 @@ def two_level(
     """Return arms refined to K: each sub-question, and below it the sub-question with the title of a document that it
     retrieves.
 
-    No label is looked at: the titles are those of its own ranking, best first, each once, dealt to the sub-questions in
+    No label is looked at: the titles are those of its ranking, best first, each once, dealt to the sub-questions in
     turn until there are K arms or no titles. A title that the sub-question already says, or that is blank, refines
     nothing.
     """
@@ -161,7 +161,7 @@ def requests(
 
     A document is relevant (for metrics) where it is so to the question or one of its sub-questions. What policies
     observe is that (``qrels``), the retrieval score scaled to 0..1 (``scores``), or what a head says. A nugget is a
-    sub-question; a document that is relevant to the whole question alone is a nugget of its own. ``vectors``: rows to
+    sub-question; a document that is relevant to the whole question alone is one more nugget. ``vectors``: rows to
     unit vectors, for diversity and heads.
     """
     known = collection.relevant_rows()

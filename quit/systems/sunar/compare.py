@@ -81,7 +81,7 @@ def _values(traces: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
     return np.array([value or 0.0 for value in run_values(run, qrels, Measure.parse(name)).values()])
 
 
-def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int = 10_000, seed: int = 0) -> dict[str, Any]:
+def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int, seed: int) -> dict[str, Any]:
     """Return :func:`compare` of two runs' folders, over the questions that both have answered, and as ``differences``
     their :func:`significance`.
 

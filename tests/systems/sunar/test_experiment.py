@@ -14,7 +14,7 @@ from quit.errors import QuitError, SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import load_prompt
-from quit.settings import Settings, Sunar, parse
+from quit.settings import Settings, Sunar, load, parse
 from quit.systems.sunar import mer, planners
 from quit.systems.sunar.assembly import Assembly, prompt_name
 from quit.systems.sunar.experiment import Place, open_place, run_variants
@@ -284,6 +284,15 @@ def test_ircot_collects_and_reads_in_the_end(one: Place, tmp_path: Path) -> None
 def test_a_chain_of_thought_needs_a_language_model(one: Place, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="reading 'chain-of-thought' needs a language model"):
         _run(_settings(), one, ["chain-of-thought"], tmp_path / "out")
+
+
+def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
+    how = load("paper").settings.sunar
+    assert (how.first_encoder, how.graph_encoder) == ("sparse:naver/splade_v2_max", "late:colbert-ir/colbertv2.0")
+    assert (how.scorer, how.scorer_model) == ("cross-encoder", "nreimers/mmarco-mMiniLMv2-L12-H384-v1")
+    assert how.entailment == "nli" and how.literal
+    assert (how.first, how.neighbours, how.top) == (100, 10, 10)
+    assert (how.max_tokens, how.frequency_penalty, how.presence_penalty) == (1000, 0.8, 0.6)
 
 
 @pytest.mark.parametrize(
