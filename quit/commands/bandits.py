@@ -34,13 +34,12 @@ VectorsOption = Annotated[
     ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables and the plot.")]
-Arms = Literal["sub-questions", "two-level", "written"]
 ArmsOption = Annotated[
-    Arms,
+    str,
     typer.Option(
         "--arms",
         help="`sub-questions` of the source; `two-level`: these, refined with titles that they retrieve; `written` by "
-        "the language model that bandits.language_model names.",
+        "the language model that bandits.language_model names; or a JSONL file of {query_id, arms, parents}.",
     ),
 ]
 RelevanceOption = Annotated[
@@ -95,12 +94,13 @@ def run(
     diverse = any(policy.novelty is not None for policy in chosen)
     requests, _, _, about = _requests(corpus, index, vectors, arms, relevance, source, limit, settings, models, diverse)
     built = time.perf_counter()
-    grid = evaluate(requests, chosen, settings.bandits, hierarchical=arms == "two-level")
+    trees = any((request.parents >= 0).any() for request in requests)
+    grid = evaluate(requests, chosen, settings.bandits, hierarchical=trees)
     done = time.perf_counter()
     whole = curves.write(grid, out, about)
     drawn = ""
     try:
-        drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {arms}').name}"
+        drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {Path(arms).name}').name}"
     except MissingDependency as error:
         typer.echo(str(error), err=True)
     spent = (
@@ -167,7 +167,7 @@ def _requests(
     corpus: Path,
     index: list[Path] | None,
     vectors: Path | None,
-    arms: Arms,
+    arms: str,
     relevance: str,
     source: str | None,
     limit: int | None,
@@ -196,7 +196,7 @@ def _requests(
     about = {
         "corpus": opened.corpus.identity,
         "first_stage": opened.first_stage.identity,
-        "arms_from": arms,
+        "arms_from": Path(arms).name,
         "observed": relevance if isinstance(observed, str) else observed.identity,
     }
     return measured, [part.question for part in parts], opened.corpus, about

@@ -50,15 +50,20 @@ def run(
 
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`
     """
-    from quit.corpora.complexity import AnswerHead, ContainedOrNear, LateInteraction
+    from quit.corpora.complexity import AnswerHead, ContainedOrNear, token_head
     from quit.models.factory import Models
     from quit.systems import retrieval_complexity as rrcp
     from quit.systems.collection import chosen
+    from quit.systems.complexity_models import Opinions
     from quit.systems.opening import open_collection
     from quit.systems.relevance import JudgedAnswers
 
     settings = load_settings(profile, set_)
     models = Models(settings)
+    opinions = Opinions(models, settings)
+    tokens = token_head(
+        settings.complexity.token_head, settings.complexity.token_model, models.encoder, settings.first_stages
+    )
     opened = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
         asked = rrcp.asked_of(chosen(opened.corpus, source, limit))
@@ -74,9 +79,8 @@ def run(
     def search(texts: Any) -> Any:
         return [ranking.rows for ranking in opened.first_stage.search(texts, max(own.depth, own.documents))]
 
-    tokens = LateInteraction(models.encoder)
     rated = rrcp.rate(asked, opened.corpus, search, opened.vectors, models.encoder, head, tokens, own)
     about = {"corpus": opened.corpus.identity, "first_stage": opened.first_stage.identity}
-    about |= {"answer_head": head.identity, "token_head": tokens.identity}
-    whole = rrcp.write(rated, out, about, own)
+    about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
+    whole = rrcp.write(opinions.added_to(rated), out, about, own)
     show(whole, as_json, [*rrcp.lines(whole), f"{out}: complexity.parquet, complexity.json"])

@@ -104,18 +104,23 @@ def compare(
     before: Annotated[Path, typer.Argument(help="Folder of a run, such as sunar/rerank.")],
     after: Annotated[Path, typer.Argument(help="Folder of another, such as sunar/sunar-r.")],
     top: Annotated[int, typer.Option("--top", min=1, help="Documents that are read.")] = 10,
+    resamples: Annotated[int, typer.Option("--resamples", min=10, help="Resamples of interval and test.")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of these.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which relevant documents one run finds and another does not, and through whose neighbours.
+    """Say how far two runs differ (paired tests), which relevant documents one finds and the other does not, and
+    through whose neighbours.
 
     Example: `quit sunar compare sunar/rerank sunar/sunar-r`
     """
     from quit.systems.sunar.compare import compare_runs
 
-    comparison = compare_runs(before, after, top)
+    comparison = compare_runs(before, after, top, resamples=resamples, seed=seed)
     lines = []
     for name, value in comparison.items():
-        if name == "kinds":
+        if name == "differences":
+            lines += [f"{measure}: {_difference(row)}" for measure, row in value.items()]
+        elif name == "kinds":
             for kind, recalls in value.items():
                 pairs = [(key, pair) for key, pair in recalls.items() if key != "questions"]
                 recall = "; ".join(f"{key} {earlier:.3f} -> {later:.3f}" for key, (earlier, later) in pairs)
@@ -137,9 +142,17 @@ def variants(as_json: JsonOption = False) -> None:
         {name: {"what": what, "settings": dict(given)} for name, (what, given) in VARIANTS.items()},
         as_json,
         (
-            f"{name:16} {what:54} {' '.join(f'{key}={value}' for key, value in given.items())}"
+            f"{name:22} {what:54} {' '.join(f'{key}={value}' for key, value in given.items())}"
             for name, (what, given) in VARIANTS.items()
         ),
+    )
+
+
+def _difference(row: dict[str, Any]) -> str:
+    return (
+        f"{row['before']:.4f} -> {row['after']:.4f}, difference {row['difference']:+.4f} [{row['low']:.4f}, "
+        f"{row['high']:.4f}], p = {row['p_randomisation']:.4f} (randomisation), {row['p_t']:.4f} (t), "
+        f"{row['questions']} questions"
     )
 
 
@@ -147,10 +160,10 @@ _COLUMNS = "cover_em nDCG@10 Recall@1 Recall@10 Recall@100 pool_recall pool_size
 
 
 def _table(figures: dict[str, dict[str, Any]]) -> list[str]:
-    lines = [f"{'variant':16}" + "".join(f"{name:>14}" for name in _COLUMNS)]
+    lines = [f"{'variant':22}" + "".join(f"{name:>14}" for name in _COLUMNS)]
     for variant, scores in figures.items():
         cells = (f"{scores[name]:>14.4f}" if scores[name] is not None else f"{'-':>14}" for name in _COLUMNS)
-        lines.append(f"{variant:16}" + "".join(cells))
+        lines.append(f"{variant:22}" + "".join(cells))
     first = next(iter(figures.values()))
     counts = f"{first['questions']} questions, {first['answered_for']} with answers, {first['judged']}"
     return [*lines, f"{counts} with relevant documents"]

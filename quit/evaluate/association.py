@@ -74,6 +74,12 @@ def kendall_tau_b(values: np.ndarray, labels: np.ndarray) -> float | None:
     return None if np.isnan(tau) else tau
 
 
+def pearson(values: np.ndarray, labels: np.ndarray) -> float | None:
+    """Return Pearson's correlation of numbers or decisions, -1 to 1."""
+    x, y = values.astype(np.float64), labels.astype(np.float64)
+    return float(np.corrcoef(x, y)[0, 1]) if np.ptp(x) > 0 and np.ptp(y) > 0 else None
+
+
 def auc_minus_half(values: np.ndarray, labels: np.ndarray) -> float | None:
     """Return the probability that a positive has a higher value than a negative, ties half, minus 1/2: -0.5 to 0.5."""
     positive = labels.astype(bool)

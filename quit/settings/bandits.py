@@ -30,6 +30,8 @@ class Bandits(Section):
     prior_beta: float = Field(1.0, ge=1, description="beta of every arm's Beta prior (algorithm 1).")
     prior_mean: float = Field(0.0, description="mu_0 of every arm's Gaussian prior (algorithm 2).")
     prior_variance: float = Field(1.0, gt=0, description="sigma_0^2 of every arm's Gaussian prior (algorithm 2).")
+    prior_shape: float = Field(1.0, gt=0, description="alpha_0 of the prior of `gaussian-ing`; ours.")
+    prior_rate: float = Field(1.0, gt=0, description="beta_0 of the prior of `gaussian-ing`; ours.")
     expand_after: int = Field(4, ge=1, description="n: pulls from which an arm may be expanded (3.5).")
     expand_above: float = Field(
         0.77, ge=0, le=1, description="tau: an arm is expanded when its mean is above this (3.5)."
@@ -41,7 +43,9 @@ class Bandits(Section):
         0.5, ge=0, le=1, description="Observed relevance from which a document counts as relevant."
     )
     alpha: float = Field(0.5, ge=0, lt=1, description="alpha of alpha-nDCG: what a nugget loses each time it is seen.")
-    cutoffs: tuple[int, ...] = Field((5, 10, 20), description="Documents after which alpha-nDCG is taken (table 3).")
+    cutoffs: tuple[int, ...] = Field(
+        (5, 10, 20, 40, 50), description="Documents after which alpha-nDCG is taken (table 3)."
+    )
     least_relevant: float = Field(
         0.0,
         ge=0,
@@ -56,12 +60,22 @@ class Bandits(Section):
         None,
         description="Reader or judge of the profile that decomposes requests, judges documents and writes reports.",
     )
-    definitional_prompt: str = Field("decompose_definitional", description="Prompt of figure 6, or a .txt file.")
-    specialised_prompt: str = Field("decompose_specialised", description="Prompt of figure 7, or a .txt file.")
+    definitional_prompt: str = Field(
+        "decompose_definitional",
+        description="Prompt for definitions: our own in the form of figure 6, or a .txt file with its text.",
+    )
+    specialised_prompt: str = Field(
+        "decompose_specialised",
+        description="Prompt for details: our own in the form of figure 7, or a .txt file with its text.",
+    )
+    decompositions: int = Field(10, ge=1, description="Sampled decompositions of a request (4.3), averaged.")
+    temperature: float = Field(
+        0.7, ge=0, description="Temperature of decompositions; the paper samples and does not give it."
+    )
     relevance_prompt: str = Field("document_relevance", description="Prompt of the judge of documents, or a .txt file.")
-    date: str = Field("not stated", description="The current date, as the decomposition prompts are told.")
+    date: str = Field("not stated", description="The current date, for the decomposition prompts.")
     context_documents: int = Field(
-        5, ge=0, description="Documents of the request's own ranking that the specialised prompt sees."
+        5, ge=0, description="Documents of the request's own ranking that the decomposition prompts see."
     )
     query_tokens: int = Field(32, ge=1, description="Reply tokens allowed a sub-query.")
     attempts: int = Field(3, ge=1, description="How often a reply that cannot be read is asked for again.")

@@ -32,6 +32,26 @@ class Complexity(Section):
         description="s_i: `contained` is 1 where the answer is in the document, else its nearness; `judge` asks "
         "the profile's judge.",
     )
+    token_head: Literal["minilm", "late", "seq2seq"] = Field(
+        "minilm",
+        description="Rel(d, t): `minilm` and `late` by late interaction (of the encoder's token vectors, or of a "
+        "ColBERT checkpoint), `seq2seq` by how likely a model such as T5 finds a token of the question after the "
+        "document. The paper's GenEval is not published.",
+    )
+    token_model: str = Field("", description="Model of the heads `late` and `seq2seq`: a hub name, or a folder.")
+    baseline_model: str = Field(
+        "", description="Reader or judge of the profile that is asked whether each question is complex: a baseline."
+    )
+    baseline_prompt: str = Field(
+        "complex_question", description="Prompt of the baseline: our own words, or a .txt file with the paper's."
+    )
+    answer_model: str = Field(
+        "",
+        description="Reader or judge of the profile that answers each question without documents; complexity is then "
+        "compared with whether the profile's judge finds the answer correct.",
+    )
+    answer_prompt: str = Field("probe", description="Prompt for these answers, or a .txt file.")
+    answer_tokens: int = Field(64, ge=1, description="Longest such answer, in tokens.")
     unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of document and answer up to which s_i is 0.")
     telling: float = Field(0.6, ge=-1, le=1, description="Cosine of document and answer from which s_i is 1.")
     folds: int = Field(5, ge=2, description="Parts in which thresholds are chosen on the others and tried on each.")

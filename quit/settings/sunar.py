@@ -13,17 +13,27 @@ class Sunar(Section):
     """SUNAR and its ablations (`quit sunar run`). Symbols are those of the paper
     (https://aclanthology.org/2025.naacl-long.300)."""
 
-    retrieval: Literal["nar", "rerank", "prf", "first"] = Field(
+    retrieval: Literal["nar", "rerank", "prf", "first", "gold"] = Field(
         "nar",
         description="Evidence of a sub-question: `nar` (Algorithm 1), `rerank` (the first stage's documents alone), "
-        "`prf` (the same with a query expanded by feedback documents), `first` (the first stage as it is).",
+        "`prf` (the same with a query expanded by feedback documents), `first` (the first stage as it is), `gold` (the "
+        "question's relevant documents, an oracle).",
     )
     asu: bool = Field(True, description="Whether batches are rescored by answer semantic uncertainty.")
     mer: bool = Field(True, description="Whether the meta evidence reasoner answers last.")
-    planner: Literal["auto", "self-ask", "react", "searchain", "gold", "none"] = Field(
+    planner: Literal["auto", "self-ask", "react", "searchain", "ircot", "gold", "none"] = Field(
         "auto",
         description="Query understanding. `gold`: the corpus's own decomposition, an oracle; `none`: retrieve and "
         "read; `auto`: `self-ask` where there is a language model, else `gold`.",
+    )
+    reading: Literal["short", "chain-of-thought"] = Field(
+        "short", description="How a language model answers from documents: at once, or after a chain of thought."
+    )
+    first_encoder: str = Field(
+        "", description="Encoder that one of the indexes must have, as `quit index build` names it; if not given, any."
+    )
+    graph_encoder: str = Field(
+        "", description="Encoder that the graph must have, as `quit graph build` names it; if not given, any."
     )
     b: int = Field(16, ge=1, description="Batch size: documents scored before the pools take turns.")
     c: int = Field(100, ge=0, description="Budget: documents scored a sub-question.")
@@ -35,6 +45,8 @@ class Sunar(Section):
         False, description="Divide raw scores by s, as printed, which promotes negative ones; else their sigmoid."
     )
     max_hops: int = Field(6, ge=0, description="Sub-questions at most.")
+    ircot_step: int = Field(4, ge=1, description="`ircot`: documents that each sentence adds to what is read.")
+    ircot_most: int = Field(15, ge=1, description="`ircot`: documents that are read at most.")
     keep_left: bool = Field(
         False, description="Append the first stage's unscored documents below the scored ones; else they are dropped."
     )
@@ -67,6 +79,16 @@ class Sunar(Section):
         description="Reader or judge of the profile that plans, answers and reasons; if not given, the embedded "
         "extractive reader answers and nothing plans or reasons.",
     )
+    prompts: Literal["musique", "2wiki"] = Field(
+        "musique", description="Set of our own prompts: its exemplars are questions as this dataset has them."
+    )
+    self_ask_prompt: str = Field("", description="SELF-ASK: a prompt, or a .txt file; if not given, that of the set.")
+    meta_reasoner_prompt: str = Field("", description="Meta reasoner: likewise.")
+    searchain_prompt: str = Field("", description="SearChain: likewise; our own is the same in both sets.")
+    react_prompt: str = Field("", description="ReAct: likewise; our own is the same in both sets.")
+    chain_of_thought_prompt: str = Field("", description="Chain of thought: likewise.")
+    ircot_prompt: str = Field("", description="IRCoT: likewise.")
+    sub_answer_prompt: str = Field("", description="Short answers: likewise; our own is the same in both sets.")
     temperature: float = Field(0.3, ge=0, description="Temperature of sampled answers; everything else is greedy.")
     top_p: float = Field(1.0, gt=0, le=1, description="Nucleus of sampled answers.")
     frequency_penalty: float = Field(0.8, ge=-2, le=2, description="Frequency penalty of every reply.")

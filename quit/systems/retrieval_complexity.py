@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from quit.common.files import replacing, write_json, writing
 from quit.common.json_lines import json_lines
-from quit.corpora.complexity import AnswerHead, LateInteraction, Retrieved, measure
+from quit.corpora.complexity import AnswerHead, Retrieved, TokenHead, measure
 from quit.corpora.protocols import Documents
 from quit.errors import InputError
 from quit.evaluate import association
@@ -31,6 +31,7 @@ _TOGETHER = 32
 """Questions whose documents are encoded together: token vectors of some 300 documents are in memory, about 70 MB."""
 SCORES = ("answerability", "answer_share", "completeness", "similarity")
 DECISIONS = ("answerable", "complete", "complex")
+SAID = ("said_complex", "correct")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,18 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """A question and what retrieval is worth to it, decided at the thresholds T_ans and T_com."""
+    """A question and what retrieval is worth to it, decided at the thresholds T_ans and T_com.
+
+    ``said_complex``: what a language model calls it; ``correct``: whether one knows its answer; None: not asked or not
+    readable.
+    """
 
     asked: Asked
     retrieved: Retrieved
     t_ans: float
     t_com: float
+    said_complex: bool | None = None
+    correct: bool | None = None
 
     @property
     def answerable(self) -> bool:
@@ -83,7 +90,8 @@ class Rated:
         asked = asdict(self.asked)
         del asked["answers"]
         decided = {name: getattr(self, name) for name in (*DECISIONS, "margin")}
-        return {**asked, **asdict(self.retrieved), **decided}
+        said = {name: getattr(self, name) for name in SAID}
+        return {**asked, **asdict(self.retrieved), **decided, **said}
 
 
 def asked_of(questions: Sequence[Question]) -> list[Asked]:
@@ -148,7 +156,7 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
         "agreement": agreement(rated, settings),
     }
     target = folder / "complexity.parquet"
-    kinds = {"hops": pa.int16(), "kind": pa.string(), "documents": pa.int32()}
+    kinds = {"hops": pa.int16(), "kind": pa.string(), "documents": pa.int32(), **dict.fromkeys(SAID, pa.bool_())}
     rows = [rating.row() for rating in rated]
     table = pa.table(
         {
@@ -176,12 +184,22 @@ def lines(whole: dict[str, Any]) -> list[str]:
             f"More than one hop ({part['positive']} of {part['items']})    "
             "accuracy    F1   Matthews  [95%]           p",
         ]
-        for name in ("complex", "not_answerable", "not_complete", "chosen_thresholds"):
-            row = part[name]
+        for name, row in part.items():
+            if not isinstance(row, dict) or "f1" not in row:
+                continue
             shown.append(f"  {name:34}{row['accuracy']:8.3f}{row['f1']:7.3f}   {_shown(row['matthews'])}")
         shown += ["  area under the ROC curve"] + [
             f"    {name:47}   {_shown(row)}" for name, row in part["auc"].items()
         ]
+    if "correct" in agreed:
+        part = agreed["correct"]
+        shares = " ".join(f"{name.replace('_', ' ')} {value:.3f}" for name, value in part["accuracy"].items())
+        shown += [
+            "",
+            f"A language model's own answers ({part['items']} judged), correct: {shares}",
+            "  Pearson with correct",
+        ]
+        shown += _figures(part["pearson"])
     if "hops" in agreed:
         shown += ["", "Number of hops, whole questions: Kendall's tau-b", *_figures(agreed["hops"])]
     if "kinds" in agreed:
@@ -212,7 +230,7 @@ def rate(
     vectors: Vectors,
     encoder: Encoder,
     answer_head: AnswerHead,
-    token_head: LateInteraction,
+    token_head: TokenHead,
     settings: Complexity,
 ) -> list[Rated]:
     """Return the complexity of each question, in order.
@@ -244,6 +262,8 @@ def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
     Matthews' correlation, the same with answerability alone, with thresholds chosen on the other folds, and what each
     score alone could do (area under the ROC curve). ``hops``: Kendall's tau-b with the number of hops, over whole
     questions of two hops and more.
+    ``correct``: share of a language model's own answers that are correct, of complex and other questions, and Pearson's
+    correlation of that with complex and with each score (the paper reports it for complex).
     ``kinds``: Cramér's V of complex and the source's type, epsilon squared of each score by type, over whole questions.
     A part is left out where its labels are not known.
     """
@@ -255,6 +275,9 @@ def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
     if len(np.unique(hops[hops > 1])) > 1:
         several = [rating for rating, more in zip(hopped, hops > 1, strict=True) if more]
         figures["hops"] = _associated_scores(several, hops[hops > 1], association.kendall_tau_b, settings)
+    judged = [rating for rating in rated if rating.correct is not None]
+    if judged:
+        figures["correct"] = _correctness(judged, settings)
     typed = [rating for rating in rated if rating.asked.kind not in (None, "step")]
     kinds = np.array([rating.asked.kind for rating in typed])
     if len(set(kinds)) > 1:
@@ -276,6 +299,8 @@ def _two_classes(rated: Sequence[Rated], labels: np.ndarray, settings: Complexit
         "not_complete": np.array([not rating.complete for rating in rated]),
         "chosen_thresholds": chosen_thresholds(answerability, completeness, labels, groups, settings),
     }
+    if any(rating.said_complex is not None for rating in rated):
+        decisions["language_model"] = np.array([bool(rating.said_complex) for rating in rated])
     figures: dict[str, Any] = {"items": len(labels), "positive": int(labels.sum())}
     for name, decided in decisions.items():
         figures[name] = {
@@ -287,6 +312,15 @@ def _two_classes(rated: Sequence[Rated], labels: np.ndarray, settings: Complexit
     for row in figures["auc"].values():
         row |= {key: row[key] + 0.5 for key in ("value", "low", "high") if row[key] is not None}
     return figures
+
+
+def _correctness(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
+    decided, correct = (np.array([getattr(rating, name) for rating in rated]) for name in ("complex", "correct"))
+    groups = {"all": np.ones(len(rated), dtype=bool), "complex": decided, "not_complex": ~decided}
+    accuracy = {name: float(correct[group].mean()) for name, group in groups.items() if group.any()}
+    pearson = {"complex": _associated(rated, decided, correct, association.pearson, settings)}
+    pearson |= _associated_scores(rated, correct, association.pearson, settings)
+    return {"items": len(rated), "accuracy": accuracy, "pearson": pearson}
 
 
 def chosen_thresholds(

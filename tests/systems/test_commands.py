@@ -51,7 +51,7 @@ def test_the_grid(made: Path, tmp_path: Path) -> None:
     assert "random-rank-aware" in said and f"{QUESTIONS} requests" in said
     whole = json.loads((tmp_path / "one" / "bandits.json").read_text())
     assert (whole["requests"], whole["left_out"]) == (QUESTIONS, 0) and 2 <= whole["arms"]["mean"] <= 4
-    assert len({row["policy"] for row in whole["rows"]}) == 16
+    assert len({row["policy"] for row in whole["rows"]}) == 17
     quit_(*arguments, tmp_path / "two")
     for name in ("bandits.json", "bandits.csv", "bandits.png"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
@@ -67,6 +67,22 @@ def test_two_levels_and_a_judge_without_a_language_model(made: Path, tmp_path: P
     assert whole["arms"]["most"] == 16 and whole["arms"]["least"] > 10  # fewer where titles run out
     assert whole["observed"].startswith("contained-or-near")
     assert {row["policy"] for row in whole["trees"]} == {"bernoulli"}
+
+
+def test_arms_of_a_file_with_a_tree(made: Path, tmp_path: Path) -> None:
+    queries = pq.read_table(made / "C" / "queries.parquet").to_pylist()
+    names = [row["query_id"] for row in queries if row["parent_id"] is None][:2]
+    lines = [{"query_id": name, "arms": ["city", "river", "city hall"], "parents": [None, None, 0]} for name in names]
+    (tmp_path / "tree.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    said = quit_(
+        "bandits", "run", "-c", made / "C", "-i", made / "B", "--arms", tmp_path / "tree.jsonl", "--runs", "10",
+        "-o", tmp_path, "--policies", "bernoulli,gaussian,gaussian-ing",
+    )  # fmt: skip
+    assert "2 requests" in said and "opened step by step" in said
+    whole = json.loads((tmp_path / "bandits.json").read_text())
+    assert whole["arms_from"] == "tree.jsonl" and whole["arms"] == {"mean": 3.0, "least": 3, "most": 3}
+    assert {row["policy"] for row in whole["trees"]} == {"bernoulli", "gaussian", "gaussian-ing"}
+    assert "alpha_ndcg@50" in whole["alpha_ndcg"][0]
 
 
 def test_complexity(made: Path, tmp_path: Path) -> None:
@@ -135,6 +151,13 @@ def test_reports_and_written_arms_by_a_language_model(made: Path, tmp_path: Path
         (("bandits", "run", "-b", "ten"), SettingsError, "write percents"),
         (("bandits", "run", "--policies", "thompson"), SettingsError, "no policy 'thompson'"),
         (("bandits", "run", "--source", "quit"), InputError, "no question of the source 'quit'"),
+        (("bandits", "run", "--arms", "nowhere.jsonl"), InputError, "Cannot read the arms"),
+        (("complexity", "run", "--set", "complexity.token_head=late"), SettingsError, "needs complexity.token_model"),
+        (
+            ("complexity", "run", "--set", "complexity.answer_model=x"),
+            SettingsError,
+            "complexity.answer_model must name",
+        ),
         (("bandits", "run", "--arms", "written"), SettingsError, "bandits.language_model must name"),
         (("bandits", "report"), SettingsError, "bandits.language_model must name"),
         (("complexity", "run"), SettingsError, "needs a dense index"),

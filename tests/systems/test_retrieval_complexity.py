@@ -4,20 +4,26 @@ is named."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 from quit.corpora.complexity import Retrieved
 from quit.errors import InputError
+from quit.models.factory import Models
+from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.protocols import Verdict
+from quit.settings import Settings, parse
 from quit.settings.complexity import Complexity
 from quit.systems import retrieval_complexity as rrcp
 from quit.systems.collection import questions
+from quit.systems.complexity_models import Opinions
 from quit.systems.relevance import JudgedAnswers
-from tests.systems.scripted import SmallCollection, WordOverlap
+from tests.systems.scripted import SmallCollection, WordOverlap, scripted
 
 DOCUMENTS = [
     ("Lesotho", "lies inside South Africa"),
@@ -148,6 +154,53 @@ def test_and_not_where_it_is_not() -> None:
     assert found["kinds"]["completeness"]["p"] > 0.01
     one_kind = [one for one in drawn(False) if one.asked.hops == 2]
     assert rrcp.agreement(one_kind, SETTINGS) == {}
+
+
+def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared() -> None:
+    rated = [
+        replace(rating, said_complex=None if number == 0 else rating.asked.hops > 1, correct=not rating.complex)
+        for number, rating in enumerate(drawn(True))
+    ]
+    found = rrcp.agreement(rated, SETTINGS)
+    first = int(rated[0].asked.hops > 1)  # what could not be read counts as a no
+    assert found["one_or_more_hops"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(rated))
+    correct = found["correct"]
+    assert correct["accuracy"]["complex"] == 0.0 and correct["accuracy"]["not_complex"] == 1.0
+    assert correct["pearson"]["complex"]["value"] == pytest.approx(-1.0)
+    scores = [rating.retrieved.answerability for rating in rated]
+    expected = stats.pearsonr(scores, [float(rating.correct) for rating in rated]).statistic
+    assert correct["pearson"]["answerability"]["value"] == pytest.approx(expected)
+    assert "Pearson with correct" in "\n".join(
+        rrcp.lines({"questions": 1, **dict.fromkeys(rrcp.DECISIONS, 1), "agreement": found})
+    )
+
+
+def test_opinions_of_language_models() -> None:
+    def reply(request: ChatRequest) -> str:
+        if request.template.name == "complex_question":
+            return {"Who?": "Yes", "What?": "no."}.get(request.fields["question"], "Well,")
+        return "Letsie III" if request.fields["question"] == "Who?" else "NO ANSWER"
+
+    class Talks(Models):
+        def generator(self, spec) -> CachedGenerator:
+            return scripted(reply)
+
+    settings = parse(
+        {
+            "complexity": {"baseline_model": "tiny", "answer_model": "tiny"},
+            "servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}],
+            "readers": [{"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}],
+        }
+    )
+    opinions = Opinions(Talks(settings), settings)
+    got = Retrieved(0.1, 0.0, 0.5, 0.1, 3)
+    rated = [rrcp.Rated(rrcp.Asked(text, text, ("Letsie III",)), got, 0.5, 0.9) for text in ("Who?", "What?", "Why?")]
+    opined = opinions.added_to(rated)
+    assert [rating.said_complex for rating in opined] == [True, False, None]
+    assert [rating.correct for rating in opined] == [True, False, False]
+    assert set(opinions.about) == {"baseline", "answers", "answers_judged_by"}
+    silent = Opinions(Models(Settings()), Settings())
+    assert silent.added_to(rated) == rated and silent.about == {}
 
 
 def test_a_judge_as_head() -> None:

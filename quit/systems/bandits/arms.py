@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
+from quit.common.json_lines import json_lines
 from quit.corpora.complexity import AnswerHead
 from quit.corpora.protocols import FirstStage, Ranking
 from quit.errors import InputError
@@ -19,17 +23,19 @@ from quit.systems.bandits.request import Request
 from quit.systems.bandits.rewards import normalised
 from quit.systems.collection import Collection, Question
 
-Kind = Literal["sub-questions", "two-level", "written"]
+KINDS = ("sub-questions", "two-level", "written")
 Vectors = Callable[[Sequence[int]], np.ndarray]
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Decomposed:
-    """A question's sub-queries, and which of them each refines (-1: none)."""
+    """A question's sub-queries, and which of them each refines (-1: none). ``number``: of the decomposition, from 0."""
 
     question: Question
     arms: tuple[str, ...]
     parents: tuple[int, ...]
+    number: int = 0
 
 
 def sub_questions(questions: Sequence[Question]) -> list[Decomposed]:
@@ -50,13 +56,54 @@ def sub_questions(questions: Sequence[Question]) -> list[Decomposed]:
     return decomposed
 
 
+def of_file(path: Path, questions: Sequence[Question]) -> list[Decomposed]:
+    """Return the arms of a JSONL file: {query_id, arms, parents?} a line; several lines of a question are several
+    decompositions of it.
+
+    ``parents``: for each arm the place (from 0) of an earlier one that it refines; null or -1 for none. Lines about
+    other questions are left out, and the log says how many. Raises :class:`InputError` for a line that cannot be used,
+    and where none is left.
+    """
+    known = {question.query_id: question for question in questions}
+    decomposed: list[Decomposed] = []
+    numbers, left_out = Counter[str](), 0
+    for line, row in json_lines(path, "the arms"):
+        name, arms = str(row.get("query_id")), row.get("arms")
+        if not isinstance(arms, list) or not arms or not all(isinstance(arm, str) and arm.strip() for arm in arms):
+            raise InputError(f"{path}, line {line}: expected {{query_id, arms, parents}}, with arms a list of texts.")
+        parents = _parents(row.get("parents"), len(arms), f"{path}, line {line}")
+        if name not in known:
+            left_out += 1
+            continue
+        decomposed.append(Decomposed(known[name], tuple(arms), parents, numbers[name]))
+        numbers[name] += 1
+    if not decomposed:
+        raise InputError(f"{path} has no arms of the {len(known)} questions of this corpus that were chosen.")
+    if left_out:
+        _log.warning("%d lines of %s are about other questions and are left out.", left_out, path)
+    return decomposed
+
+
+def _parents(given: Any, arms: int, where: str) -> tuple[int, ...]:
+    """Return each arm's parent, -1 for none."""
+    listed = [None] * arms if given is None else given
+    places = [-1 if parent is None else parent for parent in listed] if isinstance(listed, list) else []
+    fits = [type(parent) is int and -1 <= parent < place for place, parent in enumerate(places)]
+    if len(fits) != arms or not all(fits):
+        raise InputError(
+            f"{where}: parents must have an entry for each of the {arms} arms: the place of an earlier one, from 0, or "
+            "null."
+        )
+    return tuple(places)
+
+
 def two_level(
     decomposed: Sequence[Decomposed], collection: Collection, first_stage: FirstStage, settings: Bandits
 ) -> list[Decomposed]:
     """Return arms refined to K: each sub-question, and below it the sub-question with the title of a document that it
     retrieves.
 
-    No label is looked at: the titles are those of its own ranking, best first, each once, dealt to the sub-questions in
+    No label is looked at: the titles are those of its ranking, best first, each once, dealt to the sub-questions in
     turn until there are K arms or no titles. A title that the sub-question already says, or that is blank, refines
     nothing.
     """
@@ -87,15 +134,17 @@ def written(
     decomposition: LLMDecomposition,
     settings: Bandits,
 ) -> list[Decomposed]:
-    """Return questions with sub-queries by a language model, which sees the first documents of the question itself."""
+    """Return questions with sub-queries by a language model, which sees the first documents of the question itself:
+    one entry a question and decomposition (``settings.decompositions``)."""
     rankings = first_stage.search([question.text for question in questions], settings.context_documents)
     asks = [
         Ask(question.query_id, question.text, tuple(collection.texts(ranking.rows.tolist())))
         for question, ranking in zip(questions, rankings, strict=True)
     ]
     return [
-        Decomposed(question, tuple(arms), (-1,) * len(arms))
-        for question, arms in zip(questions, decomposition.sub_queries(asks), strict=True)
+        Decomposed(question, tuple(arms), (-1,) * len(arms), number)
+        for number in range(settings.decompositions)
+        for question, arms in zip(questions, decomposition.sub_queries(asks, number), strict=True)
     ]
 
 
@@ -112,7 +161,7 @@ def requests(
 
     A document is relevant (for metrics) where it is so to the question or one of its sub-questions. What policies
     observe is that (``qrels``), the retrieval score scaled to 0..1 (``scores``), or what a head says. A nugget is a
-    sub-question; a document that is relevant to the whole question alone is a nugget of its own. ``vectors``: rows to
+    sub-question; a document that is relevant to the whole question alone is one more nugget. ``vectors``: rows to
     unit vectors, for diversity and heads.
     """
     known = collection.relevant_rows()
@@ -136,6 +185,7 @@ def requests(
             parents=np.array(entry.parents, dtype=np.int64),
             gold=gold,
             nuggets=nuggets,
+            decomposition=entry.number,
         )
         if vectors is not None and len(request.pool):
             request = replace(request, vectors=vectors(request.pool.tolist()))

@@ -1,4 +1,4 @@
-"""A request decomposed by a language model: half definitional sub-queries (figure 6), half specialised (figure 7)."""
+"""A request decomposed by a language model (bandit paper, A.1): half definitional sub-queries, half specialised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request to decompose; ``context``: texts of documents, which the specialised prompt sees."""
+    """A request to decompose; ``context``: texts of documents, which both prompts see."""
 
     request_id: str
     text: str
@@ -46,7 +46,7 @@ class LLMDecomposition:
     def sub_queries(self, asks: Sequence[Ask], sample: int = 0) -> list[list[str]]:
         """Return the sub-queries of each request: definitional first, no two alike. ``sample`` numbers repetitions."""
         wanted = self._settings.arms
-        written = [self._written(asks, prompt, number, wanted, sample) for number, prompt in enumerate(self._prompts)]
+        written = [self._written(asks, prompt, wanted, sample) for prompt in self._prompts]
         lists = []
         for ask, broad, narrow in zip(asks, *written, strict=True):
             queries = together(broad, narrow, wanted)
@@ -55,9 +55,7 @@ class LLMDecomposition:
             lists.append(queries or [ask.text])
         return lists
 
-    def _written(
-        self, asks: Sequence[Ask], prompt: PromptTemplate, number: int, wanted: int, sample: int
-    ) -> list[list[str]]:
+    def _written(self, asks: Sequence[Ask], prompt: PromptTemplate, wanted: int, sample: int) -> list[list[str]]:
         written: list[list[str]] = [[] for _ in asks]
         for attempt in range(self._settings.attempts):
             left = [position for position, queries in enumerate(written) if not queries]
@@ -68,11 +66,12 @@ class LLMDecomposition:
                     prompt,
                     {
                         "request": asks[position].text,
-                        "context": "\n".join(asks[position].context) if number else "",
+                        "context": "\n".join(asks[position].context),
                         "count": str(wanted),
                         "date": self._settings.date,
                     },
                     self._settings.query_tokens * wanted,
+                    self._settings.temperature,
                     sample=sample * self._settings.attempts + attempt,
                     group=asks[position].request_id,
                 )

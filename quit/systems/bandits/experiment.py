@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -30,13 +31,13 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Grid:
-    """What was measured. ``means``: over runs, shape (requests, policies, structures, budgets, metrics), NaN where a
-    policy has no tree.
+    """What was measured. ``means``: over runs and decompositions, shape (requests, policies, structures, budgets,
+    metrics), NaN where a policy has no tree.
 
     ``spread``: standard deviation over runs of the macro average, the same without requests. ``ndcg``: alpha-nDCG at
-    the cutoffs, (requests, policies, structures, cutoffs). ``left_out``: requests below
-    ``least_relevant``; ``without_relevant``: requests measured whose lists hold no relevant document (0 in every
-    metric). ``arms``, ``sizes``: a request.
+    the cutoffs, (requests, policies, structures, cutoffs). ``left_out``: decompositions below ``least_relevant``;
+    ``without_relevant``: decompositions measured whose lists hold no relevant document (0 in every metric). ``arms``,
+    ``sizes``: a decomposition.
     """
 
     settings: Bandits
@@ -119,6 +120,7 @@ def evaluate(
     requests: Sequence[Request], policies: Sequence[Policy], settings: Bandits, *, hierarchical: bool = False
 ) -> Grid:
     """Run every policy on every request. ``hierarchical``: also with children that open as their parents earn it.
+    Several decompositions of a request (equal ``request_id``) are averaged, so that a request counts once.
 
     The same settings and requests give the same numbers, in whatever order and on however many threads they are worked
     on. Raises :class:`InputError` where no request is left.
@@ -137,19 +139,23 @@ def evaluate(
             local.table = QuantileTable(settings.quantiles)
         return _measure(request, policies, structures, settings, local.table)
 
-    shape = (len(kept), len(policies), len(structures), len(settings.budgets), len(metrics.NAMES))
-    means = np.full(shape, np.nan)
-    ndcg = np.full((*shape[:3], len(settings.cutoffs)), np.nan)
+    counts = Counter(request.request_id for request in kept)
+    names = {name: number for number, name in enumerate(counts)}
+    shape = (len(names), len(policies), len(structures), len(settings.budgets), len(metrics.NAMES))
+    means = np.zeros(shape)
+    ndcg = np.zeros((*shape[:3], len(settings.cutoffs)))
     macro = np.zeros((*shape[1:], settings.runs))
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for number, (values, ranked) in enumerate(pool.map(measured, kept)):
-            means[number], ndcg[number] = values.mean(axis=-1), ranked
-            macro += values / len(kept)
+        for request, (values, ranked) in zip(kept, pool.map(measured, kept), strict=True):
+            number, share = names[request.request_id], 1.0 / counts[request.request_id]
+            means[number] += share * values.mean(axis=-1)
+            ndcg[number] += share * ranked
+            macro += share * values / len(names)
     return Grid(
         settings=settings,
         policies=tuple(policies),
         structures=structures,
-        requests=tuple(request.request_id for request in kept),
+        requests=tuple(names),
         arms=np.array([len(request.arms) for request in kept]),
         sizes=np.array([request.size for request in kept]),
         means=means,
@@ -178,7 +184,7 @@ def _measure(
         for tree, structure in enumerate(structures):
             if structure == "tree" and not policy.expands:
                 continue
-            rng = stream(settings.seed, request.request_id, policy.name, structure)
+            rng = stream(settings.seed, request.stream, policy.name, structure)
             hierarchical = structure == "tree"
             order = simulate(request, policy, settings, table, rng, runs=settings.runs, hierarchical=hierarchical)
             measured, at_cutoffs = metrics.measure(

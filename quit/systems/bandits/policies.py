@@ -33,7 +33,7 @@ class Policy:
     name: str
     title: str
     select: Select
-    belief: Literal["beta", "gaussian", None] = None
+    belief: Literal["beta", "gaussian", "gaussian-ing", None] = None
     reward: Callable[[Request], np.ndarray] = lambda request: request.observed
     bonus: Callable[[int], np.ndarray] = np.zeros
     novelty: Novelty | None = None
@@ -41,8 +41,8 @@ class Policy:
 
     @property
     def expands(self) -> bool:
-        """Whether it has a mean in 0..1 by which an arm can be expanded."""
-        return self.belief == "beta"
+        """Whether it has a belief by which an arm can be expanded."""
+        return self.belief is not None
 
 
 def policies(settings: Bandits, names: Sequence[str] = ("all",)) -> list[Policy]:
@@ -60,6 +60,9 @@ def policies(settings: Bandits, names: Sequence[str] = ("all",)) -> list[Policy]
 def _all(settings: Bandits) -> list[Policy]:
     def window(k: int) -> Callable[[Request], np.ndarray]:
         return lambda request: rewards.top_k(request.observed, request.lengths, k)
+
+    def retrieved(request: Request) -> np.ndarray:
+        return rewards.normalised(request.scores, request.lengths)
 
     def ucb(ranks: int) -> np.ndarray:
         return rewards.ucb_term(ranks, settings.ucb_c)
@@ -87,14 +90,8 @@ def _all(settings: Bandits) -> list[Policy]:
             "beta",
             lambda request: rewards.rank_aware(request.observed),
         ),
-        Policy(
-            "gaussian",
-            "Gaussian",
-            "thompson",
-            "gaussian",
-            lambda request: rewards.normalised(request.scores, request.lengths),
-            window=0,
-        ),
+        Policy("gaussian", "Gaussian", "thompson", "gaussian", retrieved, window=0),
+        Policy("gaussian-ing", "Gaussian ING", "thompson", "gaussian-ing", retrieved, window=0),
         Policy("diversity", "Diversity", "thompson", "beta", novelty=rewards.novelty),
         Policy("diversity-concave", "Diversity concave", "thompson", "beta", novelty=concave),
         Policy(

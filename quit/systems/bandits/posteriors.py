@@ -1,5 +1,5 @@
-"""Beliefs about arms: Beta (algorithm 1), Gaussian (algorithm 2), what a child inherits (3.5), and drawing from them in
-bulk.
+"""Beliefs about arms: Beta (algorithm 1), Gaussian (algorithm 2), one more of tables 4 and 5, what a child inherits
+(3.5), and drawing from them in bulk.
 
 Thompson sampling draws a theta for every arm, run and step: hundreds of millions on a real file. Almost all beliefs
 that occur are few (an arm's rewards down its list are known), so their quantiles are tabulated once and a draw is a
@@ -8,42 +8,169 @@ look-up at a random place.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
-Numbers = TypeVar("Numbers", np.ndarray, np.float64)
-"""One number, or an array of such."""
+from quit.settings.bandits import Bandits
+
 _CELLS = 4096
 """Pieces in which a Beta density is integrated."""
 
 
-def beta_update(alpha: Numbers, beta: Numbers, reward: Numbers) -> tuple[Numbers, Numbers]:
-    """Return (alpha + r, beta + 1 - r), algorithm 1, lines 11 and 12; r is clipped to 0..1."""
-    r = np.clip(reward, 0.0, 1.0)
-    return alpha + r, beta + (1.0 - r)
+class Belief(Protocol):
+    """What is believed of arms. A ``state`` has one row a parameter, shape (parameters, ...), float64; its other axes
+    are anything, such as runs and arms."""
+
+    def prior(self) -> np.ndarray:
+        """Return the state before the first pull, shape (parameters,)."""
+        ...
+
+    def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
+        """Return the state after a reward."""
+        ...
+
+    def mean(self, state: np.ndarray) -> np.ndarray:
+        """Return the expected theta."""
+        ...
+
+    def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
+        """Return a child's prior: its parent's mean, held less firmly (``inheritance``: lambda, 0 to 1)."""
+        ...
+
+    def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return one sampled theta each."""
+        ...
+
+    def row(self, table: QuantileTable, state: np.ndarray) -> int:
+        """Return the row of a table that has the quantiles of theta; ``state``: shape (parameters,)."""
+        ...
 
 
-def gaussian_posterior(mu_0: float, variance_0: float, count: Numbers, total: Numbers) -> tuple[Numbers, Numbers]:
-    """Return (mu, sigma^2) after ``count`` rewards that sum to ``total``, with unit noise (algorithm 2).
+class BetaBelief:
+    """Beta(alpha, beta), algorithm 1. State: alpha, beta."""
 
-    sigma^2 = 1 / (1 / sigma_0^2 + n), mu = sigma^2 (mu_0 / sigma_0^2 + sum r). The paper prints a square root around
-    the first, which would make it a standard deviation.
+    def __init__(self, settings: Bandits) -> None:
+        self._prior = np.array([settings.prior_alpha, settings.prior_beta])
+
+    def prior(self) -> np.ndarray:
+        """See :class:`Belief`."""
+        return self._prior
+
+    def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
+        """Return (alpha + r, beta + 1 - r), algorithm 1, lines 11 and 12; r is clipped to 0..1."""
+        r = np.clip(reward, 0.0, 1.0)
+        return np.stack([state[0] + r, state[1] + (1.0 - r)])
+
+    def mean(self, state: np.ndarray) -> np.ndarray:
+        """See :class:`Belief`."""
+        return state[0] / (state[0] + state[1])
+
+    def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
+        """Return (lambda alpha, lambda beta), section 3.5."""
+        return inheritance * state
+
+    def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """See :class:`Belief`."""
+        return rng.beta(state[0], state[1])
+
+    def row(self, table: QuantileTable, state: np.ndarray) -> int:
+        """See :class:`Belief`."""
+        return table.beta(float(state[0]), float(state[1]))
+
+
+class GaussianBelief:
+    """N(mu, sigma^2) with unit noise, algorithm 2. State: precision 1 / sigma^2, and precision times mu.
+
+    After n rewards sigma^2 = 1 / (1 / sigma_0^2 + n), mu = sigma^2 (mu_0 / sigma_0^2 + sum r). The paper prints a
+    square root around the first, which would make it a standard deviation. What a child inherits is ours: the paper
+    says it for Beta alone (3.5), where lambda takes the same share of all evidence.
     """
-    variance = 1.0 / (1.0 / variance_0 + count)
-    return variance * (mu_0 / variance_0 + total), variance
+
+    def __init__(self, settings: Bandits) -> None:
+        self._prior = np.array([1.0, settings.prior_mean]) / settings.prior_variance
+
+    def prior(self) -> np.ndarray:
+        """See :class:`Belief`."""
+        return self._prior
+
+    def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
+        """See :class:`Belief`."""
+        return np.stack([state[0] + 1.0, state[1] + reward])
+
+    def mean(self, state: np.ndarray) -> np.ndarray:
+        """See :class:`Belief`."""
+        return (1.0 / state[0]) * state[1]
+
+    def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
+        """Return N(mu, sigma^2 / lambda)."""
+        return inheritance * state
+
+    def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """See :class:`Belief`."""
+        return rng.normal(self.mean(state), np.sqrt(1.0 / state[0]))
+
+    def row(self, table: QuantileTable, state: np.ndarray) -> int:
+        """See :class:`Belief`."""
+        return table.gaussian(float(self.mean(state)), float(1.0 / state[0]))
 
 
-def expands(alpha: np.ndarray, beta: np.ndarray, pulls: np.ndarray, n: int, tau: float) -> np.ndarray:
-    """Return whether an arm is expanded: at least n pulls and alpha / (alpha + beta) above tau (3.5)."""
-    return (pulls >= n) & (alpha / (alpha + beta) > tau)
+class GaussianIngBelief:
+    """Normal and inverse gamma: mean and variance of the rewards are both unknown. State: kappa, mu, alpha, beta.
+
+    The paper's tables 4 and 5 have a row "Gaussian ING" that no text of it defines; this reads ING as the conjugate
+    prior named so. theta is the mean: Student's t with 2 alpha degrees of freedom around mu, scale^2 beta / (alpha
+    kappa). A child inherits lambda kappa, mu, lambda alpha, lambda beta.
+    """
+
+    def __init__(self, settings: Bandits) -> None:
+        kappa, mean = 1.0 / settings.prior_variance, settings.prior_mean
+        self._prior = np.array([kappa, mean, settings.prior_shape, settings.prior_rate])
+
+    def prior(self) -> np.ndarray:
+        """See :class:`Belief`."""
+        return self._prior
+
+    def update(self, state: np.ndarray, reward: np.ndarray) -> np.ndarray:
+        """See :class:`Belief`."""
+        kappa, mu, alpha, beta = state
+        after = kappa + 1.0
+        return np.stack(
+            [after, (kappa * mu + reward) / after, alpha + 0.5, beta + kappa * (reward - mu) ** 2 / (2.0 * after)]
+        )
+
+    def mean(self, state: np.ndarray) -> np.ndarray:
+        """See :class:`Belief`."""
+        return state[1]
+
+    def inherited(self, state: np.ndarray, inheritance: float) -> np.ndarray:
+        """See :class:`Belief`."""
+        kappa, mu, alpha, beta = state
+        return np.stack([inheritance * kappa, mu, inheritance * alpha, inheritance * beta])
+
+    def draw(self, state: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """See :class:`Belief`."""
+        kappa, mu, alpha, beta = state
+        return mu + np.sqrt(beta / (alpha * kappa)) * rng.standard_t(2.0 * alpha)
+
+    def row(self, table: QuantileTable, state: np.ndarray) -> int:
+        """See :class:`Belief`."""
+        kappa, mu, alpha, beta = map(float, state)
+        return table.student(mu, beta / (alpha * kappa), 2.0 * alpha)
 
 
-def inherit(alpha: np.ndarray, beta: np.ndarray, inheritance: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return a child's prior (lambda alpha, lambda beta): its parent's mean, held a little less firmly."""
-    return inheritance * alpha, inheritance * beta
+BELIEFS: Mapping[str, type[BetaBelief] | type[GaussianBelief] | type[GaussianIngBelief]] = {
+    "beta": BetaBelief,
+    "gaussian": GaussianBelief,
+    "gaussian-ing": GaussianIngBelief,
+}
+
+
+def expands(mean: np.ndarray, pulls: np.ndarray, n: int, tau: float) -> np.ndarray:
+    """Return whether an arm is expanded: at least n pulls and an expected theta above tau (3.5)."""
+    return (pulls >= n) & (mean > tau)
 
 
 class QuantileTable:
@@ -59,7 +186,7 @@ class QuantileTable:
         self._rows: np.ndarray = np.zeros((64, levels), dtype=np.float32)
         self.count = 0
         """Rows made so far."""
-        self._known: dict[tuple[str, float, float], int] = {}
+        self._known: dict[tuple[str, tuple[float, ...]], int] = {}
 
     @property
     def values(self) -> np.ndarray:
@@ -68,24 +195,32 @@ class QuantileTable:
 
     def constant(self, value: float) -> int:
         """Return the row of a distribution that is always ``value``."""
-        return self._row("constant", value, 0.0, lambda value, _: value)
+        return self._row("constant", lambda value: value, value)
 
     def beta(self, alpha: float, beta: float) -> int:
         """Return the row of Beta(alpha, beta); both must be at least 1."""
-        return self._row("beta", alpha, beta, self._beta)
+        return self._row("beta", self._beta, alpha, beta)
 
     def gaussian(self, mu: float, variance: float) -> int:
         """Return the row of N(mu, variance)."""
-        return self._row("gaussian", mu, variance, lambda mu, variance: mu + np.sqrt(variance) * self._normal)
+        return self._row("gaussian", lambda mu, variance: mu + np.sqrt(variance) * self._normal, mu, variance)
 
-    def _row(
-        self, kind: str, first: float, second: float, quantiles: Callable[[float, float], np.ndarray | float]
-    ) -> int:
-        key = (kind, round(first, 9), round(second, 9))
+    def student(self, mu: float, variance: float, freedom: float) -> int:
+        """Return the row of Student's t with ``freedom`` degrees, scaled by the root of ``variance``, around mu."""
+        return self._row(
+            "student",
+            lambda mu, variance, freedom: mu + np.sqrt(variance) * stdtrit(freedom, self._at),
+            mu,
+            variance,
+            freedom,
+        )
+
+    def _row(self, kind: str, quantiles: Callable[..., np.ndarray | float], *parameters: float) -> int:
+        key = (kind, tuple(round(value, 9) for value in parameters))
         if key not in self._known:
             if self.count == len(self._rows):
                 self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
-            self._rows[self.count] = quantiles(*key[1:])
+            self._rows[self.count] = quantiles(*key[1])
             self._known[key] = self.count
             self.count += 1
         return self._known[key]

@@ -18,7 +18,7 @@ class Request:
     arm that an arm refines, -1 for a first-level one; a parent stands before its children. ``vectors``: (distinct
     documents, dimension), unit vectors in the order of ``pool``, None where no policy needs them. ``gold``: rows of all
     relevant documents, retrieved or not; ``nuggets``: bool, (len(gold), nuggets), which of the request's nuggets each
-    of them holds.
+    of them holds. ``decomposition``: number of the request's decomposition, from 0.
     """
 
     request_id: str
@@ -32,6 +32,12 @@ class Request:
     gold: np.ndarray
     nuggets: np.ndarray
     vectors: np.ndarray | None = None
+    decomposition: int = 0
+
+    @property
+    def stream(self) -> str:
+        """What its random stream is named after."""
+        return f"{self.request_id}#{self.decomposition}" if self.decomposition else self.request_id
 
     @cached_property
     def lengths(self) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Table 1: the rewards r(a, n) of all documents of a request at once, arrays of shape (K, N): arm a, rank n.
 
-What depends on the documents observed before (novelty) is a factor of its own; everything else is known before the
+What depends on the documents observed before (novelty) is a separate factor; everything else is known before the
 first pull.
 """
 

@@ -43,14 +43,20 @@ _log = logging.getLogger(__name__)
 
 
 def decomposed(
-    kind: arms.Kind,
+    kind: str,
     questions: Sequence[Question],
     collection: Collection,
     first_stage: FirstStage,
     settings: Settings,
     generator: Callable[[], CachedGenerator],
 ) -> list[arms.Decomposed]:
-    """Return the arms of each question: sub-questions of the source, these in two levels, or a language model's."""
+    """Return the arms of each question, an entry a decomposition: sub-questions of the source, these in two levels, a
+    language model's, or those of the file ``kind``.
+
+    Raises :class:`InputError` where there are none, or the file cannot be used.
+    """
+    if kind not in arms.KINDS:
+        return arms.of_file(Path(kind), questions)
     if kind == "written":
         prompts = [
             load_prompt(name, decompose.FIELDS)
@@ -80,7 +86,7 @@ def picked(request: Request, policy: Policy | None, budget: float, settings: Set
         rows = request.documents[request.documents >= 0]
     else:
         [steps] = budget_documents(request.size, [budget])
-        rng = stream(settings.bandits.seed, request.request_id, policy.name, "report")
+        rng = stream(settings.bandits.seed, request.stream, policy.name, "report")
         table = QuantileTable(settings.bandits.quantiles)
         order = simulate(request, policy, settings.bandits, table, rng, runs=1, steps=steps)[0]
         rows = request.documents.reshape(-1)[order]

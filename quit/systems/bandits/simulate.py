@@ -10,7 +10,7 @@ import numpy as np
 
 from quit.settings.bandits import Bandits
 from quit.systems.bandits.policies import Policy
-from quit.systems.bandits.posteriors import QuantileTable, beta_update, expands, gaussian_posterior, inherit
+from quit.systems.bandits.posteriors import BELIEFS, QuantileTable, expands
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.rewards import index_bonus
 
@@ -34,7 +34,7 @@ def simulate(
     """Return what each run observed, in order: places in the flattened (K, N) lists, shape (runs, steps), int32.
 
     ``steps``: documents to observe, at most and by default all. ``hierarchical``: only arms without a parent are open
-    at first; an arm that :func:`expands` opens its children at what they :func:`inherit`. A run that has nothing left
+    at first; an arm that :func:`expands` opens its children at what they inherit from it. A run that has nothing left
     to pull opens the children of every arm it has, so that all policies reach the whole pool.
     """
     size = request.size if steps is None else min(steps, request.size)
@@ -67,16 +67,16 @@ class _Runs:
         self.arms, self.ranks = request.documents.shape
         self.size = size
         self.tree = hierarchical and policy.expands and bool((request.parents >= 0).any())
+        self.belief = BELIEFS[policy.belief or "beta"](settings)
         self.reward = policy.reward(request)
         self.bonus = policy.bonus(self.ranks)
         self.closed = table.constant(_CLOSED) * table.levels
         self.drawn = table.constant(0.0) * table.levels  # a belief that is in no table: drawn as it is
         self.beliefs = self._beliefs()
-        self.exact = policy.belief == "beta" and (self.tree or policy.novelty is not None)
+        self.exact = policy.belief is not None and (self.tree or policy.novelty is not None)
         self.every = np.arange(runs)
         self.pulls = np.zeros((runs, self.arms), dtype=np.int64)
-        self.alpha = np.full((runs, self.arms), settings.prior_alpha)
-        self.beta = np.full((runs, self.arms), settings.prior_beta)
+        self.state = np.tile(self.belief.prior()[:, None, None], (1, runs, self.arms))
         self.opened = np.zeros((runs, self.arms), dtype=bool)
         self.opened[:, request.parents < 0 if self.tree else slice(None)] = True
         self.expanded = np.zeros((runs, self.arms), dtype=bool)
@@ -101,21 +101,14 @@ class _Runs:
         beliefs = np.full((self.arms, self.ranks + 1), self.closed)
         reward = self.reward + self.bonus
         for arm in range(self.arms):
-            alpha, beta = np.float64(self.settings.prior_alpha), np.float64(self.settings.prior_beta)
-            total, known = 0.0, True
+            state, known = self.belief.prior(), True
             for pulled in range(lengths[arm]):
                 if self.policy.belief is None:
                     row = self.table.beta(1.0, 1.0)
-                elif self.policy.belief == "gaussian":
-                    mean, variance = gaussian_posterior(
-                        self.settings.prior_mean, self.settings.prior_variance, np.float64(pulled), np.float64(total)
-                    )
-                    row = self.table.gaussian(float(mean), float(variance))
                 else:
-                    row = self.table.beta(float(alpha), float(beta)) if known else -1
+                    row = self.belief.row(self.table, state) if known else -1
                 beliefs[arm, pulled] = self.drawn if row < 0 else row * self.table.levels
-                alpha, beta = beta_update(alpha, beta, reward[arm, pulled])
-                total += float(self.reward[arm, pulled])
+                state = self.belief.update(state, reward[arm, pulled])
                 known = known and (self.policy.novelty is None or self.reward[arm, pulled] == 0)
         return beliefs
 
@@ -126,7 +119,7 @@ class _Runs:
         if self.exact:
             run, arm = np.nonzero(self.row == self.drawn)
             if len(run):
-                theta[run, arm] = self.rng.beta(self.alpha[run, arm], self.beta[run, arm])
+                theta[run, arm] = self.belief.draw(self.state[:, run, arm], self.rng)
         if self.policy.select == "index":
             bonus = index_bonus(self.ranks, self.settings.ucb_c, _UNPULLED)
             theta = theta + bonus[self.pulls].astype(np.float32)
@@ -156,14 +149,13 @@ class _Runs:
             reward = self.reward[arm, rank]
             if self.policy.novelty is not None and step:
                 reward = reward * self.policy.novelty(self._nearest(cell, step))
-            alpha, beta = beta_update(
-                self.alpha[self.every, arm], self.beta[self.every, arm], reward + self.bonus[rank]
-            )
-            self.alpha[self.every, arm], self.beta[self.every, arm] = alpha, beta
+            state = self.belief.update(self.state[:, self.every, arm], reward + self.bonus[rank])
+            self.state[:, self.every, arm] = state
             row = np.where(self.own[self.every, arm] & (row != self.closed), self.drawn, row)
         self.row[self.every, arm] = row
         if self.tree:
-            ready = expands(alpha, beta, rank + 1, self.settings.expand_after, self.settings.expand_above)
+            mean = self.belief.mean(state)
+            ready = expands(mean, rank + 1, self.settings.expand_after, self.settings.expand_above)
             self._expand(self.every[ready], arm[ready])
 
     def _nearest(self, cell: np.ndarray, step: int) -> np.ndarray:
@@ -179,9 +171,9 @@ class _Runs:
         self.expanded[run, arm] = True
         for parent in np.unique(arm):
             mine = run[arm == parent]
-            alpha, beta = inherit(self.alpha[mine, parent], self.beta[mine, parent], self.settings.inheritance)
+            inherited = self.belief.inherited(self.state[:, mine, parent], self.settings.inheritance)
             for child in self.request.children(parent):
-                self.alpha[mine, child], self.beta[mine, child] = alpha, beta
+                self.state[:, mine, child] = inherited
                 self.opened[mine, child] = self.own[mine, child] = True
                 if self.request.lengths[child]:
                     self.row[mine, child] = self.drawn

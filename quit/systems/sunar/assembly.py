@@ -8,18 +8,29 @@ from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Scorer
 from quit.corpora.scorers import CrossEncoderScorer, LateScorer
 from quit.errors import SettingsError
 from quit.models.factory import Models
-from quit.models.prompting import load_prompt
+from quit.models.prompting import PROMPTS, load_prompt
 from quit.settings import Settings, Sunar
 from quit.systems.opening import language_model
 from quit.systems.sunar import mer
 from quit.systems.sunar.entailment import Entailment, EquivalentAnswers, NaturalLanguageInference
 from quit.systems.sunar.extract import ExtractiveReader
-from quit.systems.sunar.planners import FIELDS, GoldPlan, NoPlan, Planner, ReAct, SearChain, SelfAsk
+from quit.systems.sunar.planners import (
+    GoldPlan,
+    IRCoT,
+    LanguageModelPlanner,
+    NoPlan,
+    Planner,
+    ReAct,
+    SearChain,
+    SelfAsk,
+)
 from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, LanguageModelAnswers
 from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.system import System
 
-_PLANNERS = {planner.name: planner for planner in (SelfAsk, ReAct, SearChain)}
+_PLANNERS: dict[str, type[LanguageModelPlanner]] = {each.name: each for each in (SelfAsk, ReAct, SearChain, IRCoT)}
+
+_NEEDS = "needs a language model: set sunar.language_model to a reader or judge of the profile."
 
 
 class Assembly:
@@ -49,26 +60,31 @@ class Assembly:
         """
         if how.retrieval == "nar" and library.graph is None:
             raise SettingsError("Retrieval `nar` needs a graph: --graph DIR, or build one: quit graph build")
-        planner = self._planner(how.planner)
+        planner, reader = self._planner(how.planner), self._reader(how.reading)
         entailment = self._entailment if how.asu and how.m else None
-        reasoner = self._reasoner if how.mer else None
+        reasoner = self._reasoner(reader) if how.mer else None
         parts = [
             library.documents.identity,
             library.first_stage.identity,
             library.graph.identity if library.graph is not None and how.retrieval == "nar" else "no graph",
             library.scorer.identity,
             planner.identity,
-            self._reader.identity,
+            reader.identity,
             entailment.identity if entailment else "no uncertainty",
             reasoner.identity if reasoner else "no reasoner",
         ]
-        return System(library, planner, self._reader, entailment, reasoner, how), "\n".join(parts)
+        return System(library, planner, reader, entailment, reasoner, how), "\n".join(parts)
+
+    def _reader(self, reading: str) -> AnswerModel:
+        if self._sunar.language_model:
+            return LanguageModelAnswers(self._asker("sub_answer" if reading == "short" else reading, ANSWER_FIELDS))
+        if reading != "short":
+            raise SettingsError(f"The reading {reading!r} {_NEEDS}")
+        return self._extractive
 
     @cached_property
-    def _reader(self) -> AnswerModel:
+    def _extractive(self) -> AnswerModel:
         how = self._sunar
-        if how.language_model:
-            return LanguageModelAnswers(self._asker("sub_answer", ANSWER_FIELDS))
         types = self._models.question_types
 
         @lru_cache(maxsize=4096)  # a sub-question is asked about every batch
@@ -90,17 +106,15 @@ class Assembly:
         if name in ("none", "gold"):
             return NoPlan() if name == "none" else GoldPlan()
         if not self._sunar.language_model:
-            raise SettingsError(
-                f"The planner {name!r} needs a language model: "
-                "set sunar.language_model to a reader or judge of the profile."
-            )
-        return _PLANNERS[name](self._asker(_PLANNERS[name].prompt, FIELDS))
+            raise SettingsError(f"The planner {name!r} {_NEEDS}")
+        kind = _PLANNERS[name]
+        asker = self._asker(kind.prompt, kind.fields)
+        return IRCoT(asker, self._sunar.ircot_step, self._sunar.ircot_most) if kind is IRCoT else kind(asker)
 
-    @cached_property
-    def _reasoner(self) -> mer.MetaReasoner:
+    def _reasoner(self, reader: AnswerModel) -> mer.MetaReasoner:
         if self._sunar.language_model:
             return mer.LanguageModelReasoner(self._asker("meta_reasoner", mer.FIELDS))
-        return mer.LastAnswer(self._reader)
+        return mer.LastAnswer(reader)
 
     @cached_property
     def _entailment(self) -> Entailment:
@@ -112,4 +126,13 @@ class Assembly:
     def _asker(self, prompt: str, fields: frozenset[str]) -> Asker:
         name = self._sunar.language_model
         generator = language_model(name, self._models, self._settings, "sunar.language_model")
-        return Asker(generator, load_prompt(prompt, fields), self._sunar)
+        return Asker(generator, load_prompt(prompt_name(self._sunar, prompt), fields), self._sunar)
+
+
+def prompt_name(how: Sunar, part: str) -> str:
+    """Return the name or file of a part's prompt: the one that the settings give, else that of the set for a dataset,
+    else the one for both."""
+    name = part.replace("-", "_")
+    given: str = getattr(how, f"{name}_prompt")
+    of_set = f"{name}_{how.prompts}"
+    return given or (of_set if (PROMPTS / f"{of_set}.txt").is_file() else name)

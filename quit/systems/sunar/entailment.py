@@ -41,7 +41,8 @@ class EquivalentAnswers:
 
 
 class NaturalLanguageInference:
-    """A sequence classifier of transformers with a label ``entailment``, such as roberta-large-mnli (the paper's).
+    """A sequence classifier of transformers with a label ``entailment``, such as roberta-large-mnli, which the paper's
+    authors use in their code (the paper names no model).
 
     ``model``: a hub name or a folder. Raises :class:`InputError` where it cannot be loaded or has no such label.
     """

@@ -9,7 +9,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from quit.common.files import read_json
 from quit.corpora.built import BuiltCorpus
+from quit.corpora.first_stage import MANIFEST
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.corpora.protocols import FirstStage, NeighbourGraph
 from quit.errors import SettingsError
@@ -50,7 +52,8 @@ def open_place(
 ) -> Place:
     """Open a corpus and what belongs to it; ``indexes`` are fused, without any BM25 is made in memory.
 
-    Raises :class:`InputError` for what cannot be opened, belongs to another corpus, or leaves no question.
+    Raises :class:`InputError` for what cannot be opened, belongs to another corpus, or leaves no question, and
+    :class:`SettingsError` for an index or graph of another encoder than the settings name.
     """
     collection = open_collection(corpus, indexes, models, settings)
     opened = collection.corpus
@@ -59,6 +62,7 @@ def open_place(
     if queries:
         asked = of_file(queries, asked)
     walked = NeighbourhoodGraph.open(graph, opened) if graph else None
+    _check_encoders(settings, indexes, walked)
     if walked and settings.sunar.neighbours > walked.k:
         raise SettingsError(
             f"sunar.neighbours is {settings.sunar.neighbours}, and the graph {graph} stores {walked.k} a document."
@@ -89,6 +93,22 @@ def run_variants(
             say(f"{name}: {missing} questions in {time.monotonic() - started:.1f} s")
         figures[name] = run.finish(opened.queries, name)
     return figures
+
+
+def _check_encoders(settings: Settings, indexes: Sequence[Path], graph: NeighbourhoodGraph | None) -> None:
+    wanted = settings.sunar.first_encoder
+    encoders = [(read_json(index / MANIFEST) or {}).get("encoder") for index in indexes] or ["bm25"]
+    if wanted and wanted not in encoders:
+        raise SettingsError(
+            f"sunar.first_encoder is {wanted!r}, and the index is of {', '.join(map(str, encoders))}. Make it: "
+            f"quit index build --encoder {wanted}, then --index; or --set sunar.first_encoder="
+        )
+    wanted = settings.sunar.graph_encoder
+    if wanted and graph and graph.facts["plan"]["encoder"] != wanted:
+        raise SettingsError(
+            f"sunar.graph_encoder is {wanted!r}, and the graph {graph.path} is of {graph.facts['plan']['encoder']}. "
+            f"Make it: quit graph build --encoder {wanted}; or --set sunar.graph_encoder="
+        )
 
 
 def _progress(name: str, total: int, say: Callable[[str], None]) -> Callable[[Query], None]:

@@ -1,4 +1,4 @@
-"""The meta evidence reasoner (the SUNAR paper, section 3.2, figure 4): a last look at path and evidence."""
+"""The meta evidence reasoner (the SUNAR paper, section 3.2): a last look at path and evidence."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from quit.models.protocols import NO_ANSWER
-from quit.systems.sunar.planners import Hop, final_answer
-from quit.systems.sunar.reading import AnswerModel, Asker, numbered
+from quit.systems.sunar.planners import Hop
+from quit.systems.sunar.reading import AnswerModel, Asker, final_answer, numbered
 
 FIELDS = frozenset({"question", "path", "evidence"})
 
@@ -32,7 +32,10 @@ class MetaReasoner(Protocol):
 
 
 class LanguageModelReasoner:
-    """Figure 4. A reply without ``[Final Answer]:`` has no answer: the system then falls back on the path's."""
+    """Asks with the fields of figure 4: path, evidence and question, in the prompt's words, which are not the paper's.
+
+    A reply without ``[Final Answer]:`` has no answer: the system then falls back on the path's.
+    """
 
     def __init__(self, asker: Asker) -> None:
         self.identity = f"meta/{asker.identity}"

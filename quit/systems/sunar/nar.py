@@ -1,7 +1,7 @@
 """Neighbourhood aware retrieval: Algorithm 1 of SUNAR (the SUNAR paper, section 3.1).
 
-Two readings of the printed algorithm were needed. Its line 18 never alternates as it stands ("C <- R if C = R"); the
-pools take turns here, as in the algorithm it comes from (MacAvaney et al. 2022). Its loop ends when R+ holds c
+Two readings of the printed algorithm were needed. Its line 18 never alternates as it stands ("R if C = F, N if C = N");
+the pools take turns here, as in the algorithm it comes from (MacAvaney et al. 2022). Its loop ends when R+ holds c
 documents; here also when R and N are empty, which a small corpus brings about.
 """
 

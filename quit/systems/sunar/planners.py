@@ -5,36 +5,39 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from itertools import takewhile
 
 from quit.evaluate.normalize import normalize_question
 from quit.models.generation.base import before_stop
 from quit.systems.sunar.queries import Query
-from quit.systems.sunar.reading import Asker
+from quit.systems.sunar.reading import Asker, final_answer, line_after_last, numbered
+from quit.systems.sunar.spans import sentences
 
-FIELDS = frozenset({"question", "path"})
-"""Fields of the prompts of all planners."""
-FINAL = re.compile(r"\[?\bfinal answer\b\]?\s*:", re.IGNORECASE)
-"""How a model says that it is done; small ones forget the brackets."""
 _FOLLOW_UP = re.compile(r"follow[- ]?up\s*:", re.IGNORECASE)
 _ACTION = re.compile(r"\b(search|lookup|finish)\s*\[([^\]\n]*)\]?", re.IGNORECASE)
+_LABEL = re.compile(r"^\s*thought\s*\d*\s*:|action\s*\d*\s*:?\s*$", re.IGNORECASE)
+"""What a reply of ReAct has around its thought."""
+_ANSWER_IS = re.compile(r"\banswer is\b:?\s*(.*)", re.IGNORECASE)
 _QUERY = re.compile(r"\[(?:unsolved )?query(?: ?\d+)?\]\s*:\s*([^\n]*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """A sub-question and what the reader answered: (sq_i, sa_i)."""
+    """A sub-question and its answer: (sq_i, sa_i). ``raw``: the reply that asked it. ``texts``: what was read."""
 
     sub_question: str
     answer: str
+    raw: str = ""
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The next sub-question. ``raw``: the reply it was read from."""
+    """The next sub-question. ``raw``: the reply it was read from. ``answer``: what is known without retrieval."""
 
     sub_question: str
     raw: str = ""
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +49,23 @@ class Stop:
     raw: str = ""
 
 
-class Planner(Protocol):
-    """Decomposes a question step by step."""
+class Planner:
+    """Decomposes a question step by step. ``reads_last``: nothing is answered on the way, only the question itself in
+    the end, from what was :meth:`collected`."""
 
-    name: str
-    identity: str
+    name = identity = ""
+    reads_last = False
 
     def next(self, query: Query, path: Sequence[Hop]) -> Ask | Stop:
         """Return the next move after ``path``. Whoever calls it ends at a repeated sub-question and after max_hops."""
-        ...
+        raise NotImplementedError
+
+    def collected(self, path: Sequence[Hop]) -> list[str]:
+        """Return the texts of the path that count, each once, in the order in which they were found."""
+        return list(dict.fromkeys(text for hop in path for text in hop.texts))
 
 
-class NoPlan:
+class NoPlan(Planner):
     """Retrieve and read: no sub-questions."""
 
     name = identity = "none"
@@ -67,7 +75,7 @@ class NoPlan:
         return Stop("no plan")
 
 
-class GoldPlan:
+class GoldPlan(Planner):
     """The corpus's own decomposition, in order: an **oracle**.
 
     MuSiQue writes the true answers of earlier sub-questions into later ones, so figures that were made with it are
@@ -83,13 +91,14 @@ class GoldPlan:
         return Stop("the decomposition is done" if query.sub_questions else "no decomposition is known")
 
 
-class LanguageModelPlanner:
+class LanguageModelPlanner(Planner):
     """Asks a language model for the next move. Subclasses say how the path is written and how a reply is read.
 
-    ``prompt``: its prompt. ``stop``: where a reply ends.
+    ``prompt``: its prompt, with the placeholders ``fields``. ``stop``: where a reply ends.
     """
 
-    name = prompt = ""
+    prompt = ""
+    fields = frozenset({"question", "path"})
     stop: tuple[str, ...] = ()
 
     def __init__(self, asker: Asker) -> None:
@@ -98,7 +107,10 @@ class LanguageModelPlanner:
 
     def next(self, query: Query, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`Planner`."""
-        raw = self._asker.ask({"question": query.text, "path": self.written(path)}, self.stop)
+        filled = {"question": query.text, "path": self.written(path)}
+        if "evidence" in self.fields:
+            filled["evidence"] = numbered(self.collected(path))
+        raw = self._asker.ask(filled, self.stop)
         return replace(self.read(before_stop(raw, self.stop), path), raw=raw)
 
     def written(self, path: Sequence[Hop]) -> str:
@@ -111,7 +123,7 @@ class LanguageModelPlanner:
 
 
 class SelfAsk(LanguageModelPlanner):
-    """SELF-ASK (Press et al. 2023; the SUNAR paper, figures 5 and 6): the model asks itself follow-up questions, the
+    """SELF-ASK (Press et al. 2023; the SUNAR paper, appendix F): the model asks itself follow-up questions, the
     retriever answers them.
 
     The sub-question is what follows the last ``Follow up:``, to the end of the line; ``[Final Answer]:`` ends.
@@ -128,27 +140,36 @@ class SelfAsk(LanguageModelPlanner):
         """See :class:`LanguageModelPlanner`."""
         if (answer := final_answer(reply)) is not None:
             return Stop("final answer", answer)
-        question = _line_after_last(_FOLLOW_UP, reply)
+        question = line_after_last(_FOLLOW_UP, reply)
         return Ask(question) if question else Stop("no follow-up question in the reply")
 
 
 class ReAct(LanguageModelPlanner):
-    """ReAct (Yao et al. 2023; the SUNAR paper, figure 9): thought, action, observation, in turns. The first action of a
-    reply counts.
+    """ReAct (Yao et al. 2023; the SUNAR paper, appendix F): thought, action, observation, in turns. The first action of
+    a reply counts.
 
-    ``Search[x]`` retrieves for x, and the reader's answer to x is the observation. ``Lookup[x]`` asks for x about what
-    was searched last: there is no page here whose sentences could be walked through. ``Finish[x]`` ends.
+    ``Search[x]`` retrieves for x; the reader's answer to x is the observation, the documents are the evidence.
+    ``Lookup[x]`` observes the next sentence with x in the documents of the last search; before any search it is one.
+    ``Finish[x]`` ends.
     """
 
     name, prompt, stop = "react", "react", ("Observation",)
+    fields = frozenset({"question", "path", "evidence"})
 
     def written(self, path: Sequence[Hop]) -> str:
-        """Return the path as actions and observations, and the opening of the next thought."""
-        turns = [
-            f"Action {number}: Search[{hop.sub_question}]\nObservation {number}: {hop.answer}\n"
-            for number, hop in enumerate(path, start=1)
-        ]
-        return "".join(turns) + f"Thought {len(path) + 1}:"
+        """Return the path as thoughts, actions and observations, and the opening of the next thought."""
+        lines = []
+        for number, hop in enumerate(path, start=1):
+            match = _ACTION.search(hop.raw)
+            thought = _LABEL.sub("", hop.raw[: match.start()] if match else "").strip()
+            action = hop.sub_question if _is_lookup(hop) else f"Search[{hop.sub_question}]"
+            lines += [f"Thought {number}: {thought}"] * bool(thought)
+            lines += [f"Action {number}: {action}", f"Observation {number}: {hop.answer}"]
+        return "\n".join([*lines, f"Thought {len(path) + 1}:"])
+
+    def collected(self, path: Sequence[Hop]) -> list[str]:
+        """Return the documents of the last search."""
+        return next((list(hop.texts) for hop in reversed(path) if not _is_lookup(hop)), [])
 
     def read(self, reply: str, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`LanguageModelPlanner`."""
@@ -161,11 +182,26 @@ class ReAct(LanguageModelPlanner):
             return Stop("final answer" if what else "an empty Finish", what or None)
         if not what:
             return Stop(f"an empty {match[1]}")
-        return Ask(f"{path[-1].sub_question} {what}" if action == "lookup" and path else what)
+        if action == "lookup" and path:
+            return Ask(f"Lookup[{what}]", answer=self._looked_up(what, path))
+        return Ask(what)
+
+    def _looked_up(self, what: str, path: Sequence[Hop]) -> str:
+        """Return the next sentence that contains ``what``: as often as it was looked up since the last search, further
+        down."""
+        found = [text for document in self.collected(path) for text in sentences(document)]
+        found = [text for text in found if what.casefold() in text.casefold()]
+        since = takewhile(_is_lookup, reversed(path))
+        seen = sum(hop.sub_question.casefold() == f"lookup[{what}]".casefold() for hop in since)
+        return f"(Result {seen + 1} / {len(found)}) {found[seen]}" if seen < len(found) else "No more results."
+
+
+def _is_lookup(hop: Hop) -> bool:
+    return hop.sub_question.startswith("Lookup[")
 
 
 class SearChain(LanguageModelPlanner):
-    """SearChain (Xu et al. 2024; the SUNAR paper, figure 7): a whole chain of queries at once, asked for again after
+    """SearChain (Xu et al. 2024; the SUNAR paper, appendix F): a whole chain of queries at once, asked for again after
     every answer that retrieval gave.
 
     The first query of the chain that has not been retrieved for is the next sub-question, also where the model wrote an
@@ -193,12 +229,38 @@ class SearChain(LanguageModelPlanner):
         return Stop("final answer" if answer else "no new query in the reply", answer)
 
 
-def final_answer(text: str) -> str | None:
-    """Return the rest of the line after the last ``[Final Answer]:``; None where there is none or it is empty."""
-    return _line_after_last(FINAL, text)
+class IRCoT(LanguageModelPlanner):
+    """IRCoT (Trivedi et al. 2023; the SUNAR paper, table 1): each sentence of a chain of thought is retrieved for, and
+    the question is answered in the end from all that was collected.
 
+    The question itself is retrieved for first. The first sentence of a reply counts; one with ``answer is`` ends.
+    ``step``: documents that a sentence adds. ``most``: documents at most.
+    """
 
-def _line_after_last(mark: re.Pattern[str], text: str) -> str | None:
-    places = list(mark.finditer(text))
-    lines = text[places[-1].end() :].strip().splitlines() if places else []
-    return (lines[0].strip() or None) if lines else None
+    name = prompt = "ircot"
+    fields = frozenset({"question", "path", "evidence"})
+    reads_last = True
+
+    def __init__(self, asker: Asker, step: int, most: int) -> None:
+        super().__init__(asker)
+        self._step, self._most = step, most
+        self.identity += f"/{step} of {most}"
+
+    def next(self, query: Query, path: Sequence[Hop]) -> Ask | Stop:
+        """See :class:`Planner`."""
+        return super().next(query, path) if path else Ask(query.text)
+
+    def written(self, path: Sequence[Hop]) -> str:
+        """Return the thoughts so far."""
+        return " ".join(["Reasoning:", *(hop.sub_question for hop in path[1:])])
+
+    def collected(self, path: Sequence[Hop]) -> list[str]:
+        """Return the first documents of every step, each once."""
+        return super().collected([replace(hop, texts=hop.texts[: self._step]) for hop in path])[: self._most]
+
+    def read(self, reply: str, path: Sequence[Hop]) -> Ask | Stop:
+        """See :class:`LanguageModelPlanner`."""
+        thought = next(iter(sentences(reply)), "")
+        if match := _ANSWER_IS.search(thought):
+            return Stop("final answer", match[1].strip(" .") or None)
+        return Ask(thought) if thought else Stop("no thought in the reply")

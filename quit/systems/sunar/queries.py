@@ -17,7 +17,7 @@ class Query:
     """A question.
 
     ``sub_questions``: its gold decomposition in order, where one is known; ``relevant``: document id to
-    relevance; ``kind``: the source's type of the question.
+    relevance; ``relevant_rows``: their rows in the corpus; ``kind``: the source's type of the question.
     """
 
     query_id: str
@@ -26,6 +26,7 @@ class Query:
     sub_questions: tuple[str, ...] = ()
     relevant: Mapping[str, int] | None = None
     kind: str | None = None
+    relevant_rows: tuple[int, ...] = ()
 
 
 def of_corpus(collection: Collection, questions: Sequence[Question]) -> list[Query]:
@@ -36,7 +37,8 @@ def of_corpus(collection: Collection, questions: Sequence[Question]) -> list[Que
         relevance = {row: grade for row, grade in known.get(question.query_id, {}).items() if grade > 0}
         relevant = dict(zip(collection.ids(list(relevance)), relevance.values(), strict=True))
         steps = tuple(step.text for step in question.steps)
-        queries.append(Query(question.query_id, question.text, question.answers, steps, relevant, question.kind))
+        rows = tuple(sorted(relevance))
+        queries.append(Query(question.query_id, question.text, question.answers, steps, relevant, question.kind, rows))
     return queries
 
 

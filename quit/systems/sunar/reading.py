@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -14,6 +15,8 @@ from quit.settings import Sunar
 LONGEST = 300
 """Characters of an answer that is a sentence."""
 ANSWER_FIELDS = frozenset({"evidence", "question"})
+_FINAL = re.compile(r"\[?\bfinal answer\b\]?\s*:", re.IGNORECASE)
+"""How a model says that it is done; small ones forget the brackets."""
 
 
 class AnswerModel(Protocol):
@@ -70,7 +73,11 @@ class Asker:
 
 
 class LanguageModelAnswers:
-    """Short answers of a language model: the last line of a reply, or ``NO ANSWER``."""
+    """Answers of a language model: what follows ``[Final Answer]:``, else the last line of a reply, or ``NO ANSWER``.
+
+    The prompt decides whether it answers at once or thinks step by step first (Wei et al. 2022; the SUNAR paper, table
+    1).
+    """
 
     def __init__(self, asker: Asker) -> None:
         self.identity = asker.identity
@@ -91,11 +98,24 @@ def short(reply: str) -> str:
     Unlike the dataset's readers, a full sentence counts: cover-EM looks for the answer inside, and the next hop needs
     it. A line that rambles on is cut after ``LONGEST`` characters.
     """
+    reply = final_answer(reply) or reply
     answer = clean_answer(reply)
     if answer != NO_ANSWER or "no answer" in reply.casefold():
         return answer
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     return lines[-1][:LONGEST].strip() if lines else NO_ANSWER
+
+
+def final_answer(text: str) -> str | None:
+    """Return the rest of the line after the last ``[Final Answer]:``; None where there is none or it is empty."""
+    return line_after_last(_FINAL, text)
+
+
+def line_after_last(mark: re.Pattern[str], text: str) -> str | None:
+    """Return the rest of the line after the last match, or the next line that is not blank; None where none follows."""
+    places = list(mark.finditer(text))
+    lines = text[places[-1].end() :].strip().splitlines() if places else []
+    return (lines[0].strip() or None) if lines else None
 
 
 def numbered(texts: Sequence[str]) -> str:

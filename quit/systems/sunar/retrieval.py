@@ -41,7 +41,8 @@ class Evidence:
 
 class Retrieval:
     """How evidence is found, as ``settings.retrieval`` says: ``nar``; ``rerank``, the same without the graph; ``prf``,
-    re-ranking with an expanded query; ``first``, neither.
+    re-ranking with an expanded query; ``first``, neither; ``gold``, the question's relevant documents, an **oracle**
+    (the golden evidence of the SUNAR paper's table 1).
 
     ``feedback_documents``: how many of R expand the query of ``prf``; 0 takes the relevant ones in R (the paper's ideal
     baseline, an oracle), which leaves the query as it is where R holds none.
@@ -54,6 +55,8 @@ class Retrieval:
     def evidence(self, query: Query, sub_question: str, rescore: Rescore | None = None) -> Evidence:
         """Return a sub-question's evidence; none where the first stage finds nothing."""
         library, how = self._library, self._settings
+        if how.retrieval == "gold":
+            return Evidence([Scored(row, 1.0, 1.0, 0, "gold") for row in query.relevant_rows], {"first_stage": 0})
         R = library.first_stage.search([sub_question], how.first)[0] if how.first > 0 else _NOTHING
         if how.retrieval == "first":
             scored = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from quit.evaluate.normalize import normalize_question
@@ -47,6 +48,9 @@ class System:
         if not path:
             evidence, step = self._step(query, query.text)
             steps, evidences = [step], [evidence]
+        elif self._planner.reads_last:
+            answer = self._reader.answer(query.text, self._planner.collected(path))
+            stop = stop if answer == NO_ANSWER else replace(stop, answer=answer)
         pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
         read = list(dict.fromkeys(row for each in evidences for row in each.rows[: self._settings.top]))
         merged = self._merged(query, read) if len(evidences) > 1 else pool
@@ -83,22 +87,27 @@ class System:
             if isinstance(move, Stop):
                 return path, steps, evidences, move
             key = normalize_question(move.sub_question)
-            if key in asked:
+            if key in asked and move.answer is None:
                 return path, steps, evidences, Stop("a sub-question was repeated", raw=move.raw)
             asked.add(key)
-            evidence, step = self._step(query, move.sub_question)
-            path.append(Hop(move.sub_question, step["answer"]))
+            texts: list[str] = []
+            if move.answer is None:
+                evidence, step = self._step(query, move.sub_question, answered=not self._planner.reads_last)
+                evidences.append(evidence)
+                texts = self._texts(evidence.rows[: self._settings.top])
+            else:
+                step = {"sub_question": move.sub_question, "answer": move.answer, "read": [], "first_stage": 0}
+            path.append(Hop(move.sub_question, step["answer"], move.raw, tuple(texts)))
             steps.append(step | {"raw": move.raw})
-            evidences.append(evidence)
         return path, steps, evidences, Stop("max_hops was reached")
 
-    def _step(self, query: Query, sub_question: str) -> tuple[Evidence, dict[str, Any]]:
+    def _step(self, query: Query, sub_question: str, answered: bool = True) -> tuple[Evidence, dict[str, Any]]:
         how, rescore = self._settings, None
         if self._entailment is not None:
             rescore = asu(sub_question, self._texts, self._reader, self._entailment, m=how.m, literal=how.literal)
         evidence = self._retrieval.evidence(query, sub_question, rescore)
         read = evidence.rows[: how.top]
-        answer = self._reader.answer(sub_question, self._texts(read))
+        answer = self._reader.answer(sub_question, self._texts(read)) if answered else ""
         names = self._library.documents.ids(read)
         return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
 
@@ -112,7 +121,7 @@ class System:
         """Return the answer without MER (the planner's, or the last sub-answer), and where it comes from."""
         if path and stop.answer is not None:
             return stop.answer, "planner"
-        answers = [step["answer"] for step in steps if step["answer"] != NO_ANSWER]
+        answers = [step["answer"] for step in steps if step["read"] and step["answer"] not in ("", NO_ANSWER)]
         return (answers[-1], "sub-answer") if answers else (NO_ANSWER, "nothing")
 
     def _texts(self, rows: Sequence[int]) -> list[str]:

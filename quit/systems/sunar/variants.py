@@ -9,6 +9,7 @@ from quit.errors import SettingsError, did_you_mean
 
 _PLAIN: dict[str, Any] = {"asu": False, "mer": False}
 _READ: dict[str, Any] = {"planner": "none", **_PLAIN}
+_THINK: dict[str, Any] = {"reading": "chain-of-thought", **_READ}
 
 VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "sunar": ("SUNAR", {"retrieval": "nar", "asu": True, "mer": True}),
@@ -21,10 +22,17 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "read": ("retrieve and read", {"retrieval": "first", **_READ}),
     "rerank-read": ("retrieve, re-rank and read", {"retrieval": "rerank", **_READ}),
     "prf-read": ("feedback, re-rank and read", {"retrieval": "prf", **_READ}),
+    "chain-of-thought": ("few-shot chain of thought", {"retrieval": "first", **_THINK}),
+    "chain-of-thought-prf": ("the same with feedback", {"retrieval": "prf", **_THINK}),
+    "gold-evidence": ("the same on relevant documents, an oracle", {"retrieval": "gold", **_THINK}),
     "nar-read": ("SUNAR_R without query understanding", {"retrieval": "nar", **_READ}),
     "react": ("ReAct with SUNAR", {"retrieval": "nar", "asu": True, "mer": True, "planner": "react"}),
     "searchain": ("SearChain with SUNAR", {"retrieval": "nar", "asu": True, "mer": True, "planner": "searchain"}),
     "react-first": ("ReAct on the first stage", {"retrieval": "first", "planner": "react", **_PLAIN}),
+    "ircot": (
+        "IRCoT on the first stage",
+        {"retrieval": "first", "planner": "ircot", "reading": "chain-of-thought", **_PLAIN},
+    ),
     "as-set": ("the settings as they are", {}),
     "searchain-first": ("SearChain on the first stage", {"retrieval": "first", "planner": "searchain", **_PLAIN}),
 }

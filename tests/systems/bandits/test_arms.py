@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +33,7 @@ QUERIES = [
     {"query_id": "p", "text": "What is xyzzy?", "answers": ["nothing"]},
 ]
 QRELS = {"q": {0: 1, 1: 1, 3: 1}, "q-s1": {0: 1}, "q-s2": {1: 1}}
-SETTINGS = Bandits(documents=3, arms=6)
+SETTINGS = Bandits(documents=3, arms=6, decompositions=2)
 
 
 @pytest.fixture
@@ -149,7 +152,8 @@ def test_a_model_is_asked_with_both_prompts() -> None:
 
     made = decomposition(reply).sub_queries([Ask("q", "A request", ("some document",))])
     assert made == [["what is it", "who is it", "when exactly", "how much"]]
-    assert [request.fields["context"] for request in seen] == ["", "some document"]
+    assert [request.fields["context"] for request in seen] == ["some document", "some document"]
+    assert all(request.temperature == 0.7 for request in seen)
     text = seen[1].messages()[-1]["content"]
     assert "A request" in text and "2026-01-01" in text and "at most 4" in text
 
@@ -172,6 +176,60 @@ def test_written_arms_become_requests(collection: SmallCollection) -> None:
     writer = decomposition(lambda request: '["king of Lesotho", "flour"]')
     found = questions(collection)
     made = arms.written(found, collection, WordOverlap(collection), writer, SETTINGS)
-    assert [part.arms for part in made] == [("king of Lesotho", "flour")] * 2
+    assert [part.arms for part in made] == [("king of Lesotho", "flour")] * 4
     requests = arms.requests(made, collection, WordOverlap(collection), SETTINGS)
     assert requests[0].relevant.any() and not requests[1].relevant.any()
+    assert [(request.request_id, request.stream) for request in requests] == [
+        ("q", "q"), ("p", "p"), ("q", "q#1"), ("p", "p#1"),
+    ]  # fmt: skip
+
+
+def test_each_decomposition_is_a_sample_of_its_own(collection: SmallCollection) -> None:
+    writer = decomposition(lambda request: f'["query {request.sample}"]')
+    made = arms.written(questions(collection)[:1], collection, WordOverlap(collection), writer, SETTINGS)
+    assert [(part.arms, part.number) for part in made] == [(("query 0",), 0), (("query 2",), 1)]  # two attempts each
+
+
+def test_arms_of_a_file_are_any_tree(collection: SmallCollection, tmp_path: Path) -> None:
+    path = tmp_path / "arms.jsonl"
+    lines = [
+        {"query_id": "q", "arms": ["country", "king", "king of Lesotho"], "parents": [None, -1, 1]},
+        {"query_id": "elsewhere", "arms": ["x"]},
+        {"query_id": "q", "arms": ["Lesotho"]},
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    made = arms.of_file(path, questions(collection))
+    assert [(part.arms, part.parents, part.number) for part in made] == [
+        (("country", "king", "king of Lesotho"), (-1, -1, 1), 0),
+        (("Lesotho",), (-1,), 1),
+    ]
+    [tree, flat] = arms.requests(made, collection, WordOverlap(collection), SETTINGS)
+    assert tree.children(1).tolist() == [2] and (flat.request_id, flat.decomposition) == ("q", 1)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"query_id": "q"}, "line 1: expected"),
+        ({"query_id": "q", "arms": 3}, "line 1: expected"),
+        ({"query_id": "q", "arms": ["a", " "]}, "arms a list of texts"),
+        ({"query_id": "q", "arms": ["a", "b"], "parents": [None]}, "each of the 2 arms"),
+        ({"query_id": "q", "arms": ["a", "b"], "parents": [1, None]}, "an earlier one"),
+        ({"query_id": "q", "arms": ["a"], "parents": [True]}, "an earlier one"),
+        ({"query_id": "q", "arms": ["a"], "parents": "none"}, "parents must have"),
+        ({"query_id": "z", "arms": ["a"]}, "no arms of the 2 questions"),
+    ],
+)
+def test_arms_that_cannot_be_used_are_named(collection: SmallCollection, tmp_path: Path, row: dict, said: str) -> None:
+    path = tmp_path / "arms.jsonl"
+    path.write_text(json.dumps(row))
+    with pytest.raises(InputError, match=said):
+        arms.of_file(path, questions(collection))
+
+
+@pytest.mark.parametrize("name", ["decompose_definitional", "decompose_specialised"])
+def test_decomposition_prompts_have_the_four_points_of_figures_6_and_7(name: str) -> None:
+    [(role, text)] = load_prompt(name, FIELDS).turns
+    assert role == "user" and re.findall(r"^(\d)\. ", text, re.MULTILINE) == ["1", "2", "3", "4"]
+    points = re.split(r"^\d\. ", text, flags=re.MULTILINE)
+    assert "context" in points[1] and "{count}" in points[2] and "{date}" in points[3] and "JSON" in points[4]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,8 @@ def test_the_order_of_requests_changes_nothing(grid) -> None:
 
 
 def test_requests_below_the_share_are_left_out_and_counted() -> None:
-    poor, none, good = request_of([[1] + [0] * 19]), request_of([[0, 0]]), request_of([[1, 0]])
+    poor, good = request_of([[1] + [0] * 19], name="poor"), request_of([[1, 0]], name="good")
+    none = request_of([[0, 0]], name="none")
     chosen = policies(SETTINGS, ["bernoulli"])
     made = evaluate([poor, none, good], chosen, SETTINGS)
     assert (len(made.requests), made.left_out, made.without_relevant) == (3, 0, 1)
@@ -52,9 +54,18 @@ def test_requests_below_the_share_are_left_out_and_counted() -> None:
         evaluate([none], chosen, SETTINGS.model_copy(update={"least_relevant": 0.1}))
 
 
+def test_decompositions_of_a_request_are_averaged_and_it_counts_once() -> None:
+    first, second = request_of([[1, 0]], name="q"), request_of([[1, 1]], name="q")
+    chosen = policies(SETTINGS, ["bernoulli"])
+    made = evaluate([first, request_of([[0, 0]], name="p"), replace(second, decomposition=1)], chosen, SETTINGS)
+    assert made.requests == ("q", "p") and made.value("bernoulli", 1.0).tolist() == [0.75, 0.0]
+    assert made.means.shape[0] == 2 and len(made.arms) == 3
+    assert [row["value"] for row in made.rows() if (row["budget"], row["metric"]) == (1.0, "precision")] == [0.375]
+
+
 def test_empty_rankings_and_budgets_below_one_document_score_nothing() -> None:
     made = evaluate(
-        [request_of([[], []]), request_of([[1], [1]])], policies(SETTINGS, ["random", "bernoulli"]), SETTINGS
+        [request_of([[], []], name="p"), request_of([[1], [1]])], policies(SETTINGS, ["random", "bernoulli"]), SETTINGS
     )
     assert made.value("bernoulli", 1.0).tolist() == [0.0, 1.0]
     assert made.value("bernoulli", 0.1).tolist() == [0.0, 0.0]
@@ -64,9 +75,9 @@ def test_what_is_written(grid, tmp_path: Path) -> None:
     whole = curves.write(grid, tmp_path, {"arms_from": "test"})
     with (tmp_path / "bandits.csv").open() as file:
         rows = list(csv.DictReader(file))
-    # random, its rank-aware form, the two extremes, epsilon-greedy and Gaussian have no tree
+    # random, its rank-aware form, the two extremes and epsilon-greedy have no tree
     flat, tree = len(grid.policies), sum(policy.expands for policy in grid.policies)
-    assert len(rows) == (flat + tree) * 10 * 7 and tree == flat - 6
+    assert len(rows) == (flat + tree) * 10 * 7 and tree == flat - 5
     own = [
         row
         for row in rows

@@ -8,31 +8,66 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from quit.systems.bandits.posteriors import QuantileTable, beta_update, expands, gaussian_posterior, inherit
+from quit.settings.bandits import Bandits
+from quit.systems.bandits.posteriors import BetaBelief, GaussianBelief, GaussianIngBelief, QuantileTable, expands
 
 N, TAU = 4, 0.77
+BETA = BetaBelief(Bandits())
 
 
 def test_beta_updates_may_be_fractional_and_are_clipped() -> None:
-    alpha, beta = beta_update(np.array([1.0, 1.0, 2.5, 1.0, 1.0]), np.ones(5), np.array([1.0, 0.0, 0.25, 1.3, -0.2]))
+    rewards = np.array([1.0, 0.0, 0.25, 1.3, -0.2])
+    alpha, beta = BETA.update(np.array([[1.0, 1.0, 2.5, 1.0, 1.0], [1.0] * 5]), rewards)
     assert alpha.tolist() == [2.0, 1.0, 2.75, 2.0, 1.0]
     assert beta.tolist() == [1.0, 2.0, 1.75, 1.0, 2.0]
 
 
 @given(st.lists(st.floats(-1, 2), max_size=30))
 def test_every_pull_adds_one_to_alpha_plus_beta(rewards: list[float]) -> None:
-    alpha, beta = np.ones(1), np.ones(1)
+    state = _after(BETA, rewards)
+    assert float(state.sum()) == pytest.approx(2 + len(rewards)) and (state >= 1).all()
+
+
+def _after(belief, rewards) -> np.ndarray:
+    state = belief.prior()
     for reward in rewards:
-        alpha, beta = beta_update(alpha, beta, np.array([reward]))
-    assert float((alpha + beta)[0]) == pytest.approx(2 + len(rewards)) and alpha[0] >= 1 and beta[0] >= 1
+        state = belief.update(state, np.float64(reward))
+    return state
 
 
 def test_gaussian_posterior_is_a_precision_weighted_mean() -> None:
-    mean, variance = gaussian_posterior(0.0, 1.0, np.array([0.0, 1.0, 3.0]), np.array([0.0, 0.8, 1.8]))
-    assert variance.tolist() == pytest.approx([1.0, 1 / 2, 1 / 4])
-    assert mean.tolist() == pytest.approx([0.0, 0.4, 0.45])
-    mean, variance = gaussian_posterior(2.0, 0.5, np.array([2.0]), np.array([1.0]))  # precision 2 + 2, mean (4 + 1) / 4
-    assert (mean[0], variance[0]) == (pytest.approx(1.25), pytest.approx(0.25))
+    belief = GaussianBelief(Bandits())
+    for rewards, mean, variance in (([], 0.0, 1.0), ([0.8], 0.4, 1 / 2), ([0.8, 0.4, 0.6], 0.45, 1 / 4)):
+        state = _after(belief, rewards)
+        assert (float(belief.mean(state)), 1 / state[0]) == (pytest.approx(mean), pytest.approx(variance))
+    belief = GaussianBelief(Bandits(prior_mean=2.0, prior_variance=0.5))
+    state = _after(belief, [0.3, 0.7])  # precision 2 + 2, mean (4 + 1) / 4
+    assert (float(belief.mean(state)), 1 / state[0]) == (pytest.approx(1.25), pytest.approx(0.25))
+
+
+def test_gaussian_ing_is_the_posterior_of_all_rewards_at_once() -> None:
+    belief = GaussianIngBelief(Bandits(prior_mean=0.5, prior_variance=0.25, prior_shape=2.0, prior_rate=3.0))
+    rewards = np.array([0.1, 0.9, 0.4, 0.4])
+    kappa, mu, alpha, beta = _after(belief, rewards)
+    # The textbook's closed form (Murphy 2007, section 6): kappa_0 = 4, mu_0 = 0.5, n = 4.
+    mean, spread = rewards.mean(), ((rewards - rewards.mean()) ** 2).sum()
+    assert (kappa, alpha) == (8.0, 4.0) and mu == pytest.approx((4 * 0.5 + 4 * mean) / 8)
+    assert beta == pytest.approx(3.0 + spread / 2 + 4 * 4 * (mean - 0.5) ** 2 / (2 * 8))
+
+
+@pytest.mark.parametrize("belief", [BETA, GaussianBelief(Bandits()), GaussianIngBelief(Bandits())])
+def test_draws_and_quantiles_are_of_one_distribution_around_the_mean(belief) -> None:
+    state = _after(belief, [1.0, 0.5, 0.75])
+    table = QuantileTable(4096)
+    row = belief.row(table, state)
+    quantiles = table.values[row * 4096 : (row + 1) * 4096]
+    drawn = belief.draw(np.tile(state[:, None], 20_000), np.random.default_rng(3))
+    at = np.array([0.1, 0.25, 0.5, 0.75, 0.9])
+    assert np.quantile(drawn, at) == pytest.approx(np.quantile(quantiles, at), abs=0.03)
+    assert quantiles.mean() == pytest.approx(float(belief.mean(state)), abs=0.01)
+    child = belief.inherited(state, 0.5)
+    assert float(belief.mean(child)) == pytest.approx(float(belief.mean(state)))
+    assert belief.draw(np.tile(child[:, None], 20_000), np.random.default_rng(3)).std() > 1.15 * drawn.std()
 
 
 @pytest.mark.parametrize(
@@ -40,14 +75,12 @@ def test_gaussian_posterior_is_a_precision_weighted_mean() -> None:
     [(4, 4, True), (5, 5, True), (6, 6, True), (6, 7, True), (3, 4, False), (3, 3, False), (5, 6, False)],
 )
 def test_which_arms_expand(relevant: int, pulls: int, expected: bool) -> None:
-    alpha, beta = np.array([1.0 + relevant]), np.array([1.0 + pulls - relevant])
-    assert bool(expands(alpha, beta, np.array([pulls]), N, TAU)[0]) is expected
+    mean = BETA.mean(np.array([[1.0 + relevant], [1.0 + pulls - relevant]]))
+    assert bool(expands(mean, np.array([pulls]), N, TAU)[0]) is expected
 
 
 def test_a_child_keeps_the_mean() -> None:
-    alpha, beta = inherit(np.array([5.0]), np.array([1.0]), 0.91)
-    assert (alpha[0], beta[0]) == (pytest.approx(4.55), pytest.approx(0.91))
-    assert alpha[0] / (alpha[0] + beta[0]) == pytest.approx(5 / 6)
+    assert BETA.inherited(np.array([5.0, 1.0]), 0.91).tolist() == pytest.approx([4.55, 0.91])
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1, 1), (1, 11), (11, 1), (3.6, 2.4), (6, 6)])

@@ -48,6 +48,7 @@ def table_1(name: str, rel: np.ndarray, n: int, near: float | None) -> float:
         "diversity-concave": rel[n] * concave,
         "top-k-ucb-diversity": window * novel + ucb,
         "gaussian": 0.0,
+        "gaussian-ing": 0.0,
     }[name]
 
 
@@ -60,7 +61,8 @@ def written_out(request: Request, name: str, runs: int, hierarchical: bool = Fal
     hits = np.zeros((runs, request.size))
     for each in range(runs):
         alpha, beta, pulls = np.ones(arms), np.ones(arms), np.zeros(arms, int)
-        total = np.zeros(arms)
+        mean, weight = np.zeros(arms), np.ones(arms)  # Gaussian: mu and 1 / sigma^2, the latter also kappa
+        shape, rate = np.ones(arms), np.ones(arms)
         open_ = (request.parents < 0) if hierarchical else np.ones(arms, bool)
         expanded: set[int] = set()
         seen: list[int] = []
@@ -69,11 +71,13 @@ def written_out(request: Request, name: str, runs: int, hierarchical: bool = Fal
             while not free:
                 for i in [i for i in range(arms) if open_[i] and i not in expanded]:
                     expanded.add(i)
-                    for child in request.children(i):
-                        open_[child], alpha[child], beta[child] = True, 0.91 * alpha[i], 0.91 * beta[i]
+                    inherit(request, i, open_, mean, alpha, beta, weight, shape, rate)
                 free = [i for i in range(arms) if open_[i] and pulls[i] < lengths[i]]
             if name == "gaussian":
-                theta = [rng.normal(total[i] / (1 + pulls[i]), math.sqrt(1 / (1 + pulls[i]))) for i in free]
+                theta = [rng.normal(mean[i], math.sqrt(1 / weight[i])) for i in free]
+            elif name == "gaussian-ing":
+                deviations = [math.sqrt(1 / rng.gamma(shape[i], 1 / rate[i]) / weight[i]) for i in free]
+                theta = [rng.normal(mean[i], deviation) for i, deviation in zip(free, deviations, strict=True)]
             else:
                 theta = [rng.beta(alpha[i], beta[i]) for i in free]
             a = free[int(np.argmax(theta))]
@@ -82,18 +86,29 @@ def written_out(request: Request, name: str, runs: int, hierarchical: bool = Fal
             near = max((float(request.similarity[document, other]) for other in seen), default=None)
             r = table_1(name, rel[a, : lengths[a]], n, near)
             low, high = request.scores[request.documents >= 0].min(), request.scores[request.documents >= 0].max()
-            total[a] += (request.scores[a, n] - low) / (high - low)
+            score = (request.scores[a, n] - low) / (high - low) if high > low else 1.0
+            rate[a] += weight[a] * (score - mean[a]) ** 2 / (2 * (weight[a] + 1))
+            mean[a] = (weight[a] * mean[a] + score) / (weight[a] + 1)
+            weight[a], shape[a] = weight[a] + 1, shape[a] + 0.5
             r = min(1.0, max(0.0, float(r)))
             alpha[a] += r
             beta[a] += 1 - r
             pulls[a] += 1
             seen.append(document)
             hits[each, step] = request.relevant[a, n]
-            if hierarchical and a not in expanded and pulls[a] >= 4 and alpha[a] / (alpha[a] + beta[a]) > 0.77:
+            worth = mean[a] if name.startswith("gaussian") else alpha[a] / (alpha[a] + beta[a])
+            if hierarchical and a not in expanded and pulls[a] >= 4 and worth > 0.77:
                 expanded.add(a)
-                for child in request.children(a):
-                    open_[child], alpha[child], beta[child] = True, 0.91 * alpha[a], 0.91 * beta[a]
+                inherit(request, a, open_, mean, alpha, beta, weight, shape, rate)
     return hits
+
+
+def inherit(request: Request, parent: int, open_: np.ndarray, mean: np.ndarray, *held: np.ndarray) -> None:
+    """Open the children of an arm at its mean, with 0.91 of everything else."""
+    for child in request.children(parent):
+        open_[child], mean[child] = True, mean[parent]
+        for values in held:
+            values[child] = 0.91 * values[parent]
 
 
 def apart(ours: np.ndarray, theirs: np.ndarray) -> float:
@@ -109,6 +124,7 @@ WRITTEN_OUT = (
     "bernoulli-top-5",
     "bernoulli-rank-aware",
     "gaussian",
+    "gaussian-ing",
     "diversity",
     "diversity-concave",
     "top-k-ucb-diversity",
@@ -120,7 +136,7 @@ ENOUGH = 4.0  # standard errors: seeds are fixed, so what is nearer today is nea
 def _both(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the hits of the vectorised runs and of those written out, on a request on which the policies differ."""
     request = drawn(50, arms=5, ranks=12)
-    return request.relevant.reshape(-1)[run(request, name, runs=6000)], written_out(request, name, 400)
+    return request.relevant.reshape(-1)[run(request, name, runs=6000)], written_out(request, name, 600)
 
 
 @pytest.mark.parametrize("name", WRITTEN_OUT)
@@ -131,7 +147,7 @@ def test_runs_are_distributed_as_the_algorithm_written_out(name: str) -> None:
         assert apart(_both(other)[0], theirs) > ENOUGH, other
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "bernoulli-top-5", "diversity"])
+@pytest.mark.parametrize("name", ["bernoulli", "bernoulli-top-5", "diversity", "gaussian", "gaussian-ing"])
 def test_trees_too(name: str) -> None:
     good = request_of(
         [[1, 1, 1, 1, 0, 1], [0, 1, 0, 0, 0, 0], [1, 1, 0, 1], [0, 0, 0, 0, 1, 0], [1, 1, 1, 0]],

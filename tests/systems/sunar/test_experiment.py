@@ -14,9 +14,9 @@ from quit.errors import QuitError, SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import load_prompt
-from quit.settings import Settings, parse
+from quit.settings import Settings, Sunar, load, parse
 from quit.systems.sunar import mer, planners
-from quit.systems.sunar.assembly import Assembly
+from quit.systems.sunar.assembly import Assembly, prompt_name
 from quit.systems.sunar.experiment import Place, open_place, run_variants
 from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.show import lines
@@ -81,7 +81,11 @@ def _settings(**more) -> Settings:
 
 @pytest.mark.slow
 def test_every_variant_that_needs_no_language_model_answers(one: Place, models: Models, tmp_path: Path) -> None:
-    names = [name for name, (_, given) in VARIANTS.items() if given.get("planner") in (None, "none")]
+    names = [
+        name
+        for name, (_, given) in VARIANTS.items()
+        if given.get("planner") in (None, "none") and "reading" not in given
+    ]
     said: list[str] = []
     figures = _run(_settings(), one, names, tmp_path, said.append, models)
     assert list(figures) == names and all(made["questions"] == 1 for made in figures.values())
@@ -152,12 +156,52 @@ def test_no_budget_and_no_documents_read_are_no_error(one: Place, models: Models
 def test_shipped_prompts_have_the_fields_that_are_filled() -> None:
     for name, fields in (
         ("sub_answer", ANSWER_FIELDS),
-        ("self_ask", planners.FIELDS),
-        ("react", planners.FIELDS),
-        ("searchain", planners.FIELDS),
+        ("self_ask", planners.SelfAsk.fields),
+        ("chain_of_thought", ANSWER_FIELDS),
+        ("react", planners.ReAct.fields),
+        ("searchain", planners.SearChain.fields),
+        ("ircot", planners.IRCoT.fields),
         ("meta_reasoner", mer.FIELDS),
     ):
-        assert load_prompt(name, fields).turns[-1][0] == "user"
+        for prompts in ("musique", "2wiki"):
+            assert load_prompt(prompt_name(Sunar(prompts=prompts), name), fields).turns[-1][0] == "user"
+
+
+def _prompt(name: str) -> str:
+    [(role, text)] = load_prompt(name).turns
+    assert role == "user", "one text, as the figures have it"
+    return text
+
+
+@pytest.mark.parametrize(
+    ("name", "follow_ups"), [("self_ask_musique", [2, 2, 2, 2, 2]), ("self_ask_2wiki", [2, 2, 2, 4, 2])]
+)
+def test_self_ask_has_the_exemplars_of_figures_5_and_6(name: str, follow_ups: list[int]) -> None:
+    exemplars = _prompt(name).split("\nQuestion: ")[1:-1]
+    assert [exemplar.count("Follow up: ") for exemplar in exemplars] == follow_ups
+    for exemplar in exemplars:
+        assert exemplar.count("Intermediate Answer: ") == exemplar.count("Follow up: ")
+        assert "here: Yes.\n" in exemplar and exemplar.count("[Final Answer]: ") == 1
+
+
+def test_other_prompts_have_the_parts_of_figures_4_7_and_9_in_their_order() -> None:
+    for name in ("meta_reasoner_musique", "meta_reasoner_2wiki"):
+        text = _prompt(name)
+        assert text.index("{path}") < text.index("{evidence}") < text.index("{question}")
+    chain = _prompt("searchain")
+    assert chain.index("Intermediate Answer") < chain.index("{question}") < chain.index("[Query 1]")
+    assert chain.count("[Final Content]: ") == 2 and chain.count("[Unsolved Query]: ") == 3
+    text = _prompt("react")
+    assert text.count("\nQuestion: ") == 4 and text.index("{evidence}") < text.index("{question}")
+    assert text.count("Action 1: Search[") == 3 and text.count(": Lookup[") == 2
+    exemplars = text.split("\nQuestion: ")[1:4]
+    assert [exemplar.count("[Final Answer]: ") for exemplar in exemplars] == [1, 0, 1]
+
+
+def test_a_prompt_of_ones_own_comes_before_the_set() -> None:
+    assert prompt_name(Sunar(prompts="2wiki"), "chain-of-thought") == "chain_of_thought_2wiki"
+    assert prompt_name(Sunar(prompts="2wiki"), "react") == "react"
+    assert prompt_name(Sunar(self_ask_prompt="figure5.txt"), "self_ask") == "figure5.txt"
 
 
 def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place) -> None:
@@ -198,8 +242,71 @@ class Talks(Models):
             "searchain": "[Query 1]: Who was Henry Baring?\n[Answer 1]: in Fife"
             + ("\n[Final Answer]: Leith" if "[Answer 1]: a sub-answer" in shown else ""),
             "sub_answer": "a sub-answer",
-            "meta_reasoner": "[Answer]: by all that.\n[Final Answer]: Edinburgh",
+            "ircot_musique": "Henry Baring was a banker."
+            if shown.endswith("Reasoning:")
+            else "So the answer is Fife, perhaps.",
+            "chain_of_thought_musique": "[Answer]: one by one.\n[Final Answer]: Leith",
+            "meta_reasoner_musique": "[Answer]: by all that.\n[Final Answer]: Edinburgh",
         }[request.template.name]
+
+
+TALKING = {
+    "sunar": {"language_model": "tiny", "b": 2, "c": 4, "neighbours": 2, "m": 1},
+    "servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}],
+    "readers": [{"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}],
+}
+
+
+def _talked(place: Place, name: str, out: Path) -> dict:
+    settings = parse(TALKING)
+    _run(settings, place, [name], out, models=Talks(settings))
+    [trace] = [json.loads(path.read_text()) for path in (out / name / "traces").iterdir()]
+    return trace
+
+
+def test_chain_of_thought_reads_what_the_question_retrieves_or_what_is_relevant(one: Place, tmp_path: Path) -> None:
+    trace = _talked(one, "chain-of-thought", tmp_path)
+    [step] = trace["steps"]
+    [ranking] = one.first_stage.search([trace["question"]], 10)
+    assert step["read"] == one.corpus.ids(ranking.rows.tolist()) and trace["prediction"] == "Leith"
+    trace = _talked(one, "gold-evidence", tmp_path)
+    assert sorted(trace["steps"][0]["read"]) == trace["relevant"] and len(trace["relevant"]) == 2
+    assert trace["prediction"] == "Leith"
+
+
+def test_ircot_collects_and_reads_in_the_end(one: Place, tmp_path: Path) -> None:
+    trace = _talked(one, "ircot", tmp_path)
+    assert [step["sub_question"] for step in trace["steps"]] == [trace["question"], "Henry Baring was a banker."]
+    assert [step["answer"] for step in trace["steps"]] == ["", ""]
+    assert (trace["prediction"], trace["ended"]["raw"]) == ("Leith", "So the answer is Fife, perhaps.")
+
+
+def test_a_chain_of_thought_needs_a_language_model(one: Place, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="reading 'chain-of-thought' needs a language model"):
+        _run(_settings(), one, ["chain-of-thought"], tmp_path / "out")
+
+
+def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
+    how = load("paper").settings.sunar
+    assert (how.first_encoder, how.graph_encoder) == ("sparse:naver/splade_v2_max", "late:colbert-ir/colbertv2.0")
+    assert (how.scorer, how.scorer_model) == ("cross-encoder", "nreimers/mmarco-mMiniLMv2-L12-H384-v1")
+    assert how.entailment == "nli" and how.literal
+    assert (how.first, how.neighbours, how.top) == (100, 10, 10)
+    assert (how.max_tokens, how.frequency_penalty, how.presence_penalty) == (1000, 0.8, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"first_encoder": "sparse:S"}, "first_encoder is 'sparse:S', and the index is of bm25"),
+        ({"graph_encoder": "late:C"}, "graph_encoder is 'late:C', and the graph .* is of minilm"),
+    ],
+)
+def test_an_index_or_graph_of_another_encoder_is_refused(corpus: BuiltCorpus, graph: Path, given, said: str) -> None:
+    settings = _settings(**given)
+    with pytest.raises(SettingsError, match=said):
+        open_place(settings, Models(settings), corpus.path, graph=graph)
+    open_place(_settings(first_encoder="bm25", graph_encoder="minilm"), Models(settings), corpus.path, graph=graph)
 
 
 @pytest.mark.parametrize(
@@ -212,15 +319,7 @@ class Talks(Models):
     ],
 )
 def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name, retrieval, answer) -> None:
-    settings = parse(
-        {
-            "sunar": {"language_model": "tiny", "b": 2, "c": 4, "neighbours": 2, "m": 1},
-            "servers": [{"name": "s", "base_urls": ["http://127.0.0.1:9/v1"]}],
-            "readers": [{"name": "tiny", "role": "reader", "kind": "server", "server": "s", "model": "m"}],
-        }
-    )
-    _run(settings, one, [name], tmp_path, models=Talks(settings))
-    [trace] = [json.loads(path.read_text()) for path in (tmp_path / name / "traces").iterdir()]
+    trace = _talked(one, name, tmp_path)
     assert [(step["sub_question"], step["answer"]) for step in trace["steps"]] == [
         ("Who was Henry Baring?", "a sub-answer")
     ]
@@ -270,6 +369,8 @@ def test_the_commands_run_show_and_compare(corpus: BuiltCorpus, tmp_path: Path) 
     assert code == 0 and "== read" in out and "== rerank-read" in out and "Where is Port Blair?" in out
     code, out, _ = _quit("trace", "mine", "--out", tmp_path / "out", "--variant", "read", "--json")
     assert json.loads(out)["read"]["query_id"] == "mine"
+    code, out, _ = _quit("compare", tmp_path / "out" / "read", tmp_path / "out" / "rerank-read")
+    assert code == 0 and "cover_em: " in out and "(randomisation)" in out
     code, out, _ = _quit("compare", tmp_path / "out" / "read", tmp_path / "out" / "rerank-read", "--json")
     assert code == 0 and json.loads(out)["questions"] == 1
     code, _, said = _quit("run", *given, "--variant", "read", "--set", "sunar.top=3")

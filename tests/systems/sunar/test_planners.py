@@ -2,8 +2,9 @@
 
 import pytest
 
-from quit.systems.sunar.planners import Ask, GoldPlan, Hop, NoPlan, ReAct, SearChain, SelfAsk, Stop, final_answer
+from quit.systems.sunar.planners import Ask, GoldPlan, Hop, IRCoT, NoPlan, ReAct, SearChain, SelfAsk, Stop
 from quit.systems.sunar.queries import Query
+from quit.systems.sunar.reading import final_answer
 from tests.systems.sunar.small import asker
 
 QUERY = Query("q", "Where was the founder of X born?")
@@ -25,7 +26,7 @@ def _move(planner, prompt: str, reply: str, path=()):
     ],
 )
 def test_self_ask_takes_the_last_follow_up_before_an_intermediate_answer(reply: str, asks: str) -> None:
-    move, _ = _move(SelfAsk, "self_ask", reply)
+    move, _ = _move(SelfAsk, "self_ask_musique", reply)
     assert move == Ask(asks, reply)
 
 
@@ -42,15 +43,15 @@ def test_self_ask_takes_the_last_follow_up_before_an_intermediate_answer(reply: 
     ],
 )
 def test_self_ask_ends(reply: str, reason: str, answer: str | None) -> None:
-    move, _ = _move(SelfAsk, "self_ask", reply)
+    move, _ = _move(SelfAsk, "self_ask_musique", reply)
     assert move == Stop(reason, answer, reply)
 
 
 def test_self_ask_shows_the_path_and_asks_greedily_with_a_stop_string() -> None:
-    _, model = _move(SelfAsk, "self_ask", "x", PATH)
+    _, model = _move(SelfAsk, "self_ask_musique", "x", PATH)
     (request,) = model.requests
-    assert request.messages()[-1]["content"] == (
-        "Question: Where was the founder of X born?\nAre follow up questions needed here: Yes.\n"
+    assert request.messages()[-1]["content"].endswith(
+        "\n\nQuestion: Where was the founder of X born?\nAre follow up questions needed here: Yes.\n"
         "Follow up: Who founded X?\nIntermediate Answer: Ada Byron"
     )
     assert request.stop == ("Intermediate Answer:",) and request.temperature == 0.0
@@ -62,7 +63,6 @@ def test_self_ask_shows_the_path_and_asks_greedily_with_a_stop_string() -> None:
     [
         ("I need it.\nAction 1: Search[Who founded X?]\nObservation 1: Search[no]", (), "Who founded X?"),
         ("Action 1: Search[Who founded X?\nbroken", (), "Who founded X?"),
-        ("Action 2: Lookup[birthplace]", PATH, "Who founded X? birthplace"),
         ("Action 1: Lookup[birthplace]", (), "birthplace"),
     ],
 )
@@ -85,6 +85,72 @@ def test_react_asks(reply: str, path, expected: str) -> None:
 )
 def test_react_ends(reply: str, reason: str, answer: str | None) -> None:
     assert _move(ReAct, "react", reply)[0] == Stop(reason, answer, reply)
+
+
+SEARCHED = Hop(
+    "Who founded X?",
+    "Ada Byron",
+    "Thought 1: I need the founder.\nAction 1: Search[Who founded X?]",
+    ("X was founded by Ada Byron. She was born in Leith.", "Ada Byron was born again in 1990."),
+)
+
+
+def test_react_looks_up_sentence_after_sentence_in_what_was_found_last() -> None:
+    path = [SEARCHED]
+    for expected in (
+        "(Result 1 / 2) She was born in Leith.",
+        "(Result 2 / 2) Ada Byron was born again in 1990.",
+        "No more results.",
+    ):
+        reply = f"Where?\nAction {len(path) + 1}: Lookup[born]"
+        move, _ = _move(ReAct, "react", reply, path)
+        assert move == Ask("Lookup[born]", reply, expected)
+        path.append(Hop(move.sub_question, move.answer, move.raw))
+    move, _ = _move(ReAct, "react", "Lookup[BORN]", [*path, SEARCHED])
+    assert move.answer == "(Result 1 / 2) She was born in Leith.", "a new search starts from the top"
+
+
+def test_react_keeps_thoughts_and_look_ups_and_shows_the_documents_of_the_last_search() -> None:
+    looked_up = Hop("Lookup[born]", "(Result 1 / 2) She was born in Leith.", "Where?\nAction 2: Lookup[born]")
+    _, model = _move(ReAct, "react", "Finish[Leith]", [SEARCHED, looked_up])
+    shown = model.requests[0].messages()[-1]["content"]
+    assert shown.endswith(
+        "[1] X was founded by Ada Byron. She was born in Leith.\n[2] Ada Byron was born again in 1990.\n\n"
+        "Question: Where was the founder of X born?\n"
+        "Thought 1: I need the founder.\nAction 1: Search[Who founded X?]\nObservation 1: Ada Byron\n"
+        "Thought 2: Where?\nAction 2: Lookup[born]\nObservation 2: (Result 1 / 2) She was born in Leith.\nThought 3:"
+    )
+
+
+def test_ircot_retrieves_for_the_question_and_then_for_each_sentence() -> None:
+    made, model = asker("ircot_musique", lambda request: "X was founded by Ada Byron. She was born in Leith.")
+    planner = IRCoT(made, step=1, most=2)
+    assert planner.next(QUERY, []) == Ask(QUERY.text) and not model.requests
+    path = [Hop(QUERY.text, "", texts=("one", "left out")), Hop("X is a club.", "", texts=("one",))]
+    path.append(Hop("X is old.", "", texts=("two",)))
+    move = planner.next(QUERY, path)
+    assert move == Ask("X was founded by Ada Byron.", "X was founded by Ada Byron. She was born in Leith.")
+    assert (
+        model.requests[0]
+        .messages()[-1]["content"]
+        .endswith(
+            "Evidence:\n[1] one\n[2] two\nQuestion: Where was the founder of X born?\nReasoning: X is a club. X is old."
+        )
+    )
+    assert planner.collected([*path, Hop("More.", "", texts=("three",))]) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason", "answer"),
+    [
+        ("So the answer is: Leith.", "final answer", "Leith"),
+        ("So the answer is", "final answer", None),
+        ("  ", "no thought in the reply", None),
+    ],
+)
+def test_ircot_ends(reply: str, reason: str, answer: str | None) -> None:
+    made, _ = asker("ircot_2wiki", lambda request: reply)
+    assert IRCoT(made, 4, 15).next(QUERY, PATH) == Stop(reason, answer, reply)
 
 
 def test_searchain_retrieves_for_the_first_query_that_was_not_retrieved_for() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from quit.errors import InputError, WorkspaceError
 from quit.systems.collection import questions
-from quit.systems.sunar.compare import compare
+from quit.systems.sunar.compare import compare, significance
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.run import Run, read_trace, runs_in, trace_path
 from quit.systems.sunar.scores import scores
@@ -168,6 +168,25 @@ def test_what_the_graph_gains_is_counted_by_its_parents() -> None:
     assert made["kinds"] == {"2hop": {"questions": 1, "pool": [0.6667, 0.6667], "top_2": [0.6667, 0.6667]}}
 
 
+def _answered(number: int, prediction: str, evidence: list[str]):
+    query = Query(f"q{number}", prediction, ("Lima",), relevant={"d1": 1})
+    return _trace(query, answers=["Lima"], evidence=evidence)
+
+
+def test_two_runs_differ_by_exact_paired_tests() -> None:
+    before = [_answered(number, "Quito", ["d2"]) for number in range(5)]
+    after = [_answered(number, "It is Lima", ["d1", "d2"]) for number in range(4)] + [before[4]]
+    made = significance(before, after, resamples=100, seed=0)
+    row = made["cover_em"]
+    assert (row["questions"], row["before"], row["after"], row["difference"]) == (5, 0.0, 0.8, 0.8)
+    # Four of four differing questions on one side: both ends of 2^4 equally likely sign patterns.
+    assert row["p_randomisation"] == 2 / 16 and made["Recall@10"]["p_randomisation"] == 2 / 16
+    assert row["holm"] == 3 * 2 / 16 and row["p_t"] == pytest.approx(0.0161, abs=1e-4)  # t = 4 on 4 degrees of freedom
+    assert significance(before, before, resamples=100, seed=0)["nDCG@10"]["p_randomisation"] == 1.0
+    unjudged = [{**trace, "answers": [], "relevant": []} for trace in before]
+    assert significance(unjudged, unjudged, resamples=100, seed=0) == {}
+
+
 ROWS = [
     {"query_id": "m:1", "text": "whole?", "answers": ["A"], "parent_id": None, "hop": None, "kind": "2hop"},
     {"query_id": "m:1-s2", "text": "two?", "answers": ["A"], "parent_id": "m:1", "hop": 2, "kind": "2hop"},
@@ -182,7 +201,7 @@ def _own(qrels: dict[str, dict[int, int]]) -> list[Query]:
 
 def test_a_corpus_own_questions_have_their_parts_in_order() -> None:
     relevant = _own({"m:1": {0: 1, 1: 0}, "m:1-s1": {2: 1}})
-    assert relevant == [Query("m:1", "whole?", ("A",), ("one?", "two?"), {"d0": 1}, "2hop")]
+    assert relevant == [Query("m:1", "whole?", ("A",), ("one?", "two?"), {"d0": 1}, "2hop", (0,))]
 
 
 def test_questions_of_a_file_may_lean_on_the_corpus(tmp_path: Path) -> None:

@@ -67,7 +67,11 @@ def test_a_served_model_is_asked_once_for_every_sample(vllm, tmp_path: Path, mon
     # Sample 0 is asked for twice: greedily for the answer, at a temperature for the batch.
     assert sorted({reply["sample"] for reply in answers}) == list(range(M))
     assert len(answers) == len(trace["steps"]) + M * batches
-    assert {reply["prompt"].partition("@")[0] for reply in replies} == {"self_ask", "sub_answer", "meta_reasoner"}
+    assert {reply["prompt"].partition("@")[0] for reply in replies} == {
+        "self_ask_musique",
+        "sub_answer",
+        "meta_reasoner_musique",
+    }
     assert all(1 <= batch["s"] <= M for step in trace["steps"] for batch in step["batches"])
     again = _answered(vllm, tmp_path / "two")
     assert again == first

@@ -6,7 +6,7 @@ from quit.models.protocols import NO_ANSWER
 from quit.settings import Sunar
 from quit.systems.sunar.entailment import EquivalentAnswers
 from quit.systems.sunar.mer import LanguageModelReasoner, LastAnswer
-from quit.systems.sunar.planners import GoldPlan, NoPlan, SelfAsk
+from quit.systems.sunar.planners import GoldPlan, NoPlan, ReAct, SelfAsk
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import LanguageModelAnswers
 from quit.systems.sunar.retrieval import Library
@@ -142,9 +142,9 @@ def _replies(plan, meta="[Final Answer]: meta"):
     """A model that plans by a function of the hops so far, and answers every sub-question with its number."""
 
     def reply(request):
-        if request.template.name == "self_ask":
-            return plan(request.messages()[-1]["content"].count("Intermediate Answer"))
-        return meta if request.template.name == "meta_reasoner" else "an answer"
+        if request.template.name == "self_ask_musique":
+            return plan(request.messages()[-1]["content"].rpartition("\nQuestion: ")[2].count("Intermediate Answer"))
+        return meta if request.template.name == "meta_reasoner_musique" else "an answer"
 
     return reply
 
@@ -152,8 +152,8 @@ def _replies(plan, meta="[Final Answer]: meta"):
 def _language_model(plan, meta="[Final Answer]: meta", mer=True, **more):
     reply = _replies(plan, meta)
     reader, _ = asker("sub_answer", reply)
-    planner, _ = asker("self_ask", reply)
-    reasoner, model = asker("meta_reasoner", reply)
+    planner, _ = asker("self_ask_musique", reply)
+    reasoner, model = asker("meta_reasoner_musique", reply)
     return _system(
         planner=SelfAsk(planner),
         reader=LanguageModelAnswers(reader),
@@ -197,7 +197,7 @@ def test_a_reasoner_that_rambles_leaves_the_planner_the_last_word() -> None:
 
 
 def test_the_reasoner_sees_the_path_and_evidence_of_all_hops() -> None:
-    reasoner, model = asker("meta_reasoner", lambda request: "[Answer]: so.\n[Final Answer]: Leith")
+    reasoner, model = asker("meta_reasoner_musique", lambda request: "[Answer]: so.\n[Final Answer]: Leith")
     trace = _system(reasoner=LanguageModelReasoner(reasoner)).answer(QUERY)
     shown = model.requests[0].messages()[-1]["content"]
     assert "1. Who was Ivanhoe written by? Walter Scott\n2. Where was Walter Scott born? Edinburgh" in shown
@@ -205,6 +205,18 @@ def test_the_reasoner_sees_the_path_and_evidence_of_all_hops() -> None:
     assert trace["prediction"] == "Leith"
     # Re-scored for the original question: document 1 shares "was", "born", 0 "was", "Ivanhoe"; ids break the tie.
     assert trace["evidence"][:2] == ["d0", "d1"]
+
+
+def test_react_looks_up_without_retrieving() -> None:
+    replies = iter(["Who?\nAction 1: Search[Who was Ivanhoe written by?]", "Lookup[Walter]", "Finish[Walter Scott]"])
+    planner, model = asker("react", lambda request: next(replies))
+    trace = _system(planner=ReAct(planner), kind="rerank").answer(QUERY)
+    search, look_up = trace["steps"]
+    assert (look_up["sub_question"], look_up["read"]) == ("Lookup[Walter]", [])
+    assert look_up["answer"] == f"(Result 1 / 2) {TEXTS[0]}" and "d1" in search["read"]
+    assert (trace["prediction"], trace["prediction_from"]) == ("Walter Scott", "planner")
+    assert trace["evidence"] == trace["pool"] == search["read"]
+    assert "Thought 1: Who?\nAction 1: Search[" in model.requests[2].messages()[-1]["content"]
 
 
 def test_samples_are_asked_for_with_their_numbers_and_the_papers_penalties() -> None:

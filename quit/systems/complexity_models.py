@@ -1,0 +1,64 @@
+"""What language models say beside retrieval complexity (Gabburo et al. 2024): a prompted baseline, and whether a model
+knows the answers by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from quit.models.cleaning import clean_answer
+from quit.models.factory import Models
+from quit.models.generation import ChatRequest
+from quit.models.prompting import load_prompt
+from quit.models.protocols import JudgeItem
+from quit.settings import Settings
+from quit.systems.opening import language_model
+from quit.systems.relevance import YesNo
+from quit.systems.retrieval_complexity import Asked, Rated
+
+_FIELDS = frozenset({"question"})
+
+
+class Opinions:
+    """The models that the settings name, none of them by default.
+
+    Raises :class:`quit.errors.SettingsError` for a name or prompt that is none.
+    """
+
+    def __init__(self, models: Models, settings: Settings) -> None:
+        own = settings.complexity
+        self._own, self._models = own, models
+        self._baseline = self._answers = None
+        self.about: dict[str, str] = {}
+        if own.baseline_model:
+            generator = language_model(own.baseline_model, models, settings, "complexity.baseline_model")
+            self._baseline = YesNo(generator, load_prompt(own.baseline_prompt, _FIELDS))
+            self.about["baseline"] = self._baseline.identity
+        if own.answer_model:
+            self._answers = language_model(own.answer_model, models, settings, "complexity.answer_model")
+            self._prompt = load_prompt(own.answer_prompt, _FIELDS)
+            self.about["answers"] = f"{self._answers.identity}|{self._prompt.identity}|{own.answer_tokens} tokens"
+            self.about["answers_judged_by"] = models.judge.identity
+
+    def added_to(self, rated: Sequence[Rated]) -> list[Rated]:
+        """Return the ratings with what the models say: ``said_complex`` and ``correct``, None where nothing could be
+        read."""
+        questions = [rating.asked for rating in rated]
+        said: list[bool | None] = [None] * len(rated)
+        if self._baseline is not None:
+            said = self._baseline.ask([{"question": question.text} for question in questions])
+        return [
+            replace(rating, said_complex=verdict, correct=correct)
+            for rating, verdict, correct in zip(rated, said, self._correct(questions), strict=True)
+        ]
+
+    def _correct(self, questions: Sequence[Asked]) -> list[bool | None]:
+        if self._answers is None:
+            return [None] * len(questions)
+        requests = [ChatRequest(self._prompt, {"question": asked.text}, self._own.answer_tokens) for asked in questions]
+        replies = self._answers.complete(requests)
+        items = [
+            JudgeItem(asked.query_id, asked.text, asked.answers, clean_answer(reply.text))
+            for asked, reply in zip(questions, replies, strict=True)
+        ]
+        return [verdict.correct for verdict in self._models.judge.verdicts(items)]
