@@ -20,8 +20,8 @@ class FineTune(Section):
     learning_rate: float = Field(2e-5, gt=0, description="Highest learning rate.")
     warmup_share: float = Field(0.1, ge=0, le=1, description="Share of the steps in which it rises.")
     max_length: int = Field(256, ge=8, description="Longest text (cross-encoder: pair), in tokens; the model keeps it.")
-    negative_kind: Literal["other", "partial", "hard"] = Field(
-        "other", description="Kind of negatives, as in `quit export`; `other` is the paper's."
+    negative_kind: Literal["other", "any", "partial", "hard"] = Field(
+        "other", description="Kind of negatives, as in `quit export`; `other` is the paper's (footnote 11)."
     )
     seed: int = Field(0, ge=0, description="Seed of initialisation and of the order of examples.")
 
