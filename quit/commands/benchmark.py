@@ -30,7 +30,8 @@ RetrieverOption = Annotated[
 RerankerOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--reranker", help="late, cross-encoder:MODEL, monot5:MODEL, listwise:NAME or a plugin. Repeat for several."
+        "--reranker",
+        help="late, cross-encoder:MODEL, monot5:MODEL, upr:MODEL, listwise:NAME or a plugin. Repeat for several.",
     ),
 ]
 ReaderOption = Annotated[
@@ -92,10 +93,14 @@ def run(
 def finetune(
     release: ReleaseOption,
     kind: Annotated[
-        str, typer.Option("--kind", help="bi-encoder, cross-encoder or multi-vector (ColBERT).")
+        str,
+        typer.Option("--kind", help="bi-encoder, two-tower (DPR), multi-vector (ColBERT), cross-encoder or monot5."),
     ] = "bi-encoder",
     base: Annotated[
-        str, typer.Option("--base", help="Model to start from: minilm, a folder or a hub name.")
+        str,
+        typer.Option(
+            "--base", help="Model to start from: minilm, a folder or a hub name; two-tower: also QUESTIONS,PASSAGES."
+        ),
     ] = "minilm",
     positives: Annotated[
         list[int] | None,
@@ -106,7 +111,8 @@ def finetune(
     retriever: Annotated[
         list[str] | None,
         typer.Option(
-            "--retriever", help="Whose passages cross-encoders rerank, beside the oracle's. Repeat for several."
+            "--retriever",
+            help="Whose passages cross-encoders and MonoT5 rerank, beside the oracle's. Repeat for several.",
         ),
     ] = None,
     profile: NamedProfileOption = "embedded",

@@ -23,6 +23,9 @@ class FineTune(Section):
     negative_kind: Literal["other", "any", "partial", "hard"] = Field(
         "other", description="Kind of negatives, as in `quit export`; `other` is the paper's (footnote 11)."
     )
+    optimizer: Literal["adamw", "adafactor"] = Field(
+        "adamw", description="Optimiser; PyGaggle's MonoT5 takes adafactor."
+    )
     seed: int = Field(0, ge=0, description="Seed of initialisation and of the order of examples.")
 
 
@@ -76,6 +79,11 @@ class Benchmark(Section):
     query_prompts: dict[str, str] = Field(
         default_factory=dict,
         description="Model -> what its queries begin with, where the model itself does not say (BGE's instruction).",
+    )
+    upr_prompt: str = Field(
+        "Passage: {passage} A question about what this passage describes:",
+        pattern=r"\{passage\}",
+        description="UPR: what the model reads before the question. Ours; its paper's own text can be put here.",
     )
     window: int = Field(20, ge=2, description="Listwise reranking: passages a prompt (RankGPT).")
     stride: int = Field(10, ge=1, description="Listwise reranking: how far the window moves.")
