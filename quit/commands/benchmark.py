@@ -138,6 +138,35 @@ def finetune(
             )
 
 
+@app.command()
+def grid(
+    release: ReleaseOption,
+    reader: ReaderOption = None,
+    out: OutOption = Path("grid"),
+    split: SplitOption = "dev",
+    retriever: RetrieverOption = None,
+    reranker: RerankerOption = None,
+    profile: NamedProfileOption = "embedded",
+    set_: SetOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Try weights alpha and beta of Union_freq (benchmark.grid): EM for each, over all systems, readers and k above 1.
+
+    Example: `quit benchmark grid --release W/releases/v1 --retriever bm25 --reader minilm-names`
+    """
+    from quit.systems.benchmark.benchmark import Request
+    from quit.systems.benchmark.grid import means, run_grid
+
+    systems = (tuple(retriever or ("bm25",)), tuple(reranker or ()), tuple(reader or ()))
+    request = Request(release, split, *systems, bounds=False)
+    table = run_grid(request, load_settings(profile, set_), out, _say(quiet or as_json))
+    best_first = means(table)
+    lines = [f"{row['alpha']:5.2f}  {row['beta']:5.2f}  {100 * row['EM']:6.2f}" for row in best_first]
+    path = out / "grid.parquet"
+    show({"means": best_first, "rows": table.to_pylist()}, as_json, ["alpha   beta      EM", *lines, "", str(path)])
+
+
 @app.command("list")
 def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded") -> None:
     """List the retrievers, rerankers and readers that can be named, plugins included, and where they come from.

@@ -90,15 +90,22 @@ def histogram(name: str, rows: Sequence[Mapping[str, Any]], groups: Sequence[str
     return _svg(name, draw, 2.7)
 
 
-def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str) -> str:
-    """Draw a line a series over whole numbers; values are shares of 1."""
+def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str, most: float | None = 1) -> str:
+    """Draw a line a series over whole numbers or names; values are shares of 1. ``most``: end of the axis (None: a
+    little above the highest value)."""
 
     def draw(axes: Any) -> None:
+        ticks = list(dict.fromkeys(at for points in series.values() for at in points))
+        names = any(isinstance(at, str) for at in ticks)
         for number, (title, points) in enumerate(series.items()):
-            axes.plot(list(points), list(points.values()), color=SERIES[number % 8], marker=MARKS[number % 8],
+            at = [ticks.index(name) for name in points] if names else list(points)
+            axes.plot(at, list(points.values()), color=SERIES[number % 8], marker=MARKS[number % 8],
                       linestyle=DASHES[number % 8], markersize=5, linewidth=1.5, label=title)  # fmt: skip
-        axes.set_xticks(sorted({at for points in series.values() for at in points}))
-        axes.set_ylim(0, 1)
+        if names:
+            axes.set_xticks(range(len(ticks)), [_short(at) for at in ticks], rotation=30, ha="right")
+        else:
+            axes.set_xticks(sorted(ticks))
+        axes.set_ylim(0, most or 1.1 * max(max(points.values(), default=0) for points in series.values()) or 1)
         axes.set_xlabel(across)
         axes.set_ylabel(up)
         axes.grid(axis="y", linewidth=0.6)

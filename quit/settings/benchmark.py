@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -40,6 +40,12 @@ class Benchmark(Section):
     )
     alpha: float = Field(0.6, ge=0, description="Union_freq: weight of 1 / rank of the passage.")
     beta: float = Field(0.4, ge=0, description="Union_freq: weight of 1 / position of the sentence.")
+    grid: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+        min_length=1,
+        description="`quit benchmark grid`: the alphas tried, each with beta = 1 - alpha (footnote 13; ours, the paper "
+        "does not print its grid).",
+    )
     freq_sentences: int = Field(
         0,
         ge=0,
