@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -117,3 +118,12 @@ def test_a_reader_that_is_never_right_has_a_figure_without_shares(world) -> None
 def test_names_and_low_values_fill_a_plot() -> None:
     drawn = plots.lines("p", {"r": {"DPR": 0.05, "FT-DPR": 0.1}, "s": {"FT-DPR": 0.02}}, "", "EM", most=None)
     assert drawn.index(">DPR<") < drawn.index(">FT-DPR<") and ">10%<" in drawn and ">100%<" not in drawn
+
+
+def test_long_names_leave_a_plot_its_width() -> None:
+    """The last mark of the axis is at the right of the picture, whatever the legend."""
+    points = {hints: 0.2 for hints in range(1, 6)}
+    drawn = plots.lines("p", {name: points for name in (RETRIEVER, RERANKED, OPTIMAL)}, "hints", "share")
+    width = float(re.search(r'viewBox="0 0 ([\d.]+)', drawn)[1])
+    marks = [float(x) for x in re.findall(r'<use href="#[^"]*" x="([\d.]+)"', drawn)]
+    assert max(marks) > 0.9 * width
