@@ -112,7 +112,8 @@ def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up:
         _ticks(axes.yaxis, share=True)
         _legend(axes, series)
 
-    return _svg(name, draw, 2.7 + 0.18 * (len(series) // (1 if _columns(series) == 1 else 2)))
+    rows = len(series) // 2 if _columns(series) > 1 else len(series) - 1
+    return _svg(name, draw, 2.7 + 0.18 * rows)
 
 
 def _ticks(axis: Any, share: bool = False) -> None:
