@@ -94,7 +94,7 @@ class MonoT5(_LanguageModel):
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, list[int]]:
-        model, tokenizer = load_pretrained("T5ForConditionalGeneration", self._name, device=self._device)
+        model, tokenizer = load_pretrained("AutoModelForSeq2SeqLM", self._name, device=self._device)
         words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in MONOT5_WORDS]
         if any(len(pieces) != 1 for pieces in words) or words[0] == words[1]:
             raise InputError(f"{self._name!r} has no single pieces for 'true' and 'false': it is no MonoT5 model.")
@@ -142,6 +142,9 @@ class Upr(_LanguageModel):
 
         config = load(self._name, AutoConfig.from_pretrained)
         kind = "AutoModelForSeq2SeqLM" if config.is_encoder_decoder else "AutoModelForCausalLM"
+        made = " ".join(config.architectures or ["CausalLM"])
+        if not (config.is_encoder_decoder or "CausalLM" in made or "LMHead" in made):
+            raise InputError(f"{self._name!r} is no language model ({made}): its scores would be noise.")
         return load_pretrained(kind, self._name, device=self._device)
 
 

@@ -137,7 +137,7 @@ def _monot5_job(kind: str, base: str, examples: Triples, settings: FineTune, dev
     ``false``."""
     import transformers
 
-    model, tokenizer = load_pretrained("T5ForConditionalGeneration", base, device=device, dtype="float32")
+    model, tokenizer = load_pretrained("AutoModelForSeq2SeqLM", base, device=device, dtype="float32")
 
     def batch(pairs: Sequence[tuple[str, str]]) -> Any:
         texts, words = zip(*pairs, strict=True)

@@ -123,6 +123,10 @@ def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="no trained head"):
         make_reranker(f"cross-encoder:{model_folder()}", world.context()).score("who", TEXTS)
+    with pytest.raises(InputError, match="no language model"):
+        make_reranker(f"upr:{model_folder()}", world.context()).score("who", TEXTS)
+    with pytest.raises(InputError, match="cannot be loaded"):
+        make_reranker(f"monot5:{model_folder()}", world.context()).score("who", TEXTS)
     with pytest.raises(InputError, match="no multi-vector model"):
         make_reranker(f"late:{model_folder()}", world.context()).score("who", TEXTS)
     for name in ("cross-encoder", "monot5", "upr"):
