@@ -66,8 +66,8 @@ class Scores:
             values = [answer_value(name, answer, query.answers) for answer, query in pairs]
             self.values[key, name] = np.array(values)
         if reading.k == 1 and self.task.passages.size > 1:
-            pairs = zip(system.rankings, self.values[key, "EM"], strict=True)
-            self.right[key] = self._by_hints([ranking.rows[0] for ranking, value in pairs if value and len(ranking)])
+            firsts = zip(system.rankings, self.values[key, "EM"], strict=True)
+            self.right[key] = self._by_hints([ranking.rows[0] for ranking, value in firsts if value and len(ranking)])
 
     def add_optimal(self, reader: str, answers: Sequence[Sequence[str]]) -> None:
         """Add the row Optimal: a question's best answer over all its own passages, one passage at a time."""

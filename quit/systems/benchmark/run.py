@@ -224,7 +224,7 @@ class Runner:
         deepest = max(k for _, k, *_ in kinds)
         sentences = [task.passages.sentences(ranking.rows[:deepest].tolist()) for ranking in system.rankings]
         contexts = [
-            [context_of(strategy, retrieved[:k], *numbers) for strategy, k, *numbers in kinds]
+            [context_of(strategy, retrieved[:k], alpha, beta, most) for strategy, k, alpha, beta, most in kinds]
             for retrieved in sentences
         ]
         answers_of = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)

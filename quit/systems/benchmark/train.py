@@ -115,9 +115,11 @@ def _two_towers(base: str, device: str) -> Any:
     from sentence_transformers.base.modules import Router
 
     names = base_models(base)
-    towers = [load_sentence_model("SentenceTransformer", name, device=device) for name in (names[0], names[-1])]
-    router = Router.for_query_document(*(list(tower.children()) for tower in towers))
-    return SentenceTransformer(modules=[router], device=device, similarity_fn_name=towers[1].similarity_fn_name)
+    of_questions, of_passages = (
+        load_sentence_model("SentenceTransformer", name, device=device) for name in (names[0], names[-1])
+    )
+    router = Router.for_query_document(list(of_questions.children()), list(of_passages.children()))
+    return SentenceTransformer(modules=[router], device=device, similarity_fn_name=of_passages.similarity_fn_name)
 
 
 def _rows(examples: Triples, crossed: bool) -> Any:
