@@ -197,7 +197,10 @@ def export(
     ] = 10,
     negative_kind: Annotated[
         str,
-        typer.Option("--negative-kind", help="other (questions), partial (label 1) or hard (mined)."),
+        typer.Option(
+            "--negative-kind",
+            help="other (label 2 of other questions: the paper's), any (of theirs), partial (label 1) or hard (mined).",
+        ),
     ] = "other",
     miner: Annotated[str, typer.Option("--miner", help="What finds hard negatives: bm25 or encoder.")] = "bm25",
     seed: Annotated[str, typer.Option("--seed", help="Key of the choice of positives and negatives.")] = "export",

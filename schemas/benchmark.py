@@ -95,3 +95,33 @@ COMPARISONS = Table(
         ),
     ),
 )
+FIGURES = Table(
+    "figures",
+    "benchmark",
+    ("figure", "corpus", "retriever", "reranker", "reader", "x"),
+    "Figures 4 to 6 of the paper, drawn from this run's rows.",
+    (
+        Column("figure", TEXT, "`4 left`, `4 right`, `5` or `6`."),
+        *_SYSTEM,
+        *_READING,
+        Column("line", TEXT, "What the row is a point of: corpus (4), reader (5), setting (6)."),
+        Column("x", TEXT, "k (4 left), relevant passages (4 right), system (5), hints in the passage (6)."),
+        Column("y", REAL, "Hit (4), EM (5), share of the passages from which the reader is right (6)."),
+        Column("passages", COUNT, "Passages counted: of label 2 (4 right), answered correctly (6); else 0."),
+    ),
+)
+GRID = Table(
+    "grid",
+    "benchmark",
+    ("corpus", "retriever", "reranker", "reader", "k", "alpha", "beta"),
+    "EM by the weights of Union_freq (footnote 13).",
+    (
+        *_SYSTEM,
+        _READING[0],
+        _READING[2],
+        Column("alpha", REAL, "Weight of 1 / rank of the passage."),
+        Column("beta", REAL, "Weight of 1 / position of the sentence: 1 - alpha."),
+        Column("value", REAL, "Mean EM, 0 to 1."),
+        Column("questions", COUNT, "Questions in the mean."),
+    ),
+)

@@ -30,7 +30,8 @@ RetrieverOption = Annotated[
 RerankerOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--reranker", help="late, cross-encoder:MODEL, monot5:MODEL, listwise:NAME or a plugin. Repeat for several."
+        "--reranker",
+        help="late, cross-encoder:MODEL, monot5:MODEL, upr:MODEL, listwise:NAME or a plugin. Repeat for several.",
     ),
 ]
 ReaderOption = Annotated[
@@ -92,10 +93,14 @@ def run(
 def finetune(
     release: ReleaseOption,
     kind: Annotated[
-        str, typer.Option("--kind", help="bi-encoder, cross-encoder or multi-vector (ColBERT).")
+        str,
+        typer.Option("--kind", help="bi-encoder, two-tower (DPR), multi-vector (ColBERT), cross-encoder or monot5."),
     ] = "bi-encoder",
     base: Annotated[
-        str, typer.Option("--base", help="Model to start from: minilm, a folder or a hub name.")
+        str,
+        typer.Option(
+            "--base", help="Model to start from: minilm, a folder or a hub name; two-tower: also QUESTIONS,PASSAGES."
+        ),
     ] = "minilm",
     positives: Annotated[
         list[int] | None,
@@ -106,7 +111,8 @@ def finetune(
     retriever: Annotated[
         list[str] | None,
         typer.Option(
-            "--retriever", help="Whose passages cross-encoders rerank, beside the oracle's. Repeat for several."
+            "--retriever",
+            help="Whose passages cross-encoders and MonoT5 rerank, beside the oracle's. Repeat for several.",
         ),
     ] = None,
     profile: NamedProfileOption = "embedded",
@@ -130,6 +136,35 @@ def finetune(
                 f"{encoder.folder}: {encoder.positives} positives a question, {encoder.examples} examples, "
                 f"{encoder.seconds:.0f} s"
             )
+
+
+@app.command()
+def grid(
+    release: ReleaseOption,
+    reader: ReaderOption = None,
+    out: OutOption = Path("grid"),
+    split: SplitOption = "dev",
+    retriever: RetrieverOption = None,
+    reranker: RerankerOption = None,
+    profile: NamedProfileOption = "embedded",
+    set_: SetOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Try weights alpha and beta of Union_freq (benchmark.grid): EM for each, over all systems, readers and k above 1.
+
+    Example: `quit benchmark grid --release W/releases/v1 --retriever bm25 --reader minilm-names`
+    """
+    from quit.systems.benchmark.benchmark import Request
+    from quit.systems.benchmark.grid import means, run_grid
+
+    systems = (tuple(retriever or ("bm25",)), tuple(reranker or ()), tuple(reader or ()))
+    request = Request(release, split, *systems, bounds=False)
+    table = run_grid(request, load_settings(profile, set_), out, _say(quiet or as_json))
+    best_first = means(table)
+    lines = [f"{row['alpha']:5.2f}  {row['beta']:5.2f}  {100 * row['EM']:6.2f}" for row in best_first]
+    path = out / "grid.parquet"
+    show({"means": best_first, "rows": table.to_pylist()}, as_json, ["alpha   beta      EM", *lines, "", str(path)])
 
 
 @app.command("list")

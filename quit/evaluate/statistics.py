@@ -1,4 +1,4 @@
-"""Statistics of a release (paper, table 1 and the counts behind figure 6).
+"""Statistics of a release (paper, table 1), and labels by number of hints, difficulty and type.
 
 All figures but one are exact over all passages and need no passage text: words of a passage are those of its hints,
 and its word set is the union of theirs. Semantic similarity alone is estimated, from a seeded sample of at most 500

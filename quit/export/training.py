@@ -1,9 +1,10 @@
 """Which passages a fine-tuning export takes as positives and negatives of a question.
 
-Positives have label 2. Negatives are of one kind: ``other`` (passages of other questions, drawn evenly), ``partial``
-(label 1, the same question) or ``hard`` (passages of the questions nearest in text, see ``quit.export.mining``). A
+Positives have label 2. Negatives are of one kind: ``other`` (positives of other questions, as in the paper's footnote
+11), ``any`` (passages of other questions, whatever their label), ``partial`` (label 1, the same question) or ``hard``
+(passages of the questions nearest in text, see ``quit.export.mining``). ``other`` and ``any`` are drawn evenly. A
 question's negatives come from its own split, and never from a question that shares a valid answer with it: a passage
-about the same answer is no negative.
+about the same answer is no negative. (The paper does not say that it leaves such questions out.)
 
 Every choice follows from a keyed hash of the question's id, so fewer passages are always the first of more.
 """
@@ -23,7 +24,7 @@ from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import FULLY, PARTIALLY, Dataset
 
-KINDS = ("other", "partial", "hard")
+KINDS = ("other", "any", "partial", "hard")
 MINERS = ("bm25", "encoder")
 MOST = 200
 """Positives or negatives a question at most: the largest number that fine-tuning runs compare (1, 5, ... 200)."""
@@ -106,11 +107,12 @@ class Selection:
         facts["rule"] = (
             f"positives: passages of label {FULLY} in the order of a keyed hash; negatives ({self.wanted.kind}): "
             + {
-                "other": "passages of other questions of the split, drawn by a keyed hash",
+                "other": f"passages of label {FULLY} of other questions of the split, drawn by a keyed hash",
+                "any": "passages of other questions of the split, drawn by a keyed hash",
                 "partial": f"passages of label {PARTIALLY} of the same question, in the order of a keyed hash",
                 "hard": "of the split's questions whose passage of all hints is nearest to the question, in rank "
                 "order, that passage first; then further passages of theirs in the order of a keyed hash; where these "
-                "are too few ('topped_up' counts the questions), passages of other questions as for 'other'",
+                "are too few ('topped_up' counts the questions), passages of other questions as for 'any'",
             }[self.wanted.kind]
             + ("" if self.wanted.kind == "partial" else "; never of a question that shares a valid answer")
         )
@@ -126,49 +128,43 @@ class Selection:
         dataset, wanted = self.dataset, self.wanted
         size = len(dataset.permutations)
         rankings = self._rankings(positions) if wanted.kind == "hard" else None
-        for start in range(0, len(positions), 128):
-            some = positions[start : start + 128]
-            for position, labels in zip(some.tolist(), dataset.labels(some), strict=True):
-                ours = self._ordered("positive", position, np.flatnonzero(labels == FULLY))[: wanted.positives]
-                if wanted.kind == "partial":
-                    rows = self._ordered("partial", position, np.flatnonzero(labels == PARTIALLY))
-                    negatives = (position * size + rows[: wanted.negatives]).tolist()
-                elif rankings is not None:
-                    negatives = self._hard(position, next(rankings))
-                    if len(negatives) < wanted.negatives:  # such as a question that shares no word with any hint
-                        more = [passage for passage in self._other(position, positions) if passage not in negatives]
-                        count["topped_up"] += bool(more)
-                        negatives += more[: wanted.negatives - len(negatives)]
-                else:
-                    negatives = self._other(position, positions)
-                yield Example(position, (position * size + ours).tolist(), negatives)
+        labels = [dataset.labels(positions[start : start + 128]) for start in range(0, len(positions), 128)]
+        fully = np.concatenate(labels or [np.zeros((0, size), np.int8)]) == FULLY
+        pool = passages_of(fully if wanted.kind == "other" else np.ones_like(fully), positions)
+        for position, right in zip(positions.tolist(), fully, strict=True):
+            ours = self._ordered("positive", position, np.flatnonzero(right))[: wanted.positives]
+            if wanted.kind == "partial":
+                rows = self._ordered("partial", position, np.flatnonzero(~right))
+                negatives = (position * size + rows[: wanted.negatives]).tolist()
+            elif rankings is not None:
+                negatives = self._hard(position, next(rankings))
+                if len(negatives) < wanted.negatives:  # such as a question that shares no word with any hint
+                    more = [passage for passage in self._drawn(position, pool) if passage not in negatives]
+                    count["topped_up"] += bool(more)
+                    negatives += more[: wanted.negatives - len(negatives)]
+            else:
+                negatives = self._drawn(position, pool)
+            yield Example(position, (position * size + ours).tolist(), negatives)
 
     def _ordered(self, purpose: str, position: int, rows: np.ndarray) -> np.ndarray:
         drawn = keyed_draws(self._key(purpose, position), len(self.dataset.permutations))
         return rows[np.argsort(drawn[rows], kind="stable")]
 
-    def _other(self, position: int, positions: np.ndarray) -> list[int]:
+    def _drawn(self, position: int, pool: np.ndarray) -> list[int]:
+        """Return negatives out of ``pool`` (passages, int64), without those of questions that share an answer."""
         size, wanted = len(self.dataset.permutations), self.wanted.negatives
         barred = self._sharing(position)
-        allowed = len(positions) - sum(
-            self.dataset.split_names[question] == self._split(position) for question in barred
-        )
-        if allowed * size <= wanted:
-            return [
-                question * size + row
-                for question in positions.tolist()
-                if question not in barred
-                for row in range(size)
-            ]
+        ranges = np.searchsorted(pool, [[question * size, (question + 1) * size] for question in barred])
         key, start = self._key("other", position), 0
-        drawn_rows: dict[int, None] = {}
-        while len(drawn_rows) < wanted:
-            drawn = (keyed_draws(key, 2 * MOST, start) % np.uint64(len(positions) * size)).astype(np.int64)
+        if len(pool) - np.diff(ranges).sum() <= MOST:  # few: all of them, shuffled, whatever is wanted
+            allowed = np.array([passage for passage in pool.tolist() if passage // size not in barred], np.int64)
+            return allowed[np.argsort(keyed_draws(key, len(allowed)), kind="stable")][:wanted].tolist()
+        drawn: dict[int, None] = {}
+        while len(drawn) < wanted:
+            places = (keyed_draws(key, 2 * MOST, start) % np.uint64(len(pool))).astype(np.int64)
             start += 2 * MOST
-            for index, row in zip((drawn // size).tolist(), (drawn % size).tolist(), strict=True):
-                if (other := int(positions[index])) not in barred:
-                    drawn_rows[other * size + row] = None
-        return list(drawn_rows)[:wanted]
+            drawn |= dict.fromkeys(passage for passage in pool[places].tolist() if passage // size not in barred)
+        return list(drawn)[:wanted]
 
     def _hard(self, position: int, ranking: np.ndarray) -> list[int]:
         size, wanted = len(self.dataset.permutations), self.wanted.negatives
@@ -216,13 +212,16 @@ class Selection:
         """Return the questions, of any split, that share a valid answer with this one, and itself."""
         return {position}.union(*(self._owners[key] for key in self._keys[position]))
 
-    def _split(self, position: int) -> str:
-        return self.dataset.split_names[position]
-
     def _key(self, purpose: str, position: int) -> int:
         text = f"{purpose}\x1f{self.dataset.ids[position]}"
         digest = hashlib.blake2b(text.encode(), key=self.wanted.seed.encode()[:64], digest_size=8).digest()
         return int.from_bytes(digest, "big")
+
+
+def passages_of(chosen: np.ndarray, positions: np.ndarray) -> np.ndarray:
+    """Return the passages of some questions that are chosen, ascending: int64. ``chosen``: bool, (questions, P)."""
+    questions, rows = np.nonzero(chosen)
+    return positions[questions] * chosen.shape[1] + rows
 
 
 def keyed_draws(key: int, count: int, start: int = 0) -> np.ndarray:

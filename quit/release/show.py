@@ -72,8 +72,7 @@ _ROWS = (
 
 
 def _table(statistics: Mapping[str, Any]) -> list[str]:
-    """Return the paper's table 1 and the share of label 2 by hints, difficulty and type (figure 6), a column a
-    split."""
+    """Return the paper's table 1 and the share of label 2 by hints, difficulty and type, a column a split."""
     summary = statistics["summary"]
     splits = [row["split"] for row in summary]
     shown = [_line("", splits)]

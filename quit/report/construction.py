@@ -172,7 +172,7 @@ def labels(facts: Facts) -> Section:
         sizes = sorted({size for points in by.values() for size in points})
         rows = [(str(size), *(percent(points.get(size)) for points in by.values())) for size in sizes]
         drawn = plots.lines("plot-by-hints", by, "hints in the passage", "fully relevant (label 2)")
-        title = "Fully relevant passages by number of hints (the paper's figure 6)"
+        title = "Fully relevant passages by number of hints"
         section.plots.append(Plot(title, heads, rows, name="plot-by-hints", svg=drawn))
     section.plots.extend(_reader_plots(facts))
     if figures:

@@ -209,7 +209,8 @@ def _difficulty(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, A
 
 
 def _statistics(workspace: Workspace) -> dict[str, Any] | None:
-    """The paper's table 1 and figure 6, without semantic similarity (that one is measured when a release is frozen)."""
+    """The paper's table 1, and labels by hints, difficulty and type; without semantic similarity (that one is measured
+    when a release is frozen)."""
     tables = {
         name: workspace.read(name) for name in ("questions", "ranked_hints", "descriptions", "splits", "valid_answers")
     }

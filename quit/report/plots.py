@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from quit.errors import MissingDependency
@@ -62,7 +62,7 @@ def bars(
         if share:
             axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
         if len(series) > 1:
-            _legend(axes, len(series))
+            _legend(axes, series)
 
     return _svg(name, draw, 0.9 + 0.26 * len(labels) + (0.25 if len(series) > 1 else 0))
 
@@ -85,27 +85,35 @@ def histogram(name: str, rows: Sequence[Mapping[str, Any]], groups: Sequence[str
         axes.set_ylabel(up)
         _ticks(axes.yaxis)
         if len(groups) > 1:
-            _legend(axes, len(groups))
+            _legend(axes, groups)
 
     return _svg(name, draw, 2.7)
 
 
-def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str) -> str:
-    """Draw a line a series over whole numbers; values are shares of 1."""
+def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str, most: float | None = 1) -> str:
+    """Draw a line a series over whole numbers or names; values are shares of 1. ``most``: end of the axis (None: a
+    little above the highest value)."""
 
     def draw(axes: Any) -> None:
+        ticks = list(dict.fromkeys(at for points in series.values() for at in points))
+        names = any(isinstance(at, str) for at in ticks)
         for number, (title, points) in enumerate(series.items()):
-            axes.plot(list(points), list(points.values()), color=SERIES[number % 8], marker=MARKS[number % 8],
+            at = [ticks.index(name) for name in points] if names else list(points)
+            axes.plot(at, list(points.values()), color=SERIES[number % 8], marker=MARKS[number % 8],
                       linestyle=DASHES[number % 8], markersize=5, linewidth=1.5, label=title)  # fmt: skip
-        axes.set_xticks(sorted({at for points in series.values() for at in points}))
-        axes.set_ylim(0, 1)
+        if names:
+            axes.set_xticks(range(len(ticks)), [_short(at) for at in ticks], rotation=30, ha="right")
+        else:
+            axes.set_xticks(sorted(ticks))
+        axes.set_ylim(0, most or 1.1 * max(max(points.values(), default=0) for points in series.values()) or 1)
         axes.set_xlabel(across)
         axes.set_ylabel(up)
         axes.grid(axis="y", linewidth=0.6)
         _ticks(axes.yaxis, share=True)
-        _legend(axes, len(series))
+        _legend(axes, series)
 
-    return _svg(name, draw, 2.7 + 0.18 * (len(series) // 2))
+    rows = len(series) // 2 if _columns(series) > 1 else len(series) - 1
+    return _svg(name, draw, 2.7 + 0.18 * rows)
 
 
 def _ticks(axis: Any, share: bool = False) -> None:
@@ -115,8 +123,15 @@ def _ticks(axis: Any, share: bool = False) -> None:
     axis.set_major_locator(MaxNLocator(5, integer=not share))
 
 
-def _legend(axes: Any, count: int) -> None:
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2 if count > 3 else count, fontsize=8.5, frameon=False,
+def _columns(names: Collection[str]) -> int:
+    """Return how many columns the legend has: names that are too long for the width have one."""
+    if max(map(len, names), default=0) > 20:
+        return 1
+    return 2 if len(names) > 3 else len(names)
+
+
+def _legend(axes: Any, names: Collection[str]) -> None:
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=_columns(names), fontsize=8.5, frameon=False,
                 borderaxespad=0.2, handlelength=2.6, columnspacing=1.2)  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -20,8 +20,11 @@ class FineTune(Section):
     learning_rate: float = Field(2e-5, gt=0, description="Highest learning rate.")
     warmup_share: float = Field(0.1, ge=0, le=1, description="Share of the steps in which it rises.")
     max_length: int = Field(256, ge=8, description="Longest text (cross-encoder: pair), in tokens; the model keeps it.")
-    negative_kind: Literal["other", "partial", "hard"] = Field(
-        "other", description="Kind of negatives, as in `quit export`; `other` is the paper's."
+    negative_kind: Literal["other", "any", "partial", "hard"] = Field(
+        "other", description="Kind of negatives, as in `quit export`; `other` is the paper's (footnote 11)."
+    )
+    optimizer: Literal["adamw", "adafactor"] = Field(
+        "adamw", description="Optimiser; PyGaggle's MonoT5 takes adafactor."
     )
     seed: int = Field(0, ge=0, description="Seed of initialisation and of the order of examples.")
 
@@ -37,6 +40,12 @@ class Benchmark(Section):
     )
     alpha: float = Field(0.6, ge=0, description="Union_freq: weight of 1 / rank of the passage.")
     beta: float = Field(0.4, ge=0, description="Union_freq: weight of 1 / position of the sentence.")
+    grid: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
+        (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+        min_length=1,
+        description="`quit benchmark grid`: the alphas tried, each with beta = 1 - alpha (footnote 13; ours, the paper "
+        "does not print its grid).",
+    )
     freq_sentences: int = Field(
         0,
         ge=0,
@@ -76,6 +85,11 @@ class Benchmark(Section):
     query_prompts: dict[str, str] = Field(
         default_factory=dict,
         description="Model -> what its queries begin with, where the model itself does not say (BGE's instruction).",
+    )
+    upr_prompt: str = Field(
+        "Passage: {passage} A question about what this passage describes:",
+        pattern=r"\{passage\}",
+        description="UPR: what the model reads before the question. Ours; its paper's own text can be put here.",
     )
     window: int = Field(20, ge=2, description="Listwise reranking: passages a prompt (RankGPT).")
     stride: int = Field(10, ge=1, description="Listwise reranking: how far the window moves.")

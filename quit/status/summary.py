@@ -46,7 +46,7 @@ def funnel(workspace: Workspace) -> list[tuple[str, int]]:
 
 
 def labels_by_hints(workspace: Workspace) -> list[tuple[int, int, int]]:
-    """Return (number of hints, passages, passages labelled 2), ascending (paper, figure 6)."""
+    """Return (number of hints, passages, passages labelled 2), ascending."""
     with workspace.connect() as connection:
         return connection.execute(
             "SELECT length(permutation), count(*), count(*) FILTER (label = 2) FROM labels GROUP BY 1 ORDER BY 1"

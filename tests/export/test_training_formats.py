@@ -23,6 +23,7 @@ AWKWARD = {"a b\t1": "train", 'q"2%': "dev", "c-3": "test", "d\u20284": "train",
 FORMATS = ("tevatron", "colbert", "monot5")
 WANTED = {
     "other": FineTuning(3, 7, "other"),
+    "any": FineTuning(3, 7, "any"),
     "partial": FineTuning(7, 3, "partial"),
     "hard": FineTuning(200, 200, "hard"),
 }
@@ -96,6 +97,8 @@ def test_tevatron_loaded_by_datasets(made, truth, tmp_path):
             else:
                 assert all(AWKWARD[truth["owner"][one]] == split != question for one in bad)
                 assert all(truth["owner"][one] != question for one in bad)
+            if wanted.kind == "other":  # footnote 11: positives of other questions
+                assert all(truth["labels"][one] == 2 for one in bad)
     corpus = [json.loads(line) for line in lines_of(out / "tevatron" / "corpus.jsonl")]
     assert {unquote(row["docid"]): row["text"] for row in corpus} == truth["texts"]
     queries = [json.loads(line) for line in lines_of(out / "tevatron" / "queries.test.jsonl")]
@@ -186,12 +189,30 @@ def test_a_question_with_the_same_answer_gives_no_negatives(awkward):
     extra = {**shared, "question_id": "a b\t1"}
     together = replace(awkward, valid_answers=pa.Table.from_pylist([*rows, extra], awkward.valid_answers.schema))
     dataset = Dataset(together)
-    for kind in ("other", "hard"):
+    for kind in ("other", "any", "hard"):
         for example in Selection(dataset, FineTuning(1, 200, kind)).examples("train"):
             owners = {dataset.ids[number // 325] for number in example.negatives}
             expected = {"a b\t1": {"f 6"}, "d\u20284": {"f 6"}, "f 6": {"a b\t1", "d\u20284"}}
             assert owners == expected[dataset.ids[example.position]]
     assert normalize_answer(shared["answer"])
+
+
+def test_label_1_is_a_negative_of_the_kind_any_alone(awkward):
+    dataset = Dataset(awkward)
+    labels = dataset.labels(np.arange(len(dataset.ids))).ravel()
+    for kind, found in (("other", {2}), ("any", {1, 2})):
+        examples = Selection(dataset, FineTuning(1, 50, kind)).examples("train")
+        assert {int(labels[number]) for example in examples for number in example.negatives} == found
+
+
+def test_a_question_gets_every_positive_of_the_others_where_these_are_few(release):
+    """Footnote 11 with 200 wanted: q1 may have exactly the passages of label 2 of q2, in an order of its own."""
+    dataset = Dataset(release.make({"q1": "train", "q2": "train"}))
+    labels = dataset.labels(np.arange(2))
+    fully = [int(number) for number in 325 + np.flatnonzero(labels[1] == 2)]
+    first, _ = Selection(dataset, FineTuning(1, 200, "other")).examples("train")
+    assert sorted(first.negatives) == fully if len(fully) <= 200 else set(first.negatives) <= set(fully)
+    assert first.negatives != sorted(first.negatives) or len(fully) < 3
 
 
 def test_all_there_is_when_more_is_wanted(release):

@@ -4,13 +4,15 @@
 
     OUT/results.parquet, results.json     means with intervals        OUT/runs/*.run, qrels.txt    for trec_eval
     OUT/values.parquet                    each question's values      OUT/leaderboard.html         the page
-    OUT/comparisons.parquet               paired tests                OUT/run.json      what was run; last
+    OUT/comparisons.parquet           paired tests                OUT/figures.parquet  figures 4 to 6
+    OUT/run.json                      what was run; last
     OUT/stages/                           rankings and answers, kept so that nothing is done twice
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +29,7 @@ from quit.export.dataset import Dataset
 from quit.export.release import export_tables_of_release
 from quit.models.factory import Models
 from quit.settings import Settings
+from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.plugins import ORACLE, Context, available, collection_of, split_name
 from quit.systems.benchmark.relabel import known_verdicts
@@ -67,14 +70,22 @@ def run_benchmark(request: Request, settings: Settings, out: Path, say: Say = la
     Raises ``InputError`` for a release or corpus that cannot be used and a split without questions, ``SettingsError``
     for an unknown name or metric, ``WorkspaceError`` when another run holds ``out``.
     """
+    with prepared(request, settings, out, say) as (runner, task):
+        return _run(request, runner, task, out, say)
+
+
+@contextmanager
+def prepared(
+    request: Request, settings: Settings, out: Path, say: Say = lambda _: None
+) -> Iterator[tuple[Runner, Task]]:
+    """Hold ``out`` and yield what carries out the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset(export_tables_of_release(request.release))
     content_id = dataset.tables.provenance["content_id"]
     task = release_task(dataset, content_id, request.split)
     with building(out):
         remove_leftovers(out)
-        runner = make_runner(dataset, task, settings, out, say)
-        return _run(request, runner, task, out, say)
+        yield make_runner(dataset, task, settings, out, say), task
 
 
 def check(request: Request, settings: Settings) -> None:
@@ -189,12 +200,13 @@ def _write(
     results = pa.concat_tables(scored.results(settings.benchmark) for scored in scores)
     compared = pa.concat_tables(scored.comparisons(settings.benchmark) for scored in scores)
     values = pa.concat_tables(scored.per_question() for scored in scores)
-    for name, table in (("results", results), ("comparisons", compared), ("values", values)):
+    points = figures(scores, systems, settings.benchmark.without_relevant)
+    for name, table in (("results", results), ("comparisons", compared), ("values", values), ("figures", points)):
         with writing(out / name), replacing(out / f"{name}.parquet") as temporary:
             pq.write_table(table, temporary, compression="zstd")
     write_json(out / "results.json", results.to_pylist())
     facts = described_run(request, runner, task)
-    write_lines(out / "leaderboard.html", [page(facts, results, compared, settings.benchmark.level)])
+    write_lines(out / "leaderboard.html", [page(facts, results, compared, points, settings.benchmark.level)])
     write_json(
         described,
         {

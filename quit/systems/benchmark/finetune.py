@@ -1,48 +1,44 @@
 """Fine-tuning on a release's own training split (paper, sections 5.2 and 5.3, appendix A.2 and A.3): 1 to 200 positives
 a question.
 
-Examples are those of our exports (:mod:`quit.export.training`): passages of label 2 against as many negatives. A
-bi-encoder or a multi-vector model (ColBERT) learns by MultipleNegativesRanking over (question, positive, negative)
-triples; a cross-encoder by binary cross-entropy over pairs. No batch holds a question twice: its other positives would
-count as negatives.
+Examples are those of our exports (:mod:`quit.export.training`): passages of label 2 against as many negatives.
+:mod:`quit.systems.benchmark.train` trains.
 """
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from quit.common.files import read_json, write_json, writing
 from quit.common.ids import content_hash
 from quit.corpora.encoders import is_multi_vector
 from quit.corpora.scorers import has_head
-from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
+from quit.errors import InputError, SettingsError, did_you_mean
 from quit.export.dataset import Dataset
 from quit.export.release import export_tables_of_release
 from quit.export.training import FineTuning, Selection
 from quit.models.folders import model_identity
-from quit.models.loading import load_sentence_model, located
+from quit.models.loading import located
 from quit.settings import FineTune, Settings
 from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
 from quit.systems.benchmark.task import ReleasePassages
+from quit.systems.benchmark.train import base_models, train
 
 VERSION = 1
-SPEC = {"bi-encoder": "dense", "cross-encoder": "cross-encoder", "multi-vector": "late"}
+SPEC = {
+    "bi-encoder": "dense",
+    "two-tower": "dense",
+    "cross-encoder": "cross-encoder",
+    "monot5": "monot5",
+    "multi-vector": "late",
+}
 """Kind -> the retriever or reranker that runs such a model."""
 KINDS = tuple(SPEC)
-_CLASSES = {
-    "bi-encoder": ("SentenceTransformer", "sentence_transformer", "MultipleNegativesRankingLoss"),
-    "cross-encoder": ("CrossEncoder", "cross_encoder", "BinaryCrossEntropyLoss"),
-    "multi-vector": ("MultiVectorEncoder", "multi_vector_encoder", "MultiVectorMultipleNegativesRankingLoss"),
-}
-"""Kind -> sentence-transformers' class, the package of its losses, its loss."""
+RERANKERS = ("cross-encoder", "monot5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +94,7 @@ def finetune(
     key = {
         "version": VERSION,
         "kind": kind,
-        "base": model_identity(base),
+        "base": "+".join(map(model_identity, base_models(base))),
         "examples": content_hash(examples),
         "settings": settings.model_dump(mode="json"),
     }
@@ -118,76 +114,16 @@ def finetune(
     return Tuned(folder, positives, facts["count"], facts["seconds"])
 
 
-def train(
-    kind: str, base: str, examples: Sequence[tuple[str, str, str]], settings: FineTune, device: str, folder: Path
-) -> None:
-    """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the
-    same machine give the same weights. Raises ``MissingDependency`` without accelerate."""
-    try:
-        import accelerate  # noqa: F401  # what transformers' trainer runs on
-    except ImportError as error:
-        raise MissingDependency(
-            "Fine-tuning needs accelerate. Run: pip install -c constraints.txt -e '.[finetune]'"
-        ) from error
-    import sentence_transformers
-    import transformers
-
-    transformers.utils.logging.set_verbosity_error()
-    transformers.set_seed(settings.seed)
-    name, module, loss = _CLASSES[kind]
-    crossed = kind == "cross-encoder"
-    head: dict[str, Any] = {"num_labels": 1, "max_length": settings.max_length} if crossed else {}
-    model = load_sentence_model(name, base, device=device, **head)
-    if not crossed:
-        model.max_seq_length = settings.max_length
-    losses = import_module(f"sentence_transformers.{module}.losses")
-    arguments = getattr(sentence_transformers, f"{name}TrainingArguments")(
-        output_dir=str(folder / "trainer"),
-        num_train_epochs=settings.epochs,
-        max_steps=settings.max_steps or -1,
-        per_device_train_batch_size=settings.batch,
-        learning_rate=settings.learning_rate,
-        warmup_steps=settings.warmup_share,
-        batch_sampler="batch_sampler" if crossed else "no_duplicates",
-        seed=settings.seed,
-        data_seed=settings.seed,
-        save_strategy="no",
-        logging_strategy="no",
-        report_to=[],
-        disable_tqdm=True,
-        use_cpu=device == "cpu",
-    )
-    model.model_card_data.generate_widget_examples = False  # no card is written
-    job = getattr(sentence_transformers, f"{name}Trainer")(
-        model=model, args=arguments, train_dataset=_rows(examples, crossed), loss=getattr(losses, loss)(model)
-    )
-    job.remove_callback(transformers.PrinterCallback)
-    job.train()
-    shutil.rmtree(folder / "trainer", ignore_errors=True)
-    model.save_pretrained(str(folder), create_model_card=False)
-
-
-def _rows(examples: Sequence[tuple[str, str, str]], crossed: bool) -> Any:
-    """Return the examples as a dataset: (query, passage, label) of a cross-encoder, else the triples themselves."""
-    from datasets import Dataset as Rows
-
-    questions, right, wrong = (list(column) for column in zip(*examples, strict=True))
-    if not crossed:
-        return Rows.from_dict({"anchor": questions, "positive": right, "negative": wrong})
-    texts = [text for pair in zip(right, wrong, strict=True) for text in pair]
-    labels = np.tile([1.0, 0.0], len(examples)).tolist()
-    return Rows.from_dict({"query": np.repeat(questions, 2).tolist(), "passage": texts, "label": labels})
-
-
 def _name(base: str) -> str:
-    kept = base.rstrip("/").rpartition("/")[2]
+    kept = base_models(base)[0].rstrip("/").rpartition("/")[2]
     return "".join(char if char.isalnum() or char in ".-" else "_" for char in kept)
 
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """What is fine-tuned and compared. ``positives``: the numbers of positives a question that are tried.
-    ``retrievers``: whose passages the cross-encoders rerank, beside the oracle's (table 12)."""
+    """What is fine-tuned and compared. ``base``: a model, or ``QUESTIONS,PASSAGES`` for two towers. ``positives``: the
+    numbers of positives a question that are tried. ``retrievers``: whose passages rerankers rerank, beside the oracle's
+    (tables 7 and 12)."""
 
     release: Path
     kind: str
@@ -208,6 +144,8 @@ def run_finetune(
     """
     if request.kind not in KINDS:
         raise SettingsError(f"There is no kind {request.kind!r} of model.{did_you_mean(request.kind, KINDS)}")
+    if len(base_models(request.base)) not in ((1, 2) if request.kind == "two-tower" else (1,)):
+        raise SettingsError(f"--base {request.base!r}: name one model; two-tower also takes QUESTIONS,PASSAGES.")
     for number in request.positives:
         FineTuning(number, number)  # refuses a number out of range before anything is read
     dataset = Dataset(export_tables_of_release(request.release))
@@ -221,7 +159,7 @@ def run_finetune(
     names = [f"{SPEC[request.kind]}:{model.folder}" for model in tuned]
     if can_rank(request.kind, request.base):
         names.insert(0, f"{SPEC[request.kind]}:{request.base}")
-    reranks = request.kind == "cross-encoder"
+    reranks = request.kind in RERANKERS
     wanted = Request(
         request.release,
         request.split,
@@ -234,6 +172,5 @@ def run_finetune(
 
 def can_rank(kind: str, base: str) -> bool:
     """Whether a base model can do its task before it is tuned."""
-    return {"bi-encoder": lambda _: True, "cross-encoder": has_head, "multi-vector": is_multi_vector}[kind](
-        located(base)
-    )
+    checks = {"cross-encoder": has_head, "multi-vector": is_multi_vector}
+    return kind not in checks or checks[kind](located(base))

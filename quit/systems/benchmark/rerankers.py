@@ -1,4 +1,4 @@
-"""Pointwise rerankers: cross-encoders and MonoT5. Both read (question, passage) and give one number."""
+"""Pointwise rerankers: cross-encoders, MonoT5 and UPR. Each reads (question, passage) and gives one number."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.ids import content_hash
 from quit.corpora.scorers import CrossEncoderScorer
 from quit.errors import InputError
 from quit.models.folders import model_identity
-from quit.models.loading import load_pretrained
+from quit.models.loading import load, load_pretrained
 from quit.systems.benchmark.plugins import Context
+
+MONOT5_WORDS = ("true", "false")
+"""What MonoT5 says of a relevant passage and of another."""
+
+
+def monot5_text(question: str, passage: str) -> str:
+    """Return what MonoT5 reads (Nogueira et al. 2020)."""
+    return f"Query: {question} Document: {passage} Relevant:"
 
 
 class CrossEncoderReranker(CrossEncoderScorer):
@@ -31,48 +40,119 @@ class CrossEncoderReranker(CrossEncoderScorer):
         self.identity += f"/{settings.max_length} tokens/batch={settings.batch}"
 
 
-class MonoT5:
-    """MonoT5 (Nogueira et al. 2020), ``monot5:MODEL``: the log-probability of ``true`` against ``false`` as first word
-    of T5's reply to
-    ``Query: ... Document: ... Relevant:``.
+class _LanguageModel:
+    """A model of transformers that reads texts in batches. Raises ``InputError`` where no model is named."""
 
-    Raises ``InputError`` where no model is named, it cannot be loaded, or its vocabulary has not both words as single
-    pieces.
-    """
+    name = ""
 
     def __init__(self, context: Context) -> None:
         settings = context.settings.benchmark
         if not context.argument:
-            raise InputError("Name the model of the reranker: monot5:MODEL.")
+            raise InputError(f"Name the model of the reranker: {self.name}:MODEL.")
         self._name, self._batch, self._device = context.argument, settings.batch, context.running.device
         self._max_length = settings.max_length
-        self.identity = f"monot5/{model_identity(self._name)}/{self._max_length} tokens/batch={self._batch}"
+        self.identity = f"{self.name}/{model_identity(self._name)}/{self._max_length} tokens/batch={self._batch}"
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
-        """Return log p(true), float64, shape (len(texts),)."""
+        """Return a score a text, float64, shape (len(texts),). Raises ``InputError`` for a model that cannot be
+        loaded."""
+        import torch
+
+        scores = [np.zeros(0)]
+        with torch.inference_mode():
+            for first in range(0, len(texts), self._batch):
+                scores.append(self._scored(query, texts[first : first + self._batch]).cpu().numpy())
+        return np.concatenate(scores)
+
+    def _scored(self, query: str, texts: Sequence[str]) -> Any:
+        raise NotImplementedError
+
+
+class MonoT5(_LanguageModel):
+    """MonoT5 (Nogueira et al. 2020), ``monot5:MODEL``: the log-probability of ``true`` against ``false`` as first word
+    of T5's reply to ``Query: ... Document: ... Relevant:``.
+
+    Raises ``InputError`` also where its vocabulary has not both words as single pieces.
+    """
+
+    name = "monot5"
+
+    def _scored(self, query: str, texts: Sequence[str]) -> Any:
         import torch
 
         model, tokenizer, words = self._loaded
-        scores = [np.zeros(0)]
-        for first in range(0, len(texts), self._batch):
-            batch = texts[first : first + self._batch]
-            inputs = tokenizer(
-                [f"Query: {query} Document: {text} Relevant:" for text in batch],
-                padding=True,
-                truncation=True,
-                max_length=self._max_length,
-                return_tensors="pt",
-            ).to(self._device)
-            start = torch.full((len(batch), 1), model.config.decoder_start_token_id, device=self._device)
-            with torch.inference_mode():
-                logits = model(**inputs, decoder_input_ids=start).logits[:, 0, words]
-            scores.append(torch.log_softmax(logits.double(), dim=1)[:, 0].cpu().numpy())
-        return np.concatenate(scores)
+        inputs = tokenizer(
+            [monot5_text(query, text) for text in texts],
+            padding=True,
+            truncation=True,
+            max_length=self._max_length,
+            return_tensors="pt",
+        ).to(self._device)
+        start = torch.full((len(texts), 1), model.config.decoder_start_token_id, device=self._device)
+        logits = model(**inputs, decoder_input_ids=start).logits[:, 0, words]
+        return torch.log_softmax(logits.double(), dim=1)[:, 0]
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, list[int]]:
-        model, tokenizer = load_pretrained("T5ForConditionalGeneration", self._name, device=self._device)
-        words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in ("true", "false")]
+        model, tokenizer = load_pretrained("AutoModelForSeq2SeqLM", self._name, device=self._device)
+        words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in MONOT5_WORDS]
         if any(len(pieces) != 1 for pieces in words) or words[0] == words[1]:
             raise InputError(f"{self._name!r} has no single pieces for 'true' and 'false': it is no MonoT5 model.")
         return model, tokenizer, [pieces[0] for pieces in words]
+
+
+class Upr(_LanguageModel):
+    """UPR (Sachan et al. 2022), ``upr:MODEL``: the mean log-probability of the question's tokens and the end token,
+    given the passage. Any encoder-decoder (T0) or causal model of transformers.
+    """
+
+    name = "upr"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._prompt = context.settings.benchmark.upr_prompt
+        self.identity += f"/{content_hash(self._prompt, size=4)}"
+
+    def _scored(self, query: str, texts: Sequence[str]) -> Any:
+        import torch
+
+        model, tokenizer = self._loaded
+        asked = tokenizer(query, add_special_tokens=False)["input_ids"]
+        if tokenizer.eos_token_id is not None:
+            asked = [*asked, tokenizer.eos_token_id]
+        read = [self._prompt.replace("{passage}", text) for text in texts]
+        sources = tokenizer(read, truncation=True, max_length=self._max_length)["input_ids"]
+        question = torch.tensor([asked] * len(texts), device=self._device)
+        if model.config.is_encoder_decoder:
+            inputs, mask = _padded(sources, self._device)
+            logits = model(input_ids=inputs, attention_mask=mask, labels=question).logits
+        else:
+            inputs, mask = _padded([[*source, *asked] for source in sources], self._device)
+            # The logits of a place are those of the token after it.
+            before = torch.tensor([len(source) - 1 for source in sources], device=self._device)
+            places = before[:, None] + torch.arange(len(asked), device=self._device)
+            logits = model(input_ids=inputs, attention_mask=mask).logits
+            logits = logits[torch.arange(len(texts), device=self._device)[:, None], places]
+        given = torch.log_softmax(logits.double(), dim=-1).gather(2, question[:, :, None])
+        return given.mean(dim=(1, 2))
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        from transformers import AutoConfig
+
+        config = load(self._name, AutoConfig.from_pretrained)
+        kind = "AutoModelForSeq2SeqLM" if config.is_encoder_decoder else "AutoModelForCausalLM"
+        made = " ".join(config.architectures or ["CausalLM"])
+        if not (config.is_encoder_decoder or "CausalLM" in made or "LMHead" in made):
+            raise InputError(f"{self._name!r} is no language model ({made}): its scores would be noise.")
+        return load_pretrained(kind, self._name, device=self._device)
+
+
+def _padded(rows: Sequence[Sequence[int]], device: str) -> tuple[Any, Any]:
+    """Return token ids padded on the right, and which of them count: int64, shape (rows, longest row)."""
+    import torch
+
+    longest = max(map(len, rows))
+    ids = [[*row, *[0] * (longest - len(row))] for row in rows]
+    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
+    return torch.tensor(ids, device=device), torch.tensor(mask, device=device)

@@ -25,10 +25,15 @@ Key = tuple[str, str, str, str, str, int]
 
 @dataclass
 class Scores:
-    """Values by row and metric: each an array of shape (questions,), NaN for a question without a relevant passage."""
+    """Values by row and metric: each an array of shape (questions,), NaN for a question without a relevant passage.
+
+    ``right``: over a release, how many passages of 1, 2, ... hints a reader answered correctly from, one passage at a
+    time (figure 6): the first one of each question, or every one (Optimal).
+    """
 
     task: Task
     values: dict[tuple[Key, str], np.ndarray] = field(default_factory=dict)
+    right: dict[Key, np.ndarray] = field(default_factory=dict)
 
     def add_system(self, system: System, metrics: Sequence[str]) -> None:
         """Add the ranking metrics of a system. In a corpus where only retrieved passages have labels these are Hit and
@@ -60,6 +65,9 @@ class Scores:
             pairs = zip(reading.answers, self.task.queries, strict=True)
             values = [answer_value(name, answer, query.answers) for answer, query in pairs]
             self.values[key, name] = np.array(values)
+        if reading.k == 1 and self.task.passages.size > 1:
+            firsts = zip(system.rankings, self.values[key, "EM"], strict=True)
+            self.right[key] = self._by_hints([ranking.rows[0] for ranking, value in firsts if value and len(ranking)])
 
     def add_optimal(self, reader: str, answers: Sequence[Sequence[str]]) -> None:
         """Add the row Optimal: a question's best answer over all its own passages, one passage at a time."""
@@ -70,6 +78,20 @@ class Scores:
                 for given, query in zip(answers, self.task.queries, strict=True)
             ]
             self.values[key, name] = np.array(values)
+        places: list[int] = []
+        for given, query in zip(answers, self.task.queries, strict=True):
+            correct = {answer for answer in set(given) if answer_value("EM", answer, query.answers)}
+            places += [place for place, answer in enumerate(given) if answer in correct]
+        self.right[key] = self._by_hints(places)
+
+    def _by_hints(self, rows: Sequence[int]) -> np.ndarray:
+        """Return the number of rows with 1, 2, ... hints: int64."""
+        passages = self.task.passages
+        hints = np.zeros(passages.size, dtype=np.int64)
+        for subset, members in zip(passages.subsets, passages.members, strict=True):
+            hints[members] = len(subset)
+        places = np.array(rows, dtype=np.int64) % passages.size
+        return np.bincount(hints[places], minlength=int(hints.max()) + 1)[1:]
 
     def results(self, settings: Benchmark) -> pa.Table:
         """Return the table ``results``: means under the policy, with bootstrap intervals."""
@@ -88,7 +110,7 @@ class Scores:
             low, high = bounds[key, metric]
             mean = float(kept.mean()) if len(kept) else 0.0
             rows.append(
-                {**_named(key), "metric": metric, "value": mean, "low": low, "high": high, "questions": len(kept)}
+                {**named(key), "metric": metric, "value": mean, "low": low, "high": high, "questions": len(kept)}
             )
         return RESULTS.from_rows(rows)
 
@@ -149,7 +171,8 @@ class Scores:
         return [{name: value for name, value in row.items() if name != "holm"} for row in rows]
 
 
-def _named(key: Key) -> dict[str, Any]:
+def named(key: Key) -> dict[str, Any]:
+    """Return a row's key as columns."""
     return dict(zip(("corpus", "retriever", "reranker", "reader", "strategy", "k"), key, strict=True))
 
 

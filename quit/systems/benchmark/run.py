@@ -32,6 +32,8 @@ from quit.systems.benchmark.task import Passages, Query, ReleaseRelevance, Relev
 from schemas.benchmark import ANSWERS, RANKINGS, RELABELLED
 
 VERSION = 1
+ContextKind = tuple[str, int, float, float, int]
+"""Strategy, k, alpha, beta, most sentences (see :func:`quit.systems.benchmark.contexts.context_of`)."""
 ORACLE_IDENTITY = "oracle/1"
 
 
@@ -209,19 +211,27 @@ class Runner:
         A question without any passage gets NO ANSWER without being asked: without context it would be the parametric
         probe.
         """
-        task, settings = system.task, self.settings
-        reader = self._plugin(make_reader, name, self.context.passages)
-        kinds = [(strategy, k) for k in settings.k for strategy in settings.strategies]
+        settings = self.settings
         numbers = (settings.alpha, settings.beta, settings.freq_sentences)
-        deepest = max(settings.k)
+        kinds = [(strategy, k) for k in settings.k for strategy in settings.strategies]
+        answers = self.read_contexts(system, name, [(strategy, k, *numbers) for strategy, k in kinds])
+        return [Reading(system, name, *kind, given) for kind, given in zip(kinds, answers, strict=True)]
+
+    def read_contexts(self, system: System, name: str, kinds: Sequence[ContextKind]) -> list[list[str]]:
+        """Return a reader's answers to some kinds of context of a system: of each kind one a question."""
+        task = system.task
+        reader = self._plugin(make_reader, name, self.context.passages)
+        deepest = max(k for _, k, *_ in kinds)
         sentences = [task.passages.sentences(ranking.rows[:deepest].tolist()) for ranking in system.rankings]
-        contexts = [[context_of(strategy, retrieved[:k], *numbers) for strategy, k in kinds] for retrieved in sentences]
+        contexts = [
+            [context_of(strategy, retrieved[:k], alpha, beta, most) for strategy, k, alpha, beta, most in kinds]
+            for retrieved in sentences
+        ]
         answers_of = self._answers(f"{task.name}: {system.name}: {name}", reader, task.queries, contexts)
-        readings = []
-        for number, (strategy, k) in enumerate(kinds):
-            answers = [answers_of[query].get(mine[number], NO_ANSWER) for query, mine in enumerate(contexts)]
-            readings.append(Reading(system, name, strategy, k, answers))
-        return readings
+        return [
+            [answers_of[query].get(mine[number], NO_ANSWER) for query, mine in enumerate(contexts)]
+            for number in range(len(kinds))
+        ]
 
     def every_passage(self, task: Task, name: str) -> list[list[str]]:
         """Return a reader's answers to each of a question's own passages: what Optimal is made of (section 5.4).

@@ -26,7 +26,7 @@ from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Query
-from schemas.benchmark import COMPARISONS, RESULTS
+from schemas.benchmark import COMPARISONS, FIGURES, RESULTS
 
 QUICK = ["benchmark.resamples=200"]
 
@@ -125,7 +125,8 @@ def test_a_second_run_asks_nothing_and_writes_the_same_bytes(release: Path, tmp_
     said: list[str] = []
     run_benchmark(request, load("embedded", QUICK).settings, out, said.append)
     assert any(text.startswith("retrieve") for text in said)
-    names = ("results.parquet", "values.parquet", "comparisons.parquet", "leaderboard.html", "run.json", "qrels.txt")
+    tables = [f"{name}.parquet" for name in ("results", "values", "comparisons", "figures")]
+    names = (*tables, "leaderboard.html", "run.json", "qrels.txt")
     before = {name: (out / name).read_bytes() for name in names}
     asked = len(reader.asked)
     said.clear()
@@ -257,7 +258,13 @@ def test_the_leaderboard_escapes_everything_that_is_not_ours() -> None:
     bound = {**row, "retriever": "oracle", "value": 1.0}
     pair = {"corpus": evil, "metric": evil, "reader": evil, "strategy": "", "k": 0, "a": evil, "b": evil,
             "difference": 0.1, "low": 0.0, "high": 0.2, "p_randomisation": 0.5, "p_t": 0.5, "p_holm": 1.0}  # fmt: skip
-    made = page({evil: evil}, RESULTS.from_rows([row, bound]), COMPARISONS.from_rows([pair]), 0.95)
+    points = [
+        {**row, "figure": figure, "line": evil, "x": evil if figure == "5" else "1", "y": 0.5, "passages": 1}
+        for figure in ("4 left", "4 right", "5", "6")
+    ]
+    points = [{name: point[name] for name in FIGURES.schema.names} for point in points]
+    compared, figures = COMPARISONS.from_rows([pair]), FIGURES.from_rows(points)
+    made = page({evil: evil}, RESULTS.from_rows([row, bound]), compared, figures, 0.95)
     assert "<script" not in made and "&lt;script&gt;" in made and "http" not in made and "src=" not in made
     assert "class=best>50.00" in made and "class=best>100.00" not in made  # a bound is no system
 

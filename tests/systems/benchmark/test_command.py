@@ -64,3 +64,15 @@ def test_errors_are_errors_of_ours(arguments: list[str], message: str, tmp_path:
     monkeypatch.chdir(tmp_path)
     done = runner.invoke(app, ["benchmark", *arguments])
     assert isinstance(done.exception, QuitError) and message in str(done.exception)
+
+
+def test_the_grid_prints_the_best_weights_first(release: Path, tmp_path: Path) -> None:
+    arguments = ["benchmark", "grid", "-r", str(release), "-o", str(tmp_path / "out"), "--split", "test"]
+    done = runner.invoke(app, [*arguments, "--reader", "minilm-late", "--set", "benchmark.grid=[0.6,0.2]", "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert {(row["alpha"], row["beta"]) for row in found["means"]} == {(0.6, 0.4), (0.2, 0.8)}
+    assert {row["k"] for row in found["rows"]} == {3, 5}
+    assert found["means"][0]["EM"] >= found["means"][1]["EM"]
+    done = runner.invoke(app, [*arguments, "--reader", "minilm-late", "--quiet"])
+    assert done.exit_code == 0 and str(tmp_path / "out" / "grid.parquet") in done.output

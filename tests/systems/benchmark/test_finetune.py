@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from quit.corpora.encoders import SentenceEncoder
 from quit.errors import InputError, SettingsError
 from quit.export.dataset import Dataset
 from quit.export.release import export_tables_of_release
 from quit.export.training import FineTuning
 from quit.models.encoders.minilm import model_folder
-from quit.settings import FineTune, load
-from quit.systems.benchmark.finetune import TuningRequest, finetune, run_finetune, train, triples
+from quit.settings import FineTune, FirstStages, load
+from quit.systems.benchmark.finetune import TuningRequest, finetune, run_finetune, triples
+from quit.systems.benchmark.plugins import make_reranker
+from quit.systems.benchmark.train import train
 from tests.release import small
+from tests.systems.benchmark import tiny
 
 
 def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world) -> None:
@@ -24,7 +29,11 @@ def test_examples_are_of_the_train_split_with_negatives_of_other_questions(world
     for question, positive, negative in found:
         mine = "q1" if question == small.ASKED["q1"] else "q2"
         assert positive.startswith(small.HINTS[mine][0])  # label 2: passages that begin with hint 0
-        assert not any(hint in negative for hint in (*small.HINTS[mine], *small.HINTS["q3"]))
+        other = "q2" if mine == "q1" else "q1"
+        assert negative.startswith(small.HINTS[other][0])  # a positive of the other question (footnote 11)
+    assert {negative for _, _, negative in triples(world.dataset, "x", FineTuning(2, 4, "any"))} > {
+        small.HINTS["q1"][1], small.HINTS["q2"][1]
+    }  # fmt: skip
     assert len(found) == 4 and len(triples(world.dataset, "x", FineTuning(1, 1))) == 2
 
 
@@ -41,6 +50,9 @@ def test_a_release_without_examples_is_told_so(tmp_path: Path) -> None:
     ("changes", "error", "message"),
     [
         ({"kind": "biencoder"}, SettingsError, "Did you mean 'bi-encoder'"),
+        ({"base": "a,b"}, SettingsError, "name one model"),
+        ({"kind": "monot5"}, InputError, "'minilm' cannot be loaded"),  # an encoder
+        ({"base": " ", "kind": "two-tower"}, SettingsError, "name one model"),
         ({"positives": (0,)}, SettingsError, "must be 1 to 200"),
         ({"positives": (201,)}, SettingsError, "must be 1 to 200"),
         ({"base": "/absent/model"}, InputError, "There is no model folder"),
@@ -74,6 +86,65 @@ def test_a_bi_encoder_learns_what_it_is_shown(tmp_path: Path) -> None:
         return int((np.argmax(asked @ given.T, axis=1) == np.arange(4)).sum())
 
     assert right(SentenceTransformer(str(tmp_path / "m"))) == 4 > right(SentenceTransformer(str(model_folder())))
+
+
+FLOWERS = {"rose": "red", "lily": "white", "iris": "blue", "tulip": "pink"}
+WORDS = " ".join([*FLOWERS, *FLOWERS.values(), "colour of"])
+
+
+def flowers() -> list[tuple[str, str, str]]:
+    """Each flower with its colour, and with the colour of the next."""
+    colours = list(FLOWERS.values())
+    return [(f"colour of {name}", colours[i], colours[(i + 1) % 4]) for i, name in enumerate(FLOWERS)]
+
+
+def test_monot5_learns_to_say_true_and_false(world, tmp_path: Path) -> None:
+    base, _, _ = tiny.t5(tmp_path / "base", WORDS)
+    settings = FineTune(epochs=100, batch=8, learning_rate=0.01, optimizer="adafactor")
+    train("monot5", str(base), flowers(), settings, "cpu", tmp_path / "tuned")
+
+    def margins(folder: Path) -> list[float]:
+        reranker = make_reranker(f"monot5:{folder}", world.context())
+        scores = [reranker.score(question, [right, wrong]) for question, right, wrong in flowers()]
+        return [float(right - wrong) for right, wrong in scores]
+
+    assert min(margins(tmp_path / "tuned")) > 0.5 > max(map(abs, margins(base)))
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+def test_two_towers_learn_apart(tmp_path: Path, similarity: str) -> None:
+    """Questions and passages have an encoder each, and are searched with the similarity that training used."""
+    from sentence_transformers import SentenceTransformer
+
+    base = tiny.encoder(tmp_path, WORDS, similarity)
+    settings = FineTune(epochs=60, batch=4, learning_rate=0.01)
+    train("two-tower", str(base), flowers(), settings, "cpu", tmp_path / "tuned")
+    tuned = SentenceEncoder(str(tmp_path / "tuned"), FirstStages(device="cpu"))
+    colours = list(FLOWERS.values())
+    scores = tuned.queries([question for question, _, _ in flowers()]) @ tuned.documents(colours).T
+    assert np.argmax(scores, axis=1).tolist() == [0, 1, 2, 3]
+    assert tuned.model.similarity_fn_name == similarity
+    assert (np.linalg.norm(tuned.documents(colours), axis=1).round(3) == 1).all() == (similarity == "cosine")
+    before = SentenceTransformer(str(base), device="cpu").encode(["red"], normalize_embeddings=similarity == "cosine")
+    vectors = (before, tuned.queries(["red"]), tuned.documents(["red"]))
+    assert min(np.abs(a - b).max() for a, b in combinations(vectors, 2)) > 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["two-tower", "monot5"])
+def test_tuned_models_have_their_rows_beside_the_base(release: Path, tmp_path: Path, kind: str) -> None:
+    """Tables 4 and 11 for two towers, tables 6, 7 and 12 for MonoT5: also where the base names both towers."""
+    words = " ".join(" ".join((*small.HINTS[one], small.ASKED[one])) for one in small.SPLIT)
+    base = str(tiny.t5(tmp_path / "t5", words)[0]) if kind == "monot5" else str(tiny.encoder(tmp_path, words, "dot"))
+    base = base if kind == "monot5" else f"{base},{base}"
+    settings = load("embedded", ["finetune.max_steps=2", "benchmark.resamples=100"]).settings
+    outcome, [tuned] = run_finetune(TuningRequest(release, kind, base, (2,), "all"), settings, tmp_path / "out")
+    rows = {(row["retriever"], row["reranker"]) for row in outcome.results.to_pylist()}
+    if kind == "monot5":
+        models = {f"monot5:{base}", f"monot5:{tuned.folder}"}
+        assert {(retriever, model) for retriever in ("bm25", "oracle") for model in models} <= rows
+    else:
+        assert {(f"dense:{base}", ""), (f"dense:{tuned.folder}", "")} == rows
 
 
 @pytest.mark.slow

@@ -18,37 +18,14 @@ from quit.settings import load
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows
 from quit.systems.benchmark.plugins import make_reranker
+from tests.systems.benchmark import tiny
 
 TEXTS = ["it flows north", "he came from malaga", "it is very long"]
 
 
-def _tokenizer(folder: Path, words: str):
-    from tokenizers import Tokenizer, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    vocabulary = {word: place for place, word in enumerate(["<pad>", "</s>", "<unk>", *dict.fromkeys(words.split())])}
-    made = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>", model_max_length=64
-    )
-    fast.save_pretrained(folder)
-    return fast
-
-
 @pytest.fixture
 def t5(tmp_path: Path):
-    from transformers import T5Config, T5ForConditionalGeneration
-
-    folder = tmp_path / "t5"
-    tokenizer = _tokenizer(folder, "true false Query: Document: Relevant: who flows it north is long he malaga")
-    torch.manual_seed(0)
-    config = T5Config(
-        vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0
-    )
-    model = T5ForConditionalGeneration(config).eval()
-    model.save_pretrained(folder)
-    return folder, model, tokenizer
+    return tiny.t5(tmp_path / "t5", "who flows it north is long he malaga")
 
 
 def test_monot5_is_the_first_tokens_true_against_false(world, t5) -> None:
@@ -65,9 +42,55 @@ def test_monot5_is_the_first_tokens_true_against_false(world, t5) -> None:
     assert len(reranker.score("who", [])) == 0
 
 
+QUESTION = "who flows north"
+
+
+def test_upr_over_an_encoder_decoder_is_the_mean_log_probability_of_the_question(world, t5) -> None:
+    """Against the loss of transformers itself, one text at a time: T5's mean cross-entropy over question and end."""
+    folder, model, tokenizer = t5
+    reranker = make_reranker(f"upr:{folder}", world.context("benchmark.batch=2", "benchmark.upr_prompt={passage} is"))
+    assert isinstance(reranker, Scorer)
+    labels = torch.tensor([[*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]])
+    for text, score in zip(TEXTS, reranker.score(QUESTION, TEXTS), strict=True):
+        with torch.inference_mode():
+            loss = model(
+                **tokenizer(f"{text} is", return_tensors="pt", return_token_type_ids=False), labels=labels
+            ).loss
+        assert score == pytest.approx(-float(loss), abs=1e-5)
+    assert len(reranker.score(QUESTION, [])) == 0
+
+
+def test_upr_over_a_causal_model_counts_the_question_alone(world, tmp_path: Path) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    folder = tmp_path / "gpt"
+    tokenizer = tiny.tokenizer(folder, "who flows it north is long he malaga")
+    torch.manual_seed(2)
+    config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=64)
+    model = GPT2LMHeadModel(config).eval()
+    model.save_pretrained(folder)
+    context = world.context("benchmark.batch=2", "benchmark.upr_prompt={passage} is")
+    asked = [*tokenizer(QUESTION)["input_ids"], tokenizer.eos_token_id]
+    for text, score in zip(TEXTS, make_reranker(f"upr:{folder}", context).score(QUESTION, TEXTS), strict=True):
+        read = tokenizer(f"{text} is")["input_ids"]
+        labels = torch.tensor([[-100] * len(read) + asked])  # -100: what the loss leaves out
+        with torch.inference_mode():
+            loss = model(input_ids=torch.tensor([[*read, *asked]]), labels=labels).loss
+        assert score == pytest.approx(-float(loss), abs=1e-5)
+
+
+def test_upr_ranks_by_another_prompt_under_another_identity(world, t5) -> None:
+    ours, other = (
+        make_reranker(f"upr:{t5[0]}", world.context(*given)) for given in ([], ["benchmark.upr_prompt={passage}"])
+    )
+    assert ours.identity != other.identity
+    with pytest.raises(SettingsError, match="upr_prompt"):
+        world.context("benchmark.upr_prompt=no passage in it")
+
+
 def test_a_model_without_the_two_words_is_no_monot5(world, t5, tmp_path: Path) -> None:
     folder = t5[0]
-    _tokenizer(folder, "Query: Document: Relevant:")
+    tiny.tokenizer(folder, "Query: Document: Relevant:")
     with pytest.raises(InputError, match="no MonoT5"):
         make_reranker(f"monot5:{folder}", world.context()).score("who", TEXTS)
 
@@ -75,7 +98,7 @@ def test_a_model_without_the_two_words_is_no_monot5(world, t5, tmp_path: Path) -
 def test_a_cross_encoder_gives_its_logits(world, tmp_path: Path) -> None:
     from transformers import BertConfig, BertForSequenceClassification
 
-    tokenizer = _tokenizer(tmp_path / "ce", "who flows it north is long he malaga came from very")
+    tokenizer = tiny.tokenizer(tmp_path / "ce", "who flows it north is long he malaga came from very")
     torch.manual_seed(1)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -100,9 +123,13 @@ def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="no trained head"):
         make_reranker(f"cross-encoder:{model_folder()}", world.context()).score("who", TEXTS)
+    with pytest.raises(InputError, match="no language model"):
+        make_reranker(f"upr:{model_folder()}", world.context()).score("who", TEXTS)
+    with pytest.raises(InputError, match="cannot be loaded"):
+        make_reranker(f"monot5:{model_folder()}", world.context()).score("who", TEXTS)
     with pytest.raises(InputError, match="no multi-vector model"):
         make_reranker(f"late:{model_folder()}", world.context()).score("who", TEXTS)
-    for name in ("cross-encoder", "monot5"):
+    for name in ("cross-encoder", "monot5", "upr"):
         with pytest.raises(InputError, match="Name the model"):
             make_reranker(name, world.context())
     with pytest.raises(InputError, match="There is no model folder"):
