@@ -196,6 +196,11 @@ def irregular(path: Path) -> Iterator[str]:
             yield f"{form}/{base}"
 
 
+def _describes(text: str) -> bool:
+    """Whether a name says what something is like: that is what hints are for."""
+    return "capital" in text.split() or text.startswith("atomic number")
+
+
 def _sorted(texts: Iterable[str]) -> list[str]:
     return sorted({strip_accents(text) for text in texts})
 
@@ -214,7 +219,7 @@ def main() -> None:
         for name, found in by_name.items():
             merged.setdefault(plain_name(name), set()).update(found)
     for name in sorted(names | family):
-        others = [text for text in _sorted(names.get(name, ())) if plain_name(text) != name]
+        others = [text for text in _sorted(names.get(name, ())) if plain_name(text) != name and not _describes(text)]
         near = [text for text in _sorted(family.get(name, ())) if plain_name(text) != name and text not in others]
         if others or near:
             lines.append(f"{name}\t{'|'.join(others)}\t{'|'.join(near)}")

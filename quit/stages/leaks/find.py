@@ -176,8 +176,8 @@ def _ask(
     stands.
 
     Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name
-    gives it away is for the lexical rules to say ("canal" does not give away Panama Canal), and so is whether a word that
-    begins as the answer does has to do with it (the planet has nothing to do with a plane).
+    gives it away is for the lexical rules to say ("canal" does not give away Panama Canal), and so is whether
+    a word that begins as the answer does has to do with it (a planet has nothing to do with a plane).
     """
     near = _Nearness(encoder, settings.screen)
     open_rows = [[row for row, leaks in enumerate(rows) if all(leak.overridden for leak in leaks)] for rows in found]

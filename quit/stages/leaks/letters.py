@@ -14,7 +14,9 @@ from quit.stages.leaks.reading import FUNCTION_WORDS, TITLES, Word, answer_words
 
 _URL = re.compile(r"(?:https?://|www\.)\S+|\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
 _UNINITIALLED = FUNCTION_WORDS | {"jr", "sr"}
-_AFFIXES = frozenset("s es ed ing er ers y ly less ful ness ship like un non anti sub super pre post re semi".split())
+_AFFIXES = frozenset(
+    "s es ed ing er ers y ry ly ess less ful ness ship like un non anti sub super pre post re semi".split()
+)
 
 
 def initials(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -32,7 +34,8 @@ def initials(hint: str, answer: str, question: str) -> Iterator[str]:
             for end in range(start + 2, min(start + 9, len(hint_words) + 1)):
                 name = hint_words[start:end]
                 # "stones or stamp" spells SOS by chance; what is abbreviated is written with capitals.
-                enough = len(letters) > 3 or sum(word.capital for word in name) * 2 >= len(letters) - 1
+                capitals = sum(word.capital for word in name)
+                enough = len(letters) > 3 or not letters.isalpha() or capitals * 2 >= len(letters) - 1
                 if enough and name[-1].plain not in _UNINITIALLED and letters in _abbreviations(name):
                     yield hint[name[0].start : name[-1].end]
 
@@ -42,19 +45,18 @@ def _solid(text: str) -> str:
 
 
 def _abbreviations(name: Sequence[Word]) -> set[str]:
-    """Return the ways to abbreviate a name: with and without its little words, a number as digits or in full."""
-    found = set()
-    for words in (name, [word for word in name if word.plain not in _UNINITIALLED]):
-        for number in (lambda word: word.plain[0], lambda word: word.plain, _digits):
-            found.add("".join(number(word) if _digits(word) != word.plain[0] else word.plain[0] for word in words))
-    return found
+    """Return the ways to abbreviate a name: with and without its little words, a number as digits or as it is."""
+    return {
+        "".join((written(word) if digits(word) else None) or word.plain[0] for word in words)
+        for words in (name, [word for word in name if word.plain not in _UNINITIALLED])
+        for written in (digits, lambda word: word.plain, lambda word: word.plain[0])
+    }
 
 
-def _digits(word: Word) -> str:
-    """Return the digits of a word that is a number (two, II, 2), else its initial."""
+def digits(word: Word) -> str | None:
+    """Return the digits of a word that is a number (two, second, II, 2), else None."""
     numbers = [(1, 0, 1)] if word.text == "I" else numbers_in(word.text)
-    whole = len(numbers) == 1 and numbers[0][1:] == (0, len(word.text))
-    return f"{numbers[0][0]:g}" if whole else word.plain[0]
+    return f"{numbers[0][0]:.15g}" if len(numbers) == 1 and numbers[0][1:] == (0, len(word.text)) else None
 
 
 def compound(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -80,9 +82,11 @@ def _holds(word: Word, solid: str) -> bool:
     for rest in (word.plain.removeprefix(solid), word.plain.removesuffix(solid)):
         if rest == word.plain:
             continue
-        if len(solid) > 4 and (rest in _AFFIXES or (word.capital and len(rest) > 2)):
+        if len(solid) > 4 - (len(rest) > 2) and rest in _AFFIXES:
             return True
-        if len(rest) > 2 and not lexicon().words.isdisjoint((rest, rest.removesuffix("s"))):
+        if len(solid) > 4 and word.capital and len(rest) > 2:
+            return True
+        if len(rest) > 2 and lexicon().has(rest):
             return True
     return False
 
@@ -99,19 +103,20 @@ def _joins(run: Sequence[Word], solid: str) -> bool:
 
 
 def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
-    """Another transliteration or spelling of a name (Muhammad and Mohammed, Tchaikovsky and Chaikovsky)."""
-    wanted = [
-        word for word in answer_words(answer) if word.capital and len(word.plain) >= 5 and not word.plain.isdigit()
-    ]
-    if not wanted:
+    """Another transliteration of a name (Tchaikovsky and Chaikovsky), or a word misspelt."""
+    wanted = answer_words(answer)
+    if not wanted or len(wanted[-1].plain) < 5 or wanted[-1].plain.isdigit():
         return
     target = wanted[-1].plain
     asked = {word.plain for word in read(question)}
-    skeleton = _skeleton(target)
     for word in read(hint):
-        if not word.capital or len(word.plain) < 5 or word.plain in asked | TITLES or word.plain.startswith(target):
+        if len(word.plain) < 5 or word.plain in asked | TITLES or word.plain.startswith(target):
             continue
-        if (len(skeleton) >= 4 and _skeleton(word.plain) == skeleton and abs(len(word.plain) - len(target)) <= 2) or (
+        name = word.capital and wanted[-1].capital
+        if not name and lexicon().has(word.plain):
+            continue
+        same_sound = name and len(_skeleton(target)) >= 4 and _skeleton(word.plain) == _skeleton(target)
+        if (same_sound and abs(len(word.plain) - len(target)) <= 2) or (
             len(target) >= 7 and word.plain[0] == target[0] and _one_edit(word.plain, target)
         ):
             yield word.text

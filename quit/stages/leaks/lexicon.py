@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from quit.evaluate.normalize import strip_accents, words
+from quit.evaluate.normalize import stem, strip_accents, words
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,10 @@ class Lexicon:
     def _forms(self, name: str, column: int) -> list[str]:
         forms = self.relations.get(name, "\t").split("\t")[column]
         return forms.split("|") if forms else []
+
+    def has(self, word: str) -> bool:
+        """Whether a lower-case word, or what it is a plural or a verb form of, is a word that is written small."""
+        return not self.words.isdisjoint((*self.base_forms(word), word.removesuffix("s"), stem(word), stem(word) + "e"))
 
     def base_forms(self, word: str) -> frozenset[str]:
         """Return a lower-case word and what it may be an irregular form of (geese: goose; swam: swim)."""

@@ -50,7 +50,41 @@ calcium carbonate | caco3
 iron oxide | fe2o3
 glucose | c6h12o6
 sodium hydroxide | naoh
+sulfur dioxide | so2
+silicon dioxide | sio2
+nitrous oxide | n2o
+oxygen | o2
+hydrogen | h2
+nitrogen | n2
+potassium nitrate | kno3
+baking soda | nahco3
+ethanol | c2h5oh
+acetic acid | ch3cooh
 person | people
+frank sinatra | ol blue eyes | old blue eyes
+aretha franklin | queen of soul
+james brown | godfather of soul
+madonna | queen of pop
+babe ruth | sultan of swat
+mike tyson | iron mike
+abraham lincoln | honest abe
+ronald reagan | the gipper
+otto von bismarck | iron chancellor
+elizabeth i | virgin queen
+louis xiv | sun king
+manfred von richthofen | red baron
+erwin rommel | desert fox
+duke of wellington | iron duke
+florence nightingale | lady with the lamp
+marilyn monroe | norma jeane
+charlie chaplin | little tramp
+detroit | motor city | motown
+las vegas | sin city
+new orleans | big easy
+boston | beantown
+philadelphia | city of brotherly love
+japan | land of the rising sun
+new zealand | aotearoa
 """
 
 

@@ -13,7 +13,7 @@ from os.path import commonprefix
 
 from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 from quit.stages.leaks.given_names import GIVEN_NAMES
-from quit.stages.leaks.letters import compound, initials, spelling
+from quit.stages.leaks.letters import compound, digits, initials, spelling
 from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.number_words import dates_in, is_ordinal_word, numbers_in
 from quit.stages.leaks.other_names import OTHER_NAMES
@@ -22,7 +22,13 @@ from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, a
 VERSION = 3
 
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
-_SCHOOLS = ("ian", "ean", "an", "ist", "ism", "ite", "esque")
+_ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
+_SCHOOLS = ("ian", "ean", "ist", "ism", "ite", "ium", "esque")
+_KIN = frozenset(
+    """aunt brother children cousin daughter family father grandfather grandmother husband married mother née
+    nephew niece parent parents sibling siblings sister son uncle widow widower wife""".split()
+)
+"""In a hint with one of these, a surname is the family's."""
 _ROMAN = re.compile(r"^(?=[ivxlcdm])m*(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})$")
 
 
@@ -89,7 +95,7 @@ def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
         surname = wanted[-1]
         if surname.capital and surname.plain not in TITLES and all(word.capital for word in wanted):
             for word in read(hint):
-                if word.capital and word.plain.startswith(surname.plain[:4]) and _of_a_name(surname.plain, word.plain):
+                if (word.capital or len(surname.plain) > 4) and _of_a_name(surname.plain, word.plain):
                     yield word.text
         return
     if not wanted or len(wanted[0].plain) < 3 or wanted[0].plain.isdigit():
@@ -106,7 +112,7 @@ def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
 
 
 def _of_a_name(surname: str, word: str) -> bool:
-    """Whether ``word`` is a surname (less a final vowel) with an ending for a style, a school or its members."""
+    """Whether ``word`` is a surname (less a final vowel) with an ending for a style, a school or an element."""
     bases = (surname, surname[:-1] if surname[-1] in "aeiouy" else surname)
     return any(word.startswith(base) and word[len(base) :].removesuffix("s") in _SCHOOLS for base in bases)
 
@@ -124,7 +130,11 @@ def _derived(name: str, word: str) -> bool:
         if len(base) >= 4 and word.startswith(base) and (ending in _SUFFIXES or ending.removesuffix("s") in _SUFFIXES):
             return True
     shared = len(commonprefix([name, word]))  # noqa: RUF071 (characters are meant: Aristotle, Aristotelian)
-    return shared >= max(6, len(name) - 2) and word.removesuffix("s").endswith(("ian", "ean", "ism", "ist"))
+    if shared >= max(6, len(name) - 2) and word.removesuffix("s").endswith(("ian", "ean", "ism", "ist")):
+        return True
+    return shared >= 7 and _ENDINGS.issuperset(
+        (name[shared:], word[shared:].removesuffix("s"))
+    )  # astronomer, astronomy
 
 
 def _other_name(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -178,9 +188,8 @@ def _singulars(word: str) -> tuple[str, ...]:
 
 
 def only_begins_alike(word: str, answer: str) -> bool:
-    """Whether a word of the dictionary begins with an answer (planet, plane): the rules know what these have in common."""
-    plain = word.casefold()
-    return plain.startswith(answer.casefold()) and not lexicon().words.isdisjoint((plain, stem(plain), stem(plain) + "e"))
+    """Whether a word of the lexicon begins with an answer (planet, plane): the rules know what these have in common."""
+    return word.casefold().startswith(answer.casefold()) and lexicon().has(word.casefold())
 
 
 def _part(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -198,9 +207,10 @@ def _part(hint: str, answer: str, question: str) -> Iterator[str]:
         and not _ROMAN.match(word.plain)
     }
     hint_words = read(hint)
+    kin = any(word.text in _KIN for word in hint_words)
     for place, word in enumerate(hint_words):
         if word.capital and (word.plain in names or word.plain.removesuffix("s") in names):
-            if not _of_another(hint, hint_words[max(0, place - 3) : place], word, wanted):
+            if kin or not _of_another(hint, hint_words[max(0, place - 3) : place], word, wanted):
                 yield word.text
         elif word.plain in names and word.plain in lexicon().units:  # the newton
             yield word.text
@@ -214,36 +224,45 @@ def _of_another(hint: str, before: Sequence[Word], word: Word, answer: list[Word
     if not before or not before[-1].capital or hint[before[-1].end : word.start] not in (" ", ". "):
         return False
     name = before[-1].plain
-    if name in TITLES | STOP_WORDS or any(other.plain in first_names or other.plain[0] in first_names for other in before):
+    if name in TITLES | STOP_WORDS or any(
+        other.plain in first_names or other.plain[0] in first_names for other in before
+    ):
         return False
     return name in GIVEN_NAMES | lexicon().given_names or name not in lexicon().words
 
 
 def _reordered(hint: str, answer: str, question: str) -> Iterator[str]:
-    """All words of a name in another order, with nothing but function words between (the 1812 war)."""
-    wanted = sorted(stem(word.plain) for word in read(answer) if word.plain not in FUNCTION_WORDS)
-    if len(wanted) < 2 or set(wanted) <= stems(question):
+    """All words of a name in another order or with other numerals, nothing but function words between: the 1812 war."""
+    wanted = sorted(_key(word) for word in read(answer) if word.plain not in FUNCTION_WORDS)
+    if len(wanted) < 2 or stems(answer) <= stems(question):
         return
     content = [word for word in read(hint) if word.plain not in FUNCTION_WORDS]
     for start in range(len(content) - len(wanted) + 1):
         found = content[start : start + len(wanted)]
-        if sorted(stem(word.plain) for word in found) == wanted:
+        if sorted(map(_key, found)) == wanted:
             yield hint[found[0].start : found[-1].end]
 
 
+def _key(word: Word) -> str:
+    """Return a word's number in digits (II, 2nd, second, two), else its stem."""
+    ordinal = re.fullmatch(r"(\d+)(?:st|nd|rd|th)", word.plain)
+    return ordinal[1] if ordinal else digits(word) or stem(word.plain)
+
+
 def _number(hint: str, answer: str, question: str) -> Iterator[str]:
-    """The same number in words or digits, or with more decimals."""
+    """The same number in words or digits, or with more decimals (365.25 for 365)."""
     said = numbers_in(answer)
     # "24" or "24 hours", not Apollo 11 or absolute zero: there the number is only a part of a name.
     if len(said) != 1 or said[0][1] > 0:
         return
     value, start, end = said[0]
+    whole = answer[start:end]
     rest = re.sub(r"^(?:st|nd|rd|th)\b", "", answer[end:])
     if len(word_spans(rest)) > 1:
         return
     for found, begin, stop in numbers_in(hint):
         text = hint[begin:stop]
-        longer = "." in answer[start:end] and text.startswith(answer[start:end])
+        longer = len(whole) > 1 and text.startswith(whole) and "." in text[: len(whole) + 1]
         if longer or (found == value and normalize_answer(text) != normalize_answer(answer)):
             # "the eighteenth" is not 18, but it is the 18th
             if _is_ordinal(hint, begin, stop) == _is_ordinal(answer, start, end):
