@@ -165,11 +165,10 @@ def _same_act(wordnet: WordNet, synset: Synset, own: int) -> Iterator[str]:
 
 
 def units(wordnet: WordNet) -> Iterator[str]:
-    """Yield the nouns that mean nothing but a unit: newton, not pound."""
+    """Yield the nouns that mean nothing but a unit when written small: newton, not pound."""
     for name, keys in wordnet.senses.items():
-        senses = [wordnet.synsets[key] for key in keys]
-        lower = [synset for synset in senses if name in synset.lemmas]
-        if lower and {synset.kind for synset in lower} == {"noun.quantity"} and len(senses) > len(lower):
+        kinds = {wordnet.synsets[key].kind for key in keys if name in wordnet.synsets[key].lemmas}
+        if kinds == {"noun.quantity"} and name.isalpha() and len(name) > 2:
             yield name
 
 

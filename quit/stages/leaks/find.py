@@ -18,7 +18,7 @@ from quit.evaluate.normalize import words as words_of
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 from quit.stages.leaks.containment import stands_in_a_passage
-from quit.stages.leaks.rules import VERSION, lexical_leaks, only_begins_alike
+from quit.stages.leaks.rules import VERSION, for_rules_alone, lexical_leaks
 
 RULES_IDENTITY = f"lexical-rules/{VERSION}"
 CONTAINED = "contained"
@@ -176,8 +176,7 @@ def _ask(
     stands.
 
     Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name
-    gives it away is for the lexical rules to say ("canal" does not give away Panama Canal), and so is whether
-    a word that begins as the answer does has to do with it (a planet has nothing to do with a plane).
+    gives it away is for the lexical rules to say ("canal" does not give away Panama Canal).
     """
     near = _Nearness(encoder, settings.screen)
     open_rows = [[row for row, leaks in enumerate(rows) if all(leak.overridden for leak in leaks)] for rows in found]
@@ -201,9 +200,8 @@ def _ask(
                     words = _stems(span)
                     if words <= asked_words or words <= own or close.isdisjoint(words_of(span)):
                         continue
-                    if only_begins_alike(span, answer):
-                        continue
-                    spans.append((place, row, span, answer))
+                    if not for_rules_alone(span, answer):
+                        spans.append((place, row, span, answer))
     near.learn([span for _, _, span, _ in spans])
     return [one for one in spans if near.close(one[2], one[3])]
 

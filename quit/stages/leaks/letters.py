@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from quit.evaluate.normalize import strip_accents
+from quit.evaluate.normalize import stem, strip_accents
 from quit.stages.leaks.lexicon import lexicon
 from quit.stages.leaks.number_words import numbers_in
 from quit.stages.leaks.reading import FUNCTION_WORDS, TITLES, Word, answer_words, read
@@ -93,12 +93,11 @@ def _holds(word: Word, solid: str) -> bool:
 
 def _joins(run: Sequence[Word], solid: str) -> bool:
     """Whether words joined are the answer joined ("sun flower" for sunflower, U2 for U-2; not "a part" for apart)."""
-    if "".join(word.plain for word in run) != solid or any(
-        right.start - left.end != 1 for left, right in pairwise(run)
-    ):
+    joined = "".join(word.plain for word in run)
+    if stem(joined) != stem(solid) or any(right.start - left.end != 1 for left, right in pairwise(run)):
         return False
     if len(solid) < 4 or any(len(word.plain) == 1 for word in run):
-        return any(letter.isdigit() for letter in solid) and run[0].text.isupper()
+        return any(letter.isdigit() for letter in solid) and (run[0].text.isupper() or len(solid) > 2)
     return True
 
 
@@ -113,7 +112,7 @@ def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
         if len(word.plain) < 5 or word.plain in asked | TITLES or word.plain.startswith(target):
             continue
         name = word.capital and wanted[-1].capital
-        if not name and lexicon().has(word.plain):
+        if lexicon().knows(word.plain) if name else lexicon().has(word.plain):
             continue
         same_sound = name and len(_skeleton(target)) >= 4 and _skeleton(word.plain) == _skeleton(target)
         if (same_sound and abs(len(word.plain) - len(target)) <= 2) or (

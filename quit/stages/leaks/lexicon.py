@@ -41,6 +41,10 @@ class Lexicon:
         forms = self.relations.get(name, "\t").split("\t")[column]
         return forms.split("|") if forms else []
 
+    def knows(self, name: str) -> bool:
+        """Whether it is a name with relations, or a first name."""
+        return name in self.relations or name in self.given_names
+
     def has(self, word: str) -> bool:
         """Whether a lower-case word, or what it is a plural or a verb form of, is a word that is written small."""
         return not self.words.isdisjoint((*self.base_forms(word), word.removesuffix("s"), stem(word), stem(word) + "e"))

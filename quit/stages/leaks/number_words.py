@@ -106,6 +106,9 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
             return total + (group or 0.0) + _ORDINALS[word], place + 1
         elif word in _WORDS:
             value = _WORDS[word]
+            if place == start + 1 and 10 <= (group or 0) <= 20 <= value:  # nineteen forty-five
+                group, last, place = 100 * (group or 0) + value, "tens", place + 1
+                continue
             fits = last is None or last == "scale" or last == "and" or (last == "tens" and value < 10)
             if not fits:
                 break

@@ -23,7 +23,7 @@ VERSION = 3
 
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
 _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
-_SCHOOLS = ("ian", "ean", "ist", "ism", "ite", "ium", "esque")
+_SCHOOLS = ("ian", "ean", "ist", "ism", "ite", "ium", "esque", "ize", "ized", "izing", "ization")
 _KIN = frozenset(
     """aunt brother children cousin daughter family father grandfather grandmother husband married mother née
     nephew niece parent parents sibling siblings sister son uncle widow widower wife""".split()
@@ -187,9 +187,12 @@ def _singulars(word: str) -> tuple[str, ...]:
     return (word.removesuffix("s"), word.removesuffix("es"), lexicon().plurals.get(word, word))
 
 
-def only_begins_alike(word: str, answer: str) -> bool:
-    """Whether a word of the lexicon begins with an answer (planet, plane): the rules know what these have in common."""
-    return word.casefold().startswith(answer.casefold()) and lexicon().has(word.casefold())
+def for_rules_alone(span: str, answer: str) -> bool:
+    """Whether only rules can say that a span leaks: it has a name's last word, or begins as the answer does (planet)."""
+    name = read(answer)
+    if len(name) > 1 and all(word.capital for word in name):
+        return name[-1].plain in {word.plain for word in read(span)}
+    return span.casefold().startswith(answer.casefold()) and lexicon().has(span.casefold())
 
 
 def _part(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -210,25 +213,31 @@ def _part(hint: str, answer: str, question: str) -> Iterator[str]:
     kin = any(word.text in _KIN for word in hint_words)
     for place, word in enumerate(hint_words):
         if word.capital and (word.plain in names or word.plain.removesuffix("s") in names):
-            if kin or not _of_another(hint, hint_words[max(0, place - 3) : place], word, wanted):
+            if kin or not _of_another(hint, hint_words, place, wanted):
                 yield word.text
-        elif word.plain in names and word.plain in lexicon().units:  # the newton
-            yield word.text
+        elif word.plain in lexicon().units and len(word.plain) > 3:  # the newton, the volt
+            if any(name.startswith(word.plain) and len(name) <= len(word.plain) + 2 for name in names):
+                yield word.text
 
 
-def _of_another(hint: str, before: Sequence[Word], word: Word, answer: list[Word]) -> bool:
-    """Whether the words before make a surname another person's (Roger Moore for Bobby Moore)."""
-    first_names = {part.plain for part in answer[:-1]} - TITLES
-    if word.plain != answer[-1].plain or not first_names or not all(part.capital for part in answer):
+def _of_another(hint: str, words: Sequence[Word], place: int, answer: list[Word]) -> bool:
+    """Whether the words beside a name make it another person's (Roger Moore for Bobby Moore)."""
+    word, first_names = words[place], {part.plain for part in answer[:-1]} - TITLES
+    if not first_names or any(_ROMAN.match(part.plain) for part in answer):
         return False
-    if not before or not before[-1].capital or hint[before[-1].end : word.start] not in (" ", ". "):
+    if word.plain == answer[0].plain:  # Leonardo DiCaprio for Leonardo da Vinci
+        after = words[place + 1] if place + 1 < len(words) else word
+        beside = hint[word.end : after.start] == " " and after.plain not in {part.plain for part in answer}
+        return beside and after.capital and after.plain not in STOP_WORDS
+    if not place or word.plain != answer[-1].plain or not all(part.capital for part in answer):
+        return False
+    before = words[max(0, place - 3) : place]
+    if any(other.plain in first_names or other.plain[0] in first_names for other in before):
         return False
     name = before[-1].plain
-    if name in TITLES | STOP_WORDS or any(
-        other.plain in first_names or other.plain[0] in first_names for other in before
-    ):
-        return False
-    return name in GIVEN_NAMES | lexicon().given_names or name not in lexicon().words
+    beside = hint[before[-1].end : word.start] in (" ", ". ") and before[-1].capital
+    known = name in GIVEN_NAMES | lexicon().given_names or name not in lexicon().words
+    return beside and known and name not in TITLES | STOP_WORDS
 
 
 def _reordered(hint: str, answer: str, question: str) -> Iterator[str]:
