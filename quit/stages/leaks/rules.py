@@ -168,7 +168,7 @@ def _forms_in(hint: str, forms: Iterable[str], answer: str, question: str) -> It
         if not wanted or stems(form) <= known:
             continue
         symbol = len(form) <= 3 and not form.islower()
-        if symbol and (len(form) == 1 or form.casefold() in STOP_WORDS):
+        if len(form) == 1 or form.casefold() in STOP_WORDS:
             continue
         for start in range(len(hint_words) - len(wanted) + 1):
             found = hint_words[start : start + len(wanted)]
@@ -188,7 +188,7 @@ def _singulars(word: str) -> tuple[str, ...]:
 
 
 def for_rules_alone(span: str, answer: str) -> bool:
-    """Whether only rules can say that a span leaks: it has a name's last word, or begins as the answer does (planet)."""
+    """Whether only rules can say that a span leaks: it has a name's last word or begins with the answer."""
     name = read(answer)
     if len(name) > 1 and all(word.capital for word in name):
         return name[-1].plain in {word.plain for word in read(span)}
