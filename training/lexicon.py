@@ -43,6 +43,11 @@ class WordNet:
         self.senses: dict[str, list[Key]] = {}
         self.rank: dict[tuple[str, Key], int] = {}
         self.meanings: Counter[str] = Counter()
+        self.uses: Counter[tuple[str, str]] = Counter()  # of (name, part of speech), counted in texts
+        for line in _lines(folder / "index.sense"):
+            sense, _, _, count = line.split()
+            name, _, kind = sense.partition("%")
+            self.uses[name.replace("_", " "), " nvara"[int(kind[0])]] += int(count)
         for pos, letter in (("noun", "n"), ("verb", "v"), ("adj", "a")):
             for line in _lines(folder / f"index.{pos}"):
                 fields = line.split()
@@ -84,7 +89,7 @@ def _synsets(folder: Path, pos: str, kinds: list[str]) -> Iterator[tuple[Key, Sy
 def relations(wordnet: WordNet) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """Return lower-case noun -> other names of what it means, and -> words of its family.
 
-    Other names are the lemmas of its first sense for which that is the first or second one; of its second and third, if these are concrete or proper
+    Other names are the lemmas of its first sense for which that is the first or second one and usual; of its second and third, if these are concrete or proper
     names, lemmas without another sense. Its family are derived words, adjectives that pertain to it, inhabitants, and words for the act (abduction for kidnapping).
     """
     inhabitants, adjectives = _inhabitants(wordnet), _adjectives(wordnet)
@@ -120,10 +125,16 @@ def _counts(kind: str, lemma: str, rank: int, senses: int) -> bool:
 
 
 def _means(wordnet: WordNet, other: str, key: Key, rank: int) -> bool:
-    """Whether another lemma says no less than a name whose sense has a rank: what means it among other things does not."""
-    if rank == 0 or " " in other:
-        return wordnet.rank[other, key] <= 1
-    return wordnet.meanings[other] == 1
+    """Whether another lemma says no less than the name whose sense has a rank: what means it rarely does not."""
+    if rank > 0 and " " not in other:
+        return wordnet.meanings[other] == 1
+    return wordnet.rank[other, key] <= 1 and _usual(wordnet, other, key[0])
+
+
+def _usual(wordnet: WordNet, lemma: str, part_of_speech: str) -> bool:
+    """Whether a quarter of a small word's counted uses are of a part of speech."""
+    every = sum(wordnet.uses[lemma, letter] for letter in "nvar")
+    return lemma[:1].isupper() or 4 * wordnet.uses[lemma, part_of_speech] >= every
 
 
 def _pointers(synset: Synset, symbol: str, number: int) -> list[tuple[Key, int]]:
@@ -157,7 +168,7 @@ def _same_act(wordnet: WordNet, synset: Synset, own: int) -> Iterator[str]:
         if key[0] != "v" or wordnet.rank[verb.lemmas[number - 1], key] > 0:
             continue
         for other, lemma in enumerate(verb.lemmas, start=1):
-            if other != number and wordnet.rank[lemma, key] <= 1:
+            if other != number and wordnet.meanings[lemma] <= 2:
                 yield lemma
                 for to, end in _pointers(verb, "+", other):
                     if to[0] == "n" and wordnet.synsets[to].kind != "noun.person":

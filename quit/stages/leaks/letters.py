@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from quit.evaluate.normalize import stem, strip_accents
-from quit.stages.leaks.lexicon import lexicon
+from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.number_words import numbers_in
 from quit.stages.leaks.reading import FUNCTION_WORDS, TITLES, Word, answer_words, read
 
@@ -17,12 +17,15 @@ _UNINITIALLED = FUNCTION_WORDS | {"jr", "sr"}
 _AFFIXES = frozenset(
     "s es ed ing er ers y ry ly ess less ful ness ship like un non anti sub super pre post re semi".split()
 )
+"""What is added to a word."""
+_UNCOMPOUNDED = frozenset("able age ance ant ence ice ion ire let lets ling ram ring some".split())
+"""What begins as a second word would (cornice, wolfram)."""
 
 
 def initials(hint: str, answer: str, question: str) -> Iterator[str]:
     """Initials for the full name (U.S.A., WW2), or the full name for initials."""
     wanted = answer_words(answer)
-    if len(wanted) >= 2 and any(word.capital for word in wanted):
+    if len(wanted) >= 2 and (len(wanted) > 2 or all(word.capital for word in wanted)):
         short = _abbreviations(wanted)
         for match in re.finditer(r"\b(?:[A-Z]\.\s?){2,}|\b[A-Z][A-Z0-9]*[- ]?(?:\d+|[A-Z]+)\b", strip_accents(hint)):
             if _solid(match.group()) in short:
@@ -53,6 +56,7 @@ def _abbreviations(name: Sequence[Word]) -> set[str]:
     }
 
 
+@lru_cache(maxsize=65536)
 def digits(word: Word) -> str | None:
     """Return the digits of a word that is a number (two, second, II, 2), else None."""
     numbers = [(1, 0, 1)] if word.text == "I" else numbers_in(word.text)
@@ -79,14 +83,17 @@ def compound(hint: str, answer: str, question: str) -> Iterator[str]:
 
 def _holds(word: Word, solid: str) -> bool:
     """Whether a longer word is the answer and another word or an affix (snowman, Stalingrad; not duchess)."""
+    base = lexicon().verb_forms.get(word.plain, stem(word.plain))
+    if solid not in base and lexicon().has(base):  # thinking has no king in it
+        return False
     for rest in (word.plain.removeprefix(solid), word.plain.removesuffix(solid)):
-        if rest == word.plain:
+        if rest == word.plain or rest in _UNCOMPOUNDED:
             continue
         if len(solid) > 4 - (len(rest) > 2) and rest in _AFFIXES:
             return True
-        if len(solid) > 4 and word.capital and len(rest) > 2:
+        if len(rest) > 2 and len(solid) > 4 and (word.capital or lexicon().has(rest)):
             return True
-        if len(rest) > 2 and lexicon().has(rest):
+        if len(rest) > 2 and word.plain.startswith(solid) and lexicon().has(rest):
             return True
     return False
 
@@ -94,7 +101,9 @@ def _holds(word: Word, solid: str) -> bool:
 def _joins(run: Sequence[Word], solid: str) -> bool:
     """Whether words joined are the answer joined ("sun flower" for sunflower, U2 for U-2; not "a part" for apart)."""
     joined = "".join(word.plain for word in run)
-    if stem(joined) != stem(solid) or any(right.start - left.end != 1 for left, right in pairwise(run)):
+    if joined[:3] != solid[:3] or stem(joined) != stem(solid):
+        return False
+    if any(right.start - left.end != 1 for left, right in pairwise(run)):
         return False
     if len(solid) < 4 or any(len(word.plain) == 1 for word in run):
         return any(letter.isdigit() for letter in solid) and (run[0].text.isupper() or len(solid) > 2)
@@ -112,13 +121,18 @@ def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
         if len(word.plain) < 5 or word.plain in asked | TITLES or word.plain.startswith(target):
             continue
         name = word.capital and wanted[-1].capital
-        if lexicon().knows(word.plain) if name else lexicon().has(word.plain):
+        if _is_another(word.plain, target) if name else lexicon().has(word.plain):
             continue
         same_sound = name and len(_skeleton(target)) >= 4 and _skeleton(word.plain) == _skeleton(target)
         if (same_sound and abs(len(word.plain) - len(target)) <= 2) or (
             len(target) >= 7 and word.plain[0] == target[0] and _one_edit(word.plain, target)
         ):
             yield word.text
+
+
+def _is_another(name: str, target: str) -> bool:
+    """Whether the lexicon knows a name, and not as a way to write the target."""
+    return lexicon().knows(name) and target not in map(plain_name, lexicon().other_names(name))
 
 
 _SOUNDS = (

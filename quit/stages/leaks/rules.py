@@ -25,7 +25,7 @@ _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s",
 _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
 _SCHOOLS = ("ian", "ean", "ist", "ism", "ite", "ium", "esque", "ize", "ized", "izing", "ization")
 _KIN = frozenset(
-    """aunt brother children cousin daughter family father grandfather grandmother husband married mother née
+    """aunt brother children cousin daughter family father grandfather grandmother husband married mother nee
     nephew niece parent parents sibling siblings sister son uncle widow widower wife""".split()
 )
 """In a hint with one of these, a surname is the family's."""
@@ -132,9 +132,8 @@ def _derived(name: str, word: str) -> bool:
     shared = len(commonprefix([name, word]))  # noqa: RUF071 (characters are meant: Aristotle, Aristotelian)
     if shared >= max(6, len(name) - 2) and word.removesuffix("s").endswith(("ian", "ean", "ism", "ist")):
         return True
-    return shared >= 7 and _ENDINGS.issuperset(
-        (name[shared:], word[shared:].removesuffix("s"))
-    )  # astronomer, astronomy
+    rests = (name[shared:], word[shared:].removesuffix("s"))
+    return shared >= 7 and _ENDINGS.issuperset(rests)  # astronomer, astronomy
 
 
 def _other_name(hint: str, answer: str, question: str) -> Iterator[str]:
@@ -210,7 +209,7 @@ def _part(hint: str, answer: str, question: str) -> Iterator[str]:
         and not _ROMAN.match(word.plain)
     }
     hint_words = read(hint)
-    kin = any(word.text in _KIN for word in hint_words)
+    kin = any(word.plain in _KIN for word in hint_words)
     for place, word in enumerate(hint_words):
         if word.capital and (word.plain in names or word.plain.removesuffix("s") in names):
             if kin or not _of_another(hint, hint_words, place, wanted):
@@ -221,14 +220,10 @@ def _part(hint: str, answer: str, question: str) -> Iterator[str]:
 
 
 def _of_another(hint: str, words: Sequence[Word], place: int, answer: list[Word]) -> bool:
-    """Whether the words beside a name make it another person's (Roger Moore for Bobby Moore)."""
+    """Whether the words before a name make it another's (Roger Moore for Bobby Moore, Panama Canal for Suez Canal)."""
     word, first_names = words[place], {part.plain for part in answer[:-1]} - TITLES
     if not first_names or any(_ROMAN.match(part.plain) for part in answer):
         return False
-    if word.plain == answer[0].plain:  # Leonardo DiCaprio for Leonardo da Vinci
-        after = words[place + 1] if place + 1 < len(words) else word
-        beside = hint[word.end : after.start] == " " and after.plain not in {part.plain for part in answer}
-        return beside and after.capital and after.plain not in STOP_WORDS
     if not place or word.plain != answer[-1].plain or not all(part.capital for part in answer):
         return False
     before = words[max(0, place - 3) : place]
@@ -236,19 +231,22 @@ def _of_another(hint: str, words: Sequence[Word], place: int, answer: list[Word]
         return False
     name = before[-1].plain
     beside = hint[before[-1].end : word.start] in (" ", ". ") and before[-1].capital
-    known = name in GIVEN_NAMES | lexicon().given_names or name not in lexicon().words
-    return beside and known and name not in TITLES | STOP_WORDS
+    given = GIVEN_NAMES | lexicon().given_names
+    a_name = name in given or name not in lexicon().words or first_names.isdisjoint(given)
+    return beside and a_name and name not in TITLES | STOP_WORDS
 
 
 def _reordered(hint: str, answer: str, question: str) -> Iterator[str]:
     """All words of a name in another order or with other numerals, nothing but function words between: the 1812 war."""
-    wanted = sorted(_key(word) for word in read(answer) if word.plain not in FUNCTION_WORDS)
+    wanted = [_key(word) for word in read(answer) if word.plain not in FUNCTION_WORDS]
     if len(wanted) < 2 or stems(answer) <= stems(question):
         return
+    free = len(wanted) > 2 or any(word.plain in FUNCTION_WORDS for word in answer_words(answer))
     content = [word for word in read(hint) if word.plain not in FUNCTION_WORDS]
     for start in range(len(content) - len(wanted) + 1):
         found = content[start : start + len(wanted)]
-        if sorted(map(_key, found)) == wanted:
+        keys = [_key(word) for word in found]
+        if keys == wanted or (free and sorted(keys) == sorted(wanted)):
             yield hint[found[0].start : found[-1].end]
 
 
