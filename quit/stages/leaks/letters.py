@@ -132,7 +132,7 @@ def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
 
 def _is_another(name: str, target: str) -> bool:
     """Whether the lexicon knows a name, and not as a way to write the target."""
-    return lexicon().knows(name) and target not in map(plain_name, lexicon().other_names(name))
+    return name in lexicon().names and target not in map(plain_name, lexicon().other_names(name))
 
 
 _SOUNDS = (

@@ -21,6 +21,8 @@ class Lexicon:
     """Words that mean nothing but a unit when written small (newton)."""
     words: frozenset[str]
     """Words that are written small."""
+    names: frozenset[str]
+    """Single words that are written with capitals, in lower case."""
     given_names: frozenset[str]
     """First names of at least two people, lower case."""
     plurals: dict[str, str]
@@ -34,16 +36,12 @@ class Lexicon:
         return self._forms(name, 0)
 
     def family(self, name: str) -> list[str]:
-        """Return derived words, adjectives and inhabitants (lunar for moon, Neapolitan for Naples)."""
+        """Return derived words, compounds, adjectives, inhabitants (lunar, moonlight for moon)."""
         return self._forms(name, 1)
 
     def _forms(self, name: str, column: int) -> list[str]:
         forms = self.relations.get(name, "\t").split("\t")[column]
         return forms.split("|") if forms else []
-
-    def knows(self, name: str) -> bool:
-        """Whether it is a name with relations, or a first name."""
-        return name in self.relations or name in self.given_names
 
     def has(self, word: str) -> bool:
         """Whether a lower-case word, or what it is a plural or a verb form of, is a word that is written small."""
@@ -63,7 +61,7 @@ def plain_name(text: str) -> str:
 def lexicon() -> Lexicon:
     """Return the lexicon, read once."""
     text = gzip.decompress(files(__package__).joinpath("lexicon.txt.gz").read_bytes()).decode()
-    lists, tables, lines = (text.split("\n")[part] for part in (slice(3), slice(3, 5), slice(5, None)))
+    lists, tables, lines = (text.split("\n")[part] for part in (slice(4), slice(4, 6), slice(6, None)))
     return Lexicon(
         *(frozenset(line.split()) for line in lists),
         *(dict(pair.split("/") for pair in line.split()) for line in tables),

@@ -78,6 +78,12 @@ duke of wellington | iron duke
 florence nightingale | lady with the lamp
 marilyn monroe | norma jeane
 charlie chaplin | little tramp
+beatles | fab four
+australia | down under
+munich | munchen
+austria | osterreich
+vienna | wien
+moscow | moskva
 detroit | motor city | motown
 las vegas | sin city
 new orleans | big easy

@@ -87,10 +87,10 @@ def _in_a_number(hint: str, start: int, end: int) -> bool:
 def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
     """An inflected or derived form of the answer, or of its surname: plural, adjective, school (Dickensian)."""
     wanted = answer_words(answer)
-    stems = [stem(word.plain) for word in wanted]
     if len(wanted) > 1:
-        if all(len(one) > 1 for one in stems):
-            for first, last in runs(read(hint), stems, lambda word: stem(word.plain)):
+        singular = [_singular_stem(word) for word in wanted]
+        if all(len(part) > 1 for part in singular):
+            for first, last in runs(read(hint), singular, _singular_stem):
                 yield hint[first.start : last.end]
         surname = wanted[-1]
         if surname.capital and surname.plain not in TITLES and all(word.capital for word in wanted):
@@ -102,13 +102,17 @@ def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
         return
     target = wanted[0].plain
     asked = {stem(word.plain) for word in read(question)}
-    bases = {stem(base) for base in (target, lexicon().plurals.get(target, target))}
+    bases = {stem(target), _singular_stem(wanted[0])}
     for word in read(hint):
         if word.plain == target or stem(word.plain) in asked:
             continue
         if any(stem(base) in bases for base in lexicon().base_forms(word.plain)) or _derived(target, word.plain):
             if word.capital or word.plain not in AMBIGUOUS:
                 yield word.text
+
+
+def _singular_stem(word: Word) -> str:
+    return stem(lexicon().plurals.get(word.plain, word.plain))
 
 
 def _of_a_name(surname: str, word: str) -> bool:
@@ -138,9 +142,9 @@ def _derived(name: str, word: str) -> bool:
 
 def _other_name(hint: str, answer: str, question: str) -> Iterator[str]:
     """Another established name of the same thing (Peking for Beijing, graveyard for cemetery)."""
-    name = " ".join(word.plain for word in answer_words(answer))
-    yield from _forms_in(hint, OTHER_NAMES.get(name, ()), answer, question)
-    yield from _forms_in(hint, [form for key in _keys(answer) for form in lexicon().other_names(key)], answer, question)
+    known = [form for key in _keys(answer) for form in lexicon().other_names(key)]
+    more = [form for name in (*_keys(answer), *map(plain_name, known)) for form in OTHER_NAMES.get(name, ())]
+    return _forms_in(hint, known + more, answer, question)
 
 
 def _family(hint: str, answer: str, question: str) -> Iterator[str]:
