@@ -42,7 +42,7 @@ _ROMAN_CAPITALS = {
     for unit, units in enumerate(("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"))
     if len(tens + units) > 1
 }
-_MONTHS = re.compile(
+MONTHS = re.compile(
     r"\b(?:(jan)(?:uary)?|(feb)(?:ruary)?|(mar)(?:ch)?|(apr)(?:il)?|(may)|(june?)|(july?)|(aug)(?:ust)?|(sept?)(?:ember)?|"
     r"(oct)(?:ober)?|(nov)(?:ember)?|(dec)(?:ember)?)\b\.?",
     re.IGNORECASE,
@@ -129,7 +129,7 @@ def dates_in(text: str) -> list[tuple[int, int, int | None, int, int]]:
     """Return (month, day, year or None, start, end) of every date that names a day; 9/11 may be either of two days."""
     found: list[tuple[int, int, int | None, int, int]] = []
     numbers = [(int(value), start, end) for value, start, end in numbers_in(text)]
-    for match in _MONTHS.finditer(text):
+    for match in MONTHS.finditer(text):
         month = match.lastindex or 0
         for day, start, end in numbers:
             before = re.fullmatch(r"(?:st|nd|rd|th)?(?:\s+of)?\s+", text[end : match.start()])

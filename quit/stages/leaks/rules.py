@@ -15,7 +15,7 @@ from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, word_spa
 from quit.stages.leaks.given_names import GIVEN_NAMES
 from quit.stages.leaks.letters import compound, digits, initials, spelling
 from quit.stages.leaks.lexicon import lexicon, plain_name
-from quit.stages.leaks.number_words import dates_in, is_ordinal_word, numbers_in
+from quit.stages.leaks.number_words import MONTHS, dates_in, is_ordinal_word, numbers_in
 from quit.stages.leaks.other_names import OTHER_NAMES
 from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, read, runs, stems
 
@@ -211,6 +211,7 @@ def _part(hint: str, answer: str, question: str) -> Iterator[str]:
         and len(word.plain) >= 4
         and word.plain not in STOP_WORDS | TITLES | GIVEN_NAMES | asked
         and not _ROMAN.match(word.plain)
+        and not MONTHS.fullmatch(word.plain)
     }
     hint_words = read(hint)
     kin = any(word.plain in _KIN for word in hint_words)
