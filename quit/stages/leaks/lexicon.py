@@ -61,9 +61,13 @@ def plain_name(text: str) -> str:
 def lexicon() -> Lexicon:
     """Return the lexicon, read once."""
     text = gzip.decompress(files(__package__).joinpath("lexicon.txt.gz").read_bytes()).decode()
-    lists, tables, lines = (text.split("\n")[part] for part in (slice(4), slice(4, 6), slice(6, None)))
+    units, lower, names, given_names, plurals, verb_forms, *relations = text.split("\n")
     return Lexicon(
-        *(frozenset(line.split()) for line in lists),
-        *(dict(pair.split("/") for pair in line.split()) for line in tables),
-        dict(line.split("\t", 1) for line in lines),
+        units=frozenset(units.split()),
+        words=frozenset(lower.split()),
+        names=frozenset(names.split()),
+        given_names=frozenset(given_names.split()),
+        plurals=dict(pair.split("/") for pair in plurals.split()),
+        verb_forms=dict(pair.split("/") for pair in verb_forms.split()),
+        relations=dict(line.split("\t", 1) for line in relations),
     )

@@ -136,8 +136,8 @@ def dates_in(text: str) -> list[tuple[int, int, int | None, int, int]]:
             after = re.fullmatch(r"\s*(?:the\s+)?", text[match.end() : start])
             if (before or after) and 1 <= day <= 31:
                 begin, stop = min(start, match.start()), max(end, match.end())
-                year = re.match(r"(?:st|nd|rd|th)?,?\s+(\d{4})\b", text[stop:])
-                found.append((month, day, int(year[1]) if year else None, begin, stop))
+                written = re.match(r"(?:st|nd|rd|th)?,?\s+(\d{4})\b", text[stop:])
+                found.append((month, day, int(written[1]) if written else None, begin, stop))
     for match in _SLASHED.finditer(text):
         first, sign, second, year_text, *iso = match.groups()
         if iso[0]:
