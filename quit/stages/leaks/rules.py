@@ -24,6 +24,8 @@ VERSION = 3
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
 _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
 _SCHOOLS = ("ian", "ean", "ist", "ism", "ite", "ium", "esque", "ize", "ized", "izing", "ization")
+_PARTS_OF_THE_WORLD = frozenset(("North", "South", "East", "West", "Latin", "Central"))
+"""With one of these before it a name is another: North America is not the USA."""
 _KIN = frozenset(
     """aunt brother children cousin daughter family father grandfather grandmother husband married mother nee
     nephew niece parent parents sibling siblings sister son uncle widow widower wife""".split()
@@ -176,6 +178,8 @@ def _forms_in(hint: str, forms: Iterable[str], answer: str, question: str) -> It
         for start in range(len(hint_words) - len(wanted) + 1):
             found = hint_words[start : start + len(wanted)]
             span = hint[found[0].start : found[-1].end]
+            if len(wanted) == 1 and start and hint_words[start - 1].text in _PARTS_OF_THE_WORLD:
+                continue
             if all(map(_is_form, found, wanted)) and (span == form or not symbol):
                 yield span
 

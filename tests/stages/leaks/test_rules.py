@@ -84,6 +84,7 @@ SAFE = [
     ("It has 9,026 points.", "9", "How many?"),
     ("They met on September 11, 1973.", "September 11, 2001", "When?"),
     ("He played at home.", "Helium", "Which gas?"),
+    ("It is a country in North America.", "USA", "Which country has fifty states?"),
     ("The planet is far away.", "Plane", "Which machine flies?"),
     ("This city is the capital of Italy.", "Rome", "Where are the Spanish Steps?"),
     ("It orbits the Sun twice as fast.", "Saturn", "Which planet?"),
