@@ -38,7 +38,7 @@ def initials(hint: str, answer: str, question: str) -> Iterator[str]:
                 name = hint_words[start:end]
                 # "stones or stamp" spells SOS by chance; what is abbreviated is written with capitals.
                 capitals = sum(word.capital for word in name)
-                enough = len(letters) > 3 or not letters.isalpha() or capitals * 2 >= len(letters) - 1
+                enough = len(letters) > 3 or not letters.isalpha() or capitals * 2 >= len(letters)
                 if enough and name[-1].plain not in _UNINITIALLED and letters in _abbreviations(name):
                     yield hint[name[0].start : name[-1].end]
 

@@ -83,6 +83,7 @@ SAFE = [
     ("The rebellion failed.", "Lion", "Which animal?"),
     ("It has 9,026 points.", "9", "How many?"),
     ("They met on September 11, 1973.", "September 11, 2001", "When?"),
+    ("This area of London is lively.", "AOL", "Which firm?"),
     ("He played at home.", "Helium", "Which gas?"),
     ("It is a country in North America.", "USA", "Which country has fifty states?"),
     ("The planet is far away.", "Plane", "Which machine flies?"),
