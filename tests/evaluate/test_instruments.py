@@ -14,7 +14,7 @@ from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, parse_source
 
-CASES = Path(__file__).parents[1] / "stages" / "leaks" / "cases.jsonl"
+CASES = Path(__file__).parents[1] / "stages" / "leaks"
 HINTS_OF_FOUR = 36
 
 
@@ -24,14 +24,23 @@ def models() -> Models:
 
 
 @pytest.mark.slow
-def test_leakage_on_adversarial_cases_written_by_hand(models: Models) -> None:
-    """A regression test: rules and threshold were chosen with sight of these 320 cases, so it says nothing of unseen
-    ones."""
-    figures = instruments.leakage(CASES, models, Settings())
-    assert figures["n"] == 320
-    assert figures["precision"] >= 0.95
-    assert figures["recall"] >= 0.93
-    kinds = figures["by_kind"]
+@pytest.mark.parametrize(
+    ("name", "n", "precision", "recall"),
+    [("cases", 320, 0.95, 0.95), ("cases_2", 100, 0.95, 0.95), ("cases_3", 224, 0.95, 0.90)],
+)
+def test_leakage_on_adversarial_cases_written_by_hand(
+    models: Models, name: str, n: int, precision: float, recall: float
+) -> None:
+    """A regression test: rules were chosen with sight of these cases, so it says nothing of unseen ones."""
+    figures = instruments.leakage(CASES / f"{name}.jsonl", models, Settings())
+    assert figures["n"] == n
+    assert figures["precision"] >= precision
+    assert figures["recall"] >= recall
+
+
+@pytest.mark.slow
+def test_exact_and_innocent_cases_are_all_right(models: Models) -> None:
+    kinds = instruments.leakage(CASES / "cases.jsonl", models, Settings())["by_kind"]
     assert all(
         kinds[kind]["right"] == kinds[kind]["n"]
         for kind in ("exact", "surname", "common_noun", "given_name", "innocent")

@@ -18,7 +18,7 @@ from quit.evaluate.normalize import words as words_of
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 from quit.stages.leaks.containment import stands_in_a_passage
-from quit.stages.leaks.rules import VERSION, lexical_leaks
+from quit.stages.leaks.rules import VERSION, for_rules_alone, lexical_leaks
 
 RULES_IDENTITY = f"lexical-rules/{VERSION}"
 CONTAINED = "contained"
@@ -200,7 +200,8 @@ def _ask(
                     words = _stems(span)
                     if words <= asked_words or words <= own or close.isdisjoint(words_of(span)):
                         continue
-                    spans.append((place, row, span, answer))
+                    if not for_rules_alone(span, answer):
+                        spans.append((place, row, span, answer))
     near.learn([span for _, _, span, _ in spans])
     return [one for one in spans if near.close(one[2], one[3])]
 

@@ -15,7 +15,8 @@ _TENS = {
     word: 10 * value
     for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), start=2)
 }
-_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "trillion": 10**12}
+_TIMES = {"hundred": 100, "dozen": 12, "score": 20}
+_SCALES = {**_TIMES, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "trillion": 10**12}
 _WORDS = {**_UNITS, **_TENS, "dozen": 12}
 _ORDINALS = {
     "first": 1,
@@ -35,21 +36,18 @@ _ORDINALS = {
     "ninetieth": 90,
     **{f"{word}th": _UNITS[word] for word in ("four", "six", "seven", "ten", "eleven", *list(_UNITS)[13:])},
 }
-_ROMAN = {
-    "ii": 2,
-    "iii": 3,
-    "iv": 4,
-    "vi": 6,
-    "vii": 7,
-    "viii": 8,
-    "ix": 9,
-    "xi": 11,
-    "xii": 12,
-    "xiii": 13,
-    "xiv": 14,
-    "xv": 15,
+_ROMAN_CAPITALS = {
+    tens + units: 10 * ten + unit
+    for ten, tens in enumerate(("", "X", "XX", "XXX"))
+    for unit, units in enumerate(("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX"))
+    if len(tens + units) > 1
 }
-_ROMAN_CAPITALS = {numeral.upper(): value for numeral, value in _ROMAN.items()}
+MONTHS = re.compile(
+    r"\b(?:(jan)(?:uary)?|(feb)(?:ruary)?|(mar)(?:ch)?|(apr)(?:il)?|(may)|(june?)|(july?)|(aug)(?:ust)?|(sept?)(?:ember)?|"
+    r"(oct)(?:ober)?|(nov)(?:ember)?|(dec)(?:ember)?)\b\.?",
+    re.IGNORECASE,
+)
+_SLASHED = re.compile(r"\b(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{2,4}))?\b|\b(\d{4})-(\d\d)-(\d\d)\b")
 _TOKEN = re.compile(r"\d[\d,]*(?:\.\d+)?|[A-Za-z]+")
 
 
@@ -95,8 +93,8 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
                 break
             group, last = float(token.replace(",", "")), "digits"
         elif word in _SCALES and group is not None:
-            if word == "hundred":
-                group *= 100
+            if word in _TIMES:
+                group *= _TIMES[word]
             else:
                 total, group = total + group * _SCALES[word], 0.0
             last = "scale"
@@ -108,6 +106,9 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
             return total + (group or 0.0) + _ORDINALS[word], place + 1
         elif word in _WORDS:
             value = _WORDS[word]
+            if place == start + 1 and 10 <= (group or 0) <= 20 <= value:  # nineteen forty-five
+                group, last, place = 100 * (group or 0) + value, "tens", place + 1
+                continue
             fits = last is None or last == "scale" or last == "and" or (last == "tens" and value < 10)
             if not fits:
                 break
@@ -122,3 +123,26 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
     if group is None:
         return None
     return total + group, place
+
+
+def dates_in(text: str) -> list[tuple[int, int, int | None, int, int]]:
+    """Return (month, day, year or None, start, end) of every date that names a day; 9/11 may be either of two days."""
+    found: list[tuple[int, int, int | None, int, int]] = []
+    numbers = [(int(value), start, end) for value, start, end in numbers_in(text)]
+    for match in MONTHS.finditer(text):
+        month = match.lastindex or 0
+        for day, start, end in numbers:
+            before = re.fullmatch(r"(?:st|nd|rd|th)?(?:\s+of)?\s+", text[end : match.start()])
+            after = re.fullmatch(r"\s*(?:the\s+)?", text[match.end() : start])
+            if (before or after) and 1 <= day <= 31:
+                begin, stop = min(start, match.start()), max(end, match.end())
+                written = re.match(r"(?:st|nd|rd|th)?,?\s+(\d{4})\b", text[stop:])
+                found.append((month, day, int(written[1]) if written else None, begin, stop))
+    for match in _SLASHED.finditer(text):
+        first, sign, second, year_text, *iso = match.groups()
+        if iso[0]:
+            found.append((int(iso[1]), int(iso[2]), int(iso[0]), *match.span()))
+        elif year_text or sign == "/":
+            year = int(year_text) if year_text and len(year_text) == 4 else None
+            found += [(int(a), int(b), year, *match.span()) for a, b in ((first, second), (second, first))]
+    return found

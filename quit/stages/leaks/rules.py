@@ -7,31 +7,30 @@ narrow: a rule that fires must be explainable to the hint's author in one senten
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
 from os.path import commonprefix
 
-from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, strip_accents, word_spans
-from quit.stages.leaks.demonyms import DEMONYMS
+from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 from quit.stages.leaks.given_names import GIVEN_NAMES
-from quit.stages.leaks.number_words import is_ordinal_word, numbers_in
-from quit.stages.leaks.other_names import OTHER_NAMES, regular
+from quit.stages.leaks.letters import compound, digits, initials, spelling
+from quit.stages.leaks.lexicon import lexicon, plain_name
+from quit.stages.leaks.number_words import MONTHS, dates_in, is_ordinal_word, numbers_in
+from quit.stages.leaks.other_names import OTHER_NAMES
+from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, read, runs, stems
 
-VERSION = 2
+VERSION = 3
 
-_URL = re.compile(r"(?:https?://|www\.)\S+|\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
-_TITLES = frozenset(
-    """mount mountain lake river sea ocean island islands city town county state republic kingdom house palace
-    castle church university college school company band team club saint sir lord lady king queen prince
-    princess president emperor pope doctor great new old north south east west northern southern eastern
-    western upper lower big little red white black blue green world war battle day days first second third
-    united national international royal grand prime minister high street park square bridge tower desert bay
-    gulf cape fort port san santa los las""".split()
-)
-"""Capitalised words that name a kind, not a thing: on their own they give nothing away."""
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
+_ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
+_SCHOOLS = ("ian", "ean", "ist", "ism", "ite", "ium", "esque", "ize", "ized", "izing", "ization")
+_PARTS_OF_THE_WORLD = frozenset(("North", "South", "East", "West", "Latin", "Central"))
+"""With one of these before it a name is another: North America is not the USA."""
+_KIN = frozenset(
+    """aunt brother children cousin daughter family father grandfather grandmother husband married mother nee
+    nephew niece parent parents sibling siblings sister son uncle widow widower wife""".split()
+)
+"""In a hint with one of these, a surname is the family's."""
 _ROMAN = re.compile(r"^(?=[ivxlcdm])m*(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})$")
 
 
@@ -41,28 +40,6 @@ class Hit:
 
     span: str
     rule: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Word:
-    text: str
-    plain: str  # lower case, no accents, no possessive
-    start: int
-    end: int
-
-    @property
-    def capital(self) -> bool:
-        return self.text[:1].isupper()
-
-
-@lru_cache(maxsize=65536)
-def _read(text: str) -> tuple[_Word, ...]:
-    found = []
-    for start, end in word_spans(text):
-        word = text[start:end]
-        plain = strip_accents(word).casefold().replace("’", "'")
-        found.append(_Word(word, plain.removesuffix("'s"), start, end))
-    return tuple(found)
 
 
 def lexical_leaks(hint: str, answer: str, question: str) -> list[Hit]:
@@ -80,85 +57,70 @@ def lexical_leaks(hint: str, answer: str, question: str) -> list[Hit]:
     return hits
 
 
-def _answer_words(answer: str) -> list[_Word]:
-    return [word for word in _read(answer) if word.plain not in ("a", "an", "the")] or list(_read(answer))
-
-
-def _runs(hint: tuple[_Word, ...], wanted: list[str], key: Callable[[_Word], str]) -> Iterator[tuple[_Word, _Word]]:
-    for start in range(len(hint) - len(wanted) + 1):
-        if all(key(hint[start + offset]) == want for offset, want in enumerate(wanted)):
-            yield hint[start], hint[start + len(wanted) - 1]
-
-
 def _exact(hint: str, answer: str, question: str) -> Iterator[str]:
     """The answer itself, whatever its case, accents, articles and punctuation."""
-    read, wanted = _read(hint), [word.plain for word in _answer_words(answer)]
+    wanted = [word.plain for word in answer_words(answer)]
     if not wanted:  # a symbol such as % is no word
         if answer.strip() and answer.strip() in hint:
             yield answer.strip()
         return
     single = len(wanted) == 1
-    for first, last in _runs(read, wanted, lambda word: word.plain):
+    for first, last in runs(read(hint), wanted, lambda word: word.plain):
         # "it", "us" or "May" in running text is not the answer IT, US or May.
-        if single and (wanted[0] in STOP_WORDS or len(wanted[0]) == 1 or wanted[0] in _AMBIGUOUS):
+        if single and (wanted[0] in STOP_WORDS or len(wanted[0]) == 1 or wanted[0] in AMBIGUOUS):
             if not _same_case(first.text, answer):
                 continue
-        yield hint[first.start : last.end]
-
-
-_AMBIGUOUS = frozenset(
-    """april august bath bill bush chad chase china cook cork dick frank grant guy hope hunter jack jersey job
-    jordan march mark mason may miller mobile nice orange page pat polish pope prince queen reading rice rob
-    rose rush split summer sue turkey turner wall ward west will winter wood young""".split()
-)
-"""Names that are common words too: in lower case they give nothing away."""
+        if not _in_a_number(hint, first.start, last.end):
+            yield hint[first.start : last.end]
 
 
 def _same_case(word: str, answer: str) -> bool:
     return word == answer.strip() or (word[:1].isupper() and word[1:].islower() and word == answer.strip().title())
 
 
+def _in_a_number(hint: str, start: int, end: int) -> bool:
+    """Whether digits are a part of a longer number: 9 in 9,026 or 1.9, but not 365 in 365.25."""
+    after = r"[.,]\d" if end - start == 1 else r",\d{3}"
+    return bool(re.search(r"\d[.,]$", hint[:start]) and hint[start].isdigit()) or bool(
+        hint[end - 1].isdigit() and re.match(after, hint[end:])
+    )
+
+
 def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
-    """An inflected or derived form: plural, adjective, inhabitant (Australian for Australia, French for France)."""
-    wanted = _answer_words(answer)
-    stems = [stem(word.plain) for word in wanted]
+    """An inflected or derived form of the answer, or of its surname: plural, adjective, school (Dickensian)."""
+    wanted = answer_words(answer)
     if len(wanted) > 1:
-        if all(len(one) > 1 for one in stems):
-            for first, last in _runs(_read(hint), stems, lambda word: stem(word.plain)):
+        singular = [_singular_stem(word) for word in wanted]
+        if all(len(part) > 1 for part in singular):
+            for first, last in runs(read(hint), singular, _singular_stem):
                 yield hint[first.start : last.end]
-        known = DEMONYMS.get(" ".join(word.plain for word in wanted))
-        yield from (word.text for word in _read(hint) if known and word.plain in known)
+        surname = wanted[-1]
+        if surname.capital and surname.plain not in TITLES and all(word.capital for word in wanted):
+            for word in read(hint):
+                if (word.capital or len(surname.plain) > 4) and _of_a_name(surname.plain, word.plain):
+                    yield word.text
         return
     if not wanted or len(wanted[0].plain) < 3 or wanted[0].plain.isdigit():
         return
     target = wanted[0].plain
-    asked = {stem(word.plain) for word in _read(question)}
-    known = DEMONYMS.get(target, frozenset()) | frozenset(
-        name for name, forms in DEMONYMS.items() if target in forms and " " not in name
-    )
-    for word in _read(hint):
+    asked = {stem(word.plain) for word in read(question)}
+    bases = {stem(target), _singular_stem(wanted[0])}
+    for word in read(hint):
         if word.plain == target or stem(word.plain) in asked:
             continue
-        if word.plain in known or (len(target) >= 3 and stem(regular(word.plain)) == stem(regular(target))):
-            if word.plain in _AMBIGUOUS and not word.capital:
-                continue
-            yield word.text
-        elif _derived(target, word.plain):
-            yield word.text
+        if any(stem(base) in bases for base in lexicon().base_forms(word.plain)) or _derived(target, word.plain):
+            if word.capital or word.plain not in AMBIGUOUS:
+                yield word.text
 
 
-def _other_name(hint: str, answer: str, question: str) -> Iterator[str]:
-    """Another established name or spelling of the same thing (Peking for Beijing, Suomi for Finland)."""
-    names = OTHER_NAMES.get(" ".join(word.plain for word in _answer_words(answer)), ())
-    read = _read(hint)
-    for name in names:
-        wanted = name.split()
-        for first, last in _runs(read, wanted, lambda word: word.plain.replace(".", "")):
-            yield hint[first.start : last.end]
-        if name.isalpha() and len(name) <= 5:  # initials may be dotted
-            dotted = re.search(r"\b" + r"\.?".join(name.upper()) + r"\b", hint)
-            if dotted:
-                yield dotted.group()
+def _singular_stem(word: Word) -> str:
+    return stem(lexicon().plurals.get(word.plain, word.plain))
+
+
+def _of_a_name(surname: str, word: str) -> bool:
+    """Whether ``word`` is a surname (less a final vowel) with an ending for a style, a school or an element."""
+    bases = (surname, surname[:-1] if surname[-1] in "aeiouy" else surname)
+    return any(word.startswith(base) and word[len(base) :].removesuffix("s") in _SCHOOLS for base in bases)
 
 
 def _derived(name: str, word: str) -> bool:
@@ -174,178 +136,179 @@ def _derived(name: str, word: str) -> bool:
         if len(base) >= 4 and word.startswith(base) and (ending in _SUFFIXES or ending.removesuffix("s") in _SUFFIXES):
             return True
     shared = len(commonprefix([name, word]))  # noqa: RUF071 (characters are meant: Aristotle, Aristotelian)
-    return shared >= max(6, len(name) - 2) and word.removesuffix("s").endswith(("ian", "ean", "ism", "ist"))
+    if shared >= max(6, len(name) - 2) and word.removesuffix("s").endswith(("ian", "ean", "ism", "ist")):
+        return True
+    rests = (name[shared:], word[shared:].removesuffix("s"))
+    return shared >= 7 and _ENDINGS.issuperset(rests)  # astronomer, astronomy
+
+
+def _other_name(hint: str, answer: str, question: str) -> Iterator[str]:
+    """Another established name of the same thing (Peking for Beijing, graveyard for cemetery)."""
+    known = [form for key in _keys(answer) for form in lexicon().other_names(key)]
+    more = [form for name in (*_keys(answer), *map(plain_name, known)) for form in OTHER_NAMES.get(name, ())]
+    return _forms_in(hint, known + more, answer, question)
+
+
+def _family(hint: str, answer: str, question: str) -> Iterator[str]:
+    """A word of the answer's family (lunar for the Moon, Neapolitan for Naples, diabetic for diabetes)."""
+    return _forms_in(hint, [form for key in _keys(answer) for form in lexicon().family(key)], answer, question)
+
+
+def _keys(answer: str) -> Iterator[str]:
+    """Yield the names by which the lexicon may know an answer: as it is, without its article, in the singular."""
+    names = {plain_name(answer): None, " ".join(word.plain for word in answer_words(answer)): None}
+    for name in names:
+        yield name
+        before, _, last = name.rpartition(" ")
+        single = lexicon().plurals.get(last) or (last[:-1] if last.endswith("s") and len(last) > 3 else last)
+        if single != last:
+            yield f"{before} {single}".strip()
+
+
+def _forms_in(hint: str, forms: Iterable[str], answer: str, question: str) -> Iterator[str]:
+    """Yield where a hint has one of the forms; a form's capitals are asked for, a plural will do."""
+    hint_words, known = read(hint), stems(question) | stems(answer)
+    for form in forms:
+        wanted = read(form)
+        if not wanted or stems(form) <= known:
+            continue
+        symbol = len(form) <= 3 and not form.islower()
+        if len(form) == 1 or form.casefold() in STOP_WORDS:
+            continue
+        for start in range(len(hint_words) - len(wanted) + 1):
+            found = hint_words[start : start + len(wanted)]
+            span = hint[found[0].start : found[-1].end]
+            if len(wanted) == 1 and start and hint_words[start - 1].text in _PARTS_OF_THE_WORLD:
+                continue
+            if all(map(_is_form, found, wanted)) and (span == form or not symbol):
+                yield span
+
+
+def _is_form(word: Word, wanted: Word) -> bool:
+    if wanted.capital and not word.capital:
+        return False
+    return word.plain == wanted.plain or (len(wanted.plain) > 3 and wanted.plain in _singulars(word.plain))
+
+
+def _singulars(word: str) -> tuple[str, ...]:
+    return (word.removesuffix("s"), word.removesuffix("es"), lexicon().plurals.get(word, word))
+
+
+def for_rules_alone(span: str, answer: str) -> bool:
+    """Whether only rules can say that a span leaks: it has a name's last word or begins with the answer."""
+    name = read(answer)
+    if len(name) > 1 and all(word.capital for word in name):
+        return name[-1].plain in {word.plain for word in read(span)}
+    return span.casefold().startswith(answer.casefold()) and lexicon().has(span.casefold())
 
 
 def _part(hint: str, answer: str, question: str) -> Iterator[str]:
     """A distinctive part of a name of several words: the surname, the name without its title."""
-    wanted = _answer_words(answer)
+    wanted = answer_words(answer)
     if len(wanted) < 2:
         return
-    asked = {word.plain for word in _read(question)}
+    asked = {word.plain for word in read(question)}
     names = {
         word.plain
         for word in wanted
         if word.capital
         and len(word.plain) >= 4
-        and word.plain not in STOP_WORDS | _TITLES | GIVEN_NAMES | asked
+        and word.plain not in STOP_WORDS | TITLES | GIVEN_NAMES | asked
         and not _ROMAN.match(word.plain)
+        and not MONTHS.fullmatch(word.plain)
     }
-    for word in _read(hint):
+    hint_words = read(hint)
+    kin = any(word.plain in _KIN for word in hint_words)
+    for place, word in enumerate(hint_words):
         if word.capital and (word.plain in names or word.plain.removesuffix("s") in names):
-            yield word.text
+            if kin or not _of_another(hint, hint_words, place, wanted):
+                yield word.text
+        elif word.plain in lexicon().units and len(word.plain) > 3:  # the newton, the volt
+            if any(name.startswith(word.plain) and len(name) <= len(word.plain) + 2 for name in names):
+                yield word.text
 
 
-def _initials(hint: str, answer: str, question: str) -> Iterator[str]:
-    """Initials for the full name (USA, U.S.A.), or the full name for initials."""
-    letters = re.sub(r"[^A-Za-z]", "", strip_accents(answer))
-    wanted = [
-        word
-        for word in _answer_words(answer)
-        if word.plain not in ("of", "the", "and", "for", "in", "de", "la", "jr", "sr", "ii", "iii")
-    ]
-    if len(wanted) >= 2 and sum(word.capital for word in wanted) >= 2:
-        initials = {"".join(word.plain[0] for word in wanted), "".join(word.plain[0] for word in _answer_words(answer))}
-        for match in re.finditer(r"\b(?:[A-Z]\.\s?){2,}|\b[A-Z]{2,}\b", strip_accents(hint)):
-            if re.sub(r"[^a-z]", "", match.group().casefold()) in initials:
-                yield match.group().strip()
-    if 2 <= len(letters) <= 6 and (answer.isupper() or re.fullmatch(r"(?:[A-Za-z]\.){2,}", answer.strip())):
-        read = _read(hint)
-        spell = letters.casefold()
-        for start in range(len(read)):
-            end = _spells(read, start, spell)
-            # "stones or stamp" spells SOS by chance; what stands for letters is written with capitals.
-            if end is not None and (len(spell) > 3 or sum(word.capital for word in read[start:end]) * 2 >= len(spell)):
-                yield hint[read[start].start : read[end - 1].end]
+def _of_another(hint: str, words: Sequence[Word], place: int, answer: list[Word]) -> bool:
+    """Whether the words before a name make it another's (Roger Moore for Bobby Moore, Panama Canal for Suez Canal)."""
+    word, first_names = words[place], {part.plain for part in answer[:-1]} - TITLES
+    if not first_names or any(_ROMAN.match(part.plain) for part in answer):
+        return False
+    if not place or word.plain != answer[-1].plain or not all(part.capital for part in answer):
+        return False
+    before = words[max(0, place - 3) : place]
+    if any(other.plain in first_names or other.plain[0] in first_names for other in before):
+        return False
+    name = before[-1].plain
+    beside = hint[before[-1].end : word.start] in (" ", ". ") and before[-1].capital
+    given = GIVEN_NAMES | lexicon().given_names
+    a_name = name in given or name not in lexicon().words or first_names.isdisjoint(given)
+    return beside and a_name and name not in TITLES | STOP_WORDS
 
 
-def _spells(read: tuple[_Word, ...], start: int, spell: str) -> int | None:
-    """Return the end of the words from ``start`` whose initials spell ``spell`` (little words may be skipped), or
-    None."""
-    place, index = start, 0
-    while index < len(spell) and place < len(read):
-        word = read[place]
-        if word.plain[0] == spell[index]:
-            index += 1
-        elif not (index and word.plain in ("of", "the", "and", "for", "in", "to", "on", "a", "de")):
-            return None
-        place += 1
-    return place if index == len(spell) else None
+def _reordered(hint: str, answer: str, question: str) -> Iterator[str]:
+    """All words of a name in another order or with other numerals, nothing but function words between: the 1812 war."""
+    wanted = [_key(word) for word in read(answer) if word.plain not in FUNCTION_WORDS]
+    if len(wanted) < 2 or stems(answer) <= stems(question):
+        return
+    free = len(wanted) > 2 or any(word.plain in FUNCTION_WORDS for word in answer_words(answer))
+    content = [word for word in read(hint) if word.plain not in FUNCTION_WORDS]
+    for start in range(len(content) - len(wanted) + 1):
+        found = content[start : start + len(wanted)]
+        keys = [_key(word) for word in found]
+        if keys == wanted or (free and sorted(keys) == sorted(wanted)):
+            yield hint[found[0].start : found[-1].end]
+
+
+def _key(word: Word) -> str:
+    """Return a word's number in digits (II, 2nd, second, two), else its stem."""
+    ordinal = re.fullmatch(r"(\d+)(?:st|nd|rd|th)", word.plain)
+    return ordinal[1] if ordinal else digits(word) or stem(word.plain)
 
 
 def _number(hint: str, answer: str, question: str) -> Iterator[str]:
-    """The same number in words or digits."""
+    """The same number in words or digits, or with more decimals (365.25 for 365)."""
     said = numbers_in(answer)
     # "24" or "24 hours", not Apollo 11 or absolute zero: there the number is only a part of a name.
     if len(said) != 1 or said[0][1] > 0:
         return
-    rest = re.sub(r"^(?:st|nd|rd|th)\b", "", answer[said[0][2] :])
+    value, start, end = said[0]
+    whole = answer[start:end]
+    rest = re.sub(r"^(?:st|nd|rd|th)\b", "", answer[end:])
     if len(word_spans(rest)) > 1:
         return
-    value, _, _ = said[0]
-    for found, start, end in numbers_in(hint):
-        if found == value and normalize_answer(hint[start:end]) != normalize_answer(answer):
+    for found, begin, stop in numbers_in(hint):
+        text = hint[begin:stop]
+        longer = len(whole) > 1 and text.startswith(whole) and "." in text[: len(whole) + 1]
+        if longer or (found == value and normalize_answer(text) != normalize_answer(answer)):
             # "the eighteenth" is not 18, but it is the 18th
-            if _is_ordinal(hint, start, end) == _is_ordinal(answer, said[0][1], said[0][2]):
-                yield hint[start:end]
+            if _is_ordinal(hint, begin, stop) == _is_ordinal(answer, start, end):
+                yield text
 
 
 def _is_ordinal(text: str, start: int, end: int) -> bool:
     return bool(re.match(r"(?:st|nd|rd|th)\b", text[end:])) or is_ordinal_word(text[start:end])
 
 
-def _compound(hint: str, answer: str, question: str) -> Iterator[str]:
-    """The answer inside a longer word, a hashtag or a web address."""
-    solid = "".join(word.plain for word in _answer_words(answer))
-    if len(solid) < 4 or solid.isdigit():
-        return
-    for match in _URL.finditer(hint):
-        if solid in re.sub(r"[^a-z0-9]", "", strip_accents(match.group()).casefold()):
-            yield match.group()
-    if len(solid) < 5:
-        return
-    asked = {word.plain for word in _read(question)}
-    for word in _read(hint):
-        if word.plain in asked or len(word.plain) < len(solid) + 2:
-            continue
-        if word.plain.startswith(solid) or word.plain.endswith(solid):
-            yield word.text
-    for left, right in pairwise(_read(hint)):  # "sun flower" for sunflower
-        if (
-            left.plain + right.plain == solid
-            and right.start - left.end == 1
-            and min(len(left.plain), len(right.plain)) > 1
-        ):
-            yield hint[left.start : right.end]
-
-
-def _spelling(hint: str, answer: str, question: str) -> Iterator[str]:
-    """Another transliteration or spelling of a name (Muhammad and Mohammed, Tchaikovsky and Chaikovsky)."""
-    wanted = [
-        word for word in _answer_words(answer) if word.capital and len(word.plain) >= 5 and not word.plain.isdigit()
-    ]
-    if not wanted:
-        return
-    target = wanted[-1].plain
-    asked = {word.plain for word in _read(question)}
-    skeleton = _skeleton(target)
-    for word in _read(hint):
-        if not word.capital or len(word.plain) < 5 or word.plain in asked | _TITLES or word.plain.startswith(target):
-            continue
-        if (len(skeleton) >= 4 and _skeleton(word.plain) == skeleton and abs(len(word.plain) - len(target)) <= 2) or (
-            len(target) >= 7 and word.plain[0] == target[0] and _one_edit(word.plain, target)
-        ):
-            yield word.text
-
-
-_SOUNDS = (
-    ("tch", "ch"),
-    ("ph", "f"),
-    ("kh", "k"),
-    ("gh", "g"),
-    ("th", "t"),
-    ("dj", "j"),
-    ("zh", "j"),
-    ("ck", "k"),
-    ("q", "k"),
-)
-
-
-@lru_cache(maxsize=65536)
-def _skeleton(word: str) -> str:
-    """Return the consonants of a name as they sound, doubles once."""
-    word = word.replace("c", "k") if "ch" not in word else word
-    for written, sound in _SOUNDS:
-        word = word.replace(written, sound)
-    word = word.replace("w", "v").replace("z", "s")
-    head, tail = word[:1], re.sub(r"[aeiouy']", "", word[1:])
-    return re.sub(r"(.)\1+", r"\1", head + tail)
-
-
-def _one_edit(one: str, other: str) -> bool:
-    if abs(len(one) - len(other)) > 1:
-        return False
-    if len(one) > len(other):
-        one, other = other, one
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            if len(one) == len(other):
-                swapped = (
-                    one[index : index + 2] == other[index : index + 2][::-1] and one[index + 2 :] == other[index + 2 :]
-                )
-                return swapped or one[index + 1 :] == other[index + 1 :]
-            return one[index:] == other[index + 1 :]
-    return one != other
+def _date(hint: str, answer: str, question: str) -> Iterator[str]:
+    """The same day in another notation (9/11 for September 11, 2001)."""
+    wanted = dates_in(answer)
+    for month, day, year, start, end in dates_in(hint):
+        for other_month, other_day, other_year, _, _ in wanted:
+            if (month, day) == (other_month, other_day) and (year is None or other_year in (None, year)):
+                yield hint[start:end]
 
 
 RULES: dict[str, Callable[[str, str, str], Iterator[str]]] = {
     "exact": _exact,
     "inflection": _inflection,
     "part": _part,
-    "initials": _initials,
+    "reordered": _reordered,
+    "initials": initials,
     "other_name": _other_name,
+    "family": _family,
     "number": _number,
-    "compound": _compound,
-    "spelling": _spelling,
+    "date": _date,
+    "compound": compound,
+    "spelling": spelling,
 }
 """Rule name to rule, in the order in which they are tried."""

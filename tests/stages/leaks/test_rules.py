@@ -2,7 +2,7 @@
 
 import pytest
 
-from quit.stages.leaks.number_words import numbers_in
+from quit.stages.leaks.number_words import dates_in, numbers_in
 from quit.stages.leaks.rules import RULES, lexical_leaks
 
 LEAKS = [
@@ -12,9 +12,9 @@ LEAKS = [
     ("exact", "He wrote 50% of it.", "%", "Which symbol?"),
     ("exact", "He served in the US army.", "US", "Which country?"),
     ("inflection", "Australians call it home.", "Australia", "Which country?"),
-    ("inflection", "The French eat it.", "France", "Which country?"),
+    ("family", "The French eat it.", "France", "Which country?"),
     ("inflection", "Two wombats live here.", "Wombat", "Which animal?"),
-    ("inflection", "A Dutch painter lived there.", "The Netherlands", "Which country?"),
+    ("family", "A Dutch painter lived there.", "The Netherlands", "Which country?"),
     ("part", "Messi played for Barcelona.", "Lionel Messi", "Who holds most titles?"),
     ("initials", "The U.S.A. joined later.", "United States of America", "Which country?"),
     ("initials", "The National Aeronautics and Space Administration runs it.", "NASA", "Which agency?"),
@@ -28,7 +28,31 @@ LEAKS = [
     ("number", "There are twenty-four of them.", "24", "How many?"),
     ("number", "About 1,500 were built.", "fifteen hundred", "How many?"),
     ("compound", "See www.guitarworld.com for more.", "Guitar", "Which instrument?"),
-    ("compound", "The keyboardist joined in 1970.", "Keyboard", "Which instrument?"),
+    ("inflection", "The keyboardist joined in 1970.", "Keyboard", "Which instrument?"),
+    ("compound", "Children built a snowman.", "Snow", "What is white?"),
+    ("compound", "A U2 was shot down.", "U-2", "Which spy plane?"),
+    ("compound", "He went to play foot ball.", "Football", "Which sport?"),
+    ("inflection", "His streets are called Dickensian.", "Charles Dickens", "Who wrote it?"),
+    ("inflection", "It was pasteurised, or pasteurized, overnight.", "Louis Pasteur", "Who made a vaccine?"),
+    ("part", "The unit of force is the newton.", "Isaac Newton", "Who saw an apple fall?"),
+    ("part", "His brother Robert Kennedy was shot too.", "John F. Kennedy", "Which president?"),
+    ("reordered", "Relativity theory was confirmed in 1919.", "Theory of Relativity", "Which theory?"),
+    ("reordered", "Henry the Eighth had six wives.", "Henry VIII", "Which king?"),
+    ("initials", "It was decided late in WW2.", "World War II", "Which war?"),
+    ("initials", "He won seven F1 titles.", "Formula One", "Which sport?"),
+    ("initials", "The Group of Seven met.", "G7", "Which group?"),
+    ("other_name", "The graveyard is old.", "Cemetery", "Where do people lie?"),
+    ("other_name", "Satchmo sang it.", "Louis Armstrong", "Who sang it?"),
+    ("other_name", "Its symbol is Au.", "Gold", "Which metal?"),
+    ("other_name", "H2SO4 fills batteries.", "Sulfuric acid", "Which acid?"),
+    ("family", "Lunar rocks are old.", "The Moon", "What goes around the Earth?"),
+    ("family", "The abduction was long planned.", "Kidnapping", "Which crime?"),
+    ("family", "A beekeeper lives there.", "Bee", "Which insect?"),
+    ("number", "It begins with 3.14159.", "3.14", "What is pi?"),
+    ("number", "It ended in nineteen forty-five.", "1945", "When?"),
+    ("date", "The attacks of 9/11 shocked us.", "September 11, 2001", "When?"),
+    ("date", "They came on the fourteenth of July.", "14 July", "When?"),
+    ("spelling", "Add some mayonaise.", "Mayonnaise", "Which sauce?"),
     ("spelling", "The prophet Mohammed was born there.", "Muhammad", "Who founded it?"),
     ("spelling", "Chaikovsky wrote its music.", "Tchaikovsky", "Who wrote Swan Lake?"),
 ]
@@ -52,6 +76,18 @@ SAFE = [
     ("Italians call it a snail.", "@", "Which symbol?"),
     ("He would polish his nocturnes for months.", "Polish", "What was Chopin's nationality?"),
     ("He is the eighteenth king of his line.", "18", "How many kings were there?"),
+    ("It was filmed with Roger Moore.", "Bobby Moore", "Who captained England?"),
+    ("The Panama Canal is younger.", "Suez Canal", "Which canal is in Egypt?"),
+    ("A house of white marble stands there.", "White House", "Where does the president live?"),
+    ("He was thinking of leaving.", "King", "Who rules?"),
+    ("The rebellion failed.", "Lion", "Which animal?"),
+    ("It has 9,026 points.", "9", "How many?"),
+    ("They met on September 11, 1973.", "September 11, 2001", "When?"),
+    ("This area of London is lively.", "AOL", "Which firm?"),
+    ("He played at home.", "Helium", "Which gas?"),
+    ("It is a country in North America.", "USA", "Which country has fifty states?"),
+    ("The planet is far away.", "Plane", "Which machine flies?"),
+    ("This city is the capital of Italy.", "Rome", "Where are the Spanish Steps?"),
     ("It orbits the Sun twice as fast.", "Saturn", "Which planet?"),
 ]
 
@@ -85,6 +121,9 @@ def test_every_rule_has_a_case() -> None:
         ("the twenty-first king", [21]),
         ("Louis XIV, a thousand men", [14, 1000]),
         ("forty-two", [42]),
+        ("in nineteen forty-five", [1945]),
+        ("four score and seven", [87]),
+        ("two dozen", [24]),
         ("", []),
     ],
 )
@@ -92,3 +131,20 @@ def test_numbers_are_read_in_words_and_digits(text: str, values: list[float]) ->
     found = numbers_in(text)
     assert [value for value, _, _ in found] == values
     assert all(text[start:end].strip() == text[start:end] for _, start, end in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("on September 11, 2001", [(9, 11, 2001)]),
+        ("the 4th of July", [(7, 4, None)]),
+        ("25 Dec", [(12, 25, None)]),
+        ("1944-06-06", [(6, 6, 1944)]),
+        ("on 9/11", [(9, 11, None), (11, 9, None)]),
+        ("in May 1968", []),
+        ("24/7 and 1/2", [(24, 7, None), (7, 24, None), (1, 2, None), (2, 1, None)]),
+        ("won 3-2", []),
+    ],
+)
+def test_dates_are_read_in_any_notation(text: str, days: list[tuple[int, int, int | None]]) -> None:
+    assert [(month, day, year) for month, day, year, _, _ in dates_in(text)] == days

@@ -1,0 +1,175 @@
+"""Rules about letters: initials, words inside words, other spellings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+from quit.evaluate.normalize import stem, strip_accents
+from quit.stages.leaks.lexicon import lexicon, plain_name
+from quit.stages.leaks.number_words import numbers_in
+from quit.stages.leaks.reading import FUNCTION_WORDS, TITLES, Word, answer_words, read
+
+_URL = re.compile(r"(?:https?://|www\.)\S+|\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
+_UNINITIALLED = FUNCTION_WORDS | {"jr", "sr"}
+_AFFIXES = frozenset(
+    "s es ed ing er ers y ry ly ess less ful ness ship like un non anti sub super pre post re semi".split()
+)
+"""What is added to a word."""
+_UNCOMPOUNDED = frozenset("able age ance ant ence ice ion ire let lets ling ram ring some".split())
+"""What begins as a second word would (cornice, wolfram)."""
+
+
+def initials(hint: str, answer: str, question: str) -> Iterator[str]:
+    """Initials for the full name (U.S.A., WW2), or the full name for initials."""
+    wanted = answer_words(answer)
+    if len(wanted) >= 2 and (len(wanted) > 2 or all(word.capital for word in wanted)):
+        short = _abbreviations(wanted)
+        for match in re.finditer(r"\b(?:[A-Z]\.\s?){2,}|\b[A-Z][A-Z0-9]*[- ]?(?:\d+|[A-Z]+)\b", strip_accents(hint)):
+            if _solid(match.group()) in short:
+                yield match.group().strip()
+    letters = _solid(answer)
+    if 2 <= len(letters) <= 6 and (answer.isupper() or re.fullmatch(r"(?:[A-Za-z]\.){2,}", answer.strip())):
+        hint_words = read(hint)
+        for start in range(len(hint_words)):
+            for end in range(start + 2, min(start + 9, len(hint_words) + 1)):
+                name = hint_words[start:end]
+                # "stones or stamp" spells SOS by chance; what is abbreviated is written with capitals.
+                capitals = sum(word.capital for word in name)
+                enough = len(letters) > 3 or not letters.isalpha() or capitals * 2 >= len(letters)
+                if enough and name[-1].plain not in _UNINITIALLED and letters in _abbreviations(name):
+                    yield hint[name[0].start : name[-1].end]
+
+
+def _solid(text: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", strip_accents(text).casefold())
+
+
+def _abbreviations(name: Sequence[Word]) -> set[str]:
+    """Return the ways to abbreviate a name: with and without its little words, a number as digits or as it is."""
+    return {
+        "".join((written(word) if digits(word) else None) or word.plain[0] for word in words)
+        for words in (name, [word for word in name if word.plain not in _UNINITIALLED])
+        for written in (digits, lambda word: word.plain, lambda word: word.plain[0])
+    }
+
+
+@lru_cache(maxsize=65536)
+def digits(word: Word) -> str | None:
+    """Return the digits of a word that is a number (two, second, II, 2), else None."""
+    numbers = [(1, 0, 1)] if word.text == "I" else numbers_in(word.text)
+    return f"{numbers[0][0]:.15g}" if len(numbers) == 1 and numbers[0][1:] == (0, len(word.text)) else None
+
+
+def compound(hint: str, answer: str, question: str) -> Iterator[str]:
+    """The answer inside a longer word, a hashtag or a web address, in two words or in one."""
+    wanted = answer_words(answer)
+    solid = "".join(word.plain for word in wanted)
+    if len(solid) >= 4 and not solid.isdigit():
+        for match in _URL.finditer(hint):
+            if solid in _solid(match.group()):
+                yield match.group()
+        asked = {word.plain for word in read(question)}
+        yield from (word.text for word in read(hint) if word.plain not in asked and _holds(word, solid))
+    hint_words = read(hint)
+    for count in range(1, 4):
+        for start in range(len(hint_words) - count + 1):
+            run = hint_words[start : start + count]
+            if (count, len(wanted)) != (1, 1) and _joins(run, solid):
+                yield hint[run[0].start : run[-1].end]
+
+
+def _holds(word: Word, solid: str) -> bool:
+    """Whether a longer word is the answer and another word or an affix (snowman, Stalingrad; not duchess)."""
+    base = lexicon().verb_forms.get(word.plain, stem(word.plain))
+    if solid not in base and lexicon().has(base):  # thinking has no king in it
+        return False
+    for rest in (word.plain.removeprefix(solid), word.plain.removesuffix(solid)):
+        if rest == word.plain or rest in _UNCOMPOUNDED:
+            continue
+        if len(solid) > 4 - (len(rest) > 2) and rest in _AFFIXES:
+            return True
+        if len(rest) > 2 and len(solid) > 4 and (word.capital or lexicon().has(rest)):
+            return True
+        if len(rest) > 2 and word.plain.startswith(solid) and lexicon().has(rest):
+            return True
+    return False
+
+
+def _joins(run: Sequence[Word], solid: str) -> bool:
+    """Whether words joined are the answer joined ("sun flower" for sunflower, U2 for U-2; not "a part" for apart)."""
+    joined = "".join(word.plain for word in run)
+    if joined[:3] != solid[:3] or stem(joined) != stem(solid):
+        return False
+    if any(right.start - left.end != 1 for left, right in pairwise(run)):
+        return False
+    if len(solid) < 4 or any(len(word.plain) == 1 for word in run):
+        return any(letter.isdigit() for letter in solid) and (run[0].text.isupper() or len(solid) > 2)
+    return True
+
+
+def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
+    """Another transliteration of a name (Tchaikovsky and Chaikovsky), or a word misspelt."""
+    wanted = answer_words(answer)
+    if not wanted or len(wanted[-1].plain) < 5 or wanted[-1].plain.isdigit():
+        return
+    target = wanted[-1].plain
+    asked = {word.plain for word in read(question)}
+    for word in read(hint):
+        if len(word.plain) < 5 or word.plain in asked | TITLES or word.plain.startswith(target):
+            continue
+        name = word.capital and wanted[-1].capital
+        if _is_another(word.plain, target) if name else lexicon().has(word.plain):
+            continue
+        same_sound = name and len(_skeleton(target)) >= 4 and _skeleton(word.plain) == _skeleton(target)
+        if (same_sound and abs(len(word.plain) - len(target)) <= 2) or (
+            len(target) >= 7 and word.plain[0] == target[0] and _one_edit(word.plain, target)
+        ):
+            yield word.text
+
+
+def _is_another(name: str, target: str) -> bool:
+    """Whether the lexicon knows a name, and not as a way to write the target."""
+    return name in lexicon().names and target not in map(plain_name, lexicon().other_names(name))
+
+
+_SOUNDS = (
+    ("tch", "ch"),
+    ("ph", "f"),
+    ("kh", "k"),
+    ("gh", "g"),
+    ("th", "t"),
+    ("dj", "j"),
+    ("zh", "j"),
+    ("ck", "k"),
+    ("q", "k"),
+)
+
+
+@lru_cache(maxsize=65536)
+def _skeleton(word: str) -> str:
+    """Return the consonants of a name as they sound, doubles once."""
+    word = word.replace("c", "k") if "ch" not in word else word
+    for written, sound in _SOUNDS:
+        word = word.replace(written, sound)
+    word = word.replace("w", "v").replace("z", "s")
+    head, tail = word[:1], re.sub(r"[aeiouy']", "", word[1:])
+    return re.sub(r"(.)\1+", r"\1", head + tail)
+
+
+def _one_edit(one: str, other: str) -> bool:
+    if abs(len(one) - len(other)) > 1:
+        return False
+    if len(one) > len(other):
+        one, other = other, one
+    for index, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            if len(one) == len(other):
+                swapped = (
+                    one[index : index + 2] == other[index : index + 2][::-1] and one[index + 2 :] == other[index + 2 :]
+                )
+                return swapped or one[index + 1 :] == other[index + 1 :]
+            return one[index:] == other[index + 1 :]
+    return one != other

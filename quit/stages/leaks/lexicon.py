@@ -1,0 +1,73 @@
+"""What WordNet knows of a name: other names for it, its family of words, irregular forms.
+
+``lexicon.txt.gz`` is made from WordNet 3.0 by ``training/lexicon.py``; ``LEXICON.md`` has its licence.
+"""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from quit.evaluate.normalize import stem, strip_accents, words
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Names are keys as :func:`plain_name` writes them; forms keep WordNet's capitals (Au, Dutch)."""
+
+    units: frozenset[str]
+    """Words that mean nothing but a unit when written small (newton)."""
+    words: frozenset[str]
+    """Words that are written small."""
+    names: frozenset[str]
+    """Single words that are written with capitals, in lower case."""
+    given_names: frozenset[str]
+    """First names of at least two people, lower case."""
+    plurals: dict[str, str]
+    """Irregular plural to singular."""
+    verb_forms: dict[str, str]
+    """Irregular verb form to its base."""
+    relations: dict[str, str]
+
+    def other_names(self, name: str) -> list[str]:
+        """Return other names of what a name means (graveyard for cemetery)."""
+        return self._forms(name, 0)
+
+    def family(self, name: str) -> list[str]:
+        """Return derived words, compounds, adjectives, inhabitants (lunar, moonlight for moon)."""
+        return self._forms(name, 1)
+
+    def _forms(self, name: str, column: int) -> list[str]:
+        forms = self.relations.get(name, "\t").split("\t")[column]
+        return forms.split("|") if forms else []
+
+    def has(self, word: str) -> bool:
+        """Whether a lower-case word, or what it is a plural or a verb form of, is a word that is written small."""
+        return not self.words.isdisjoint((*self.base_forms(word), word.removesuffix("s"), stem(word), stem(word) + "e"))
+
+    def base_forms(self, word: str) -> frozenset[str]:
+        """Return a lower-case word and what it may be an irregular form of (geese: goose; swam: swim)."""
+        return frozenset({word, self.plurals.get(word, word), self.verb_forms.get(word, word)})
+
+
+def plain_name(text: str) -> str:
+    """Return a name's words, lower case, without accents and possessives, one space between them."""
+    return " ".join(word.casefold().removesuffix("'s") for word in words(strip_accents(text).replace("’", "'")))
+
+
+@cache
+def lexicon() -> Lexicon:
+    """Return the lexicon, read once."""
+    text = gzip.decompress(files(__package__).joinpath("lexicon.txt.gz").read_bytes()).decode()
+    units, lower, names, given_names, plurals, verb_forms, *relations = text.split("\n")
+    return Lexicon(
+        units=frozenset(units.split()),
+        words=frozenset(lower.split()),
+        names=frozenset(names.split()),
+        given_names=frozenset(given_names.split()),
+        plurals=dict(pair.split("/") for pair in plurals.split()),
+        verb_forms=dict(pair.split("/") for pair in verb_forms.split()),
+        relations=dict(line.split("\t", 1) for line in relations),
+    )

@@ -1,0 +1,68 @@
+"""Texts as the leakage rules read them: words with their place, their case and their plain form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from quit.evaluate.normalize import stem, strip_accents, word_spans
+
+FUNCTION_WORDS = frozenset("a an the of and for in on at by to from with about de la le".split())
+"""Words that a name may lack or have more of."""
+TITLES = frozenset(
+    """mount mountain lake river sea ocean island islands city town county state republic kingdom house palace
+    castle church university college school company band team club saint sir lord lady king queen prince
+    princess president emperor pope doctor great new old north south east west northern southern eastern
+    western upper lower big little red white black blue green world war battle day days first second third
+    united national international royal grand prime minister high street park square bridge tower desert bay
+    gulf cape fort port san santa los las""".split()
+)
+"""Capitalised words that name a kind, not a thing: alone they give nothing away."""
+AMBIGUOUS = frozenset(
+    """april august bath bill bush chad chase china cook cork dick frank grant guy hope hunter jack jersey job
+    jordan march mark mason may miller mobile nice orange page pat polish pope prince queen reading rice rob
+    rose rush split summer sue turkey turner wall ward west will winter wood young""".split()
+)
+"""Names that are common words too: in lower case they give nothing away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a text; ``start`` and ``end`` are offsets in characters."""
+
+    text: str
+    plain: str  # lower case, no accents, no possessive
+    start: int
+    end: int
+
+    @property
+    def capital(self) -> bool:
+        return self.text[:1].isupper()
+
+
+@lru_cache(maxsize=65536)
+def read(text: str) -> tuple[Word, ...]:
+    """Return the words of a text in order."""
+    found = []
+    for start, end in word_spans(text):
+        plain = strip_accents(text[start:end]).casefold().replace("’", "'")
+        found.append(Word(text[start:end], plain.removesuffix("'s"), start, end))
+    return tuple(found)
+
+
+def answer_words(answer: str) -> list[Word]:
+    """Return an answer's words without articles, unless it is one."""
+    return [word for word in read(answer) if word.plain not in ("a", "an", "the")] or list(read(answer))
+
+
+def stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's words."""
+    return frozenset(stem(word.plain) for word in read(text))
+
+
+def runs(hint: tuple[Word, ...], wanted: list[str], key: Callable[[Word], str]) -> Iterator[tuple[Word, Word]]:
+    """Yield the first and last word of each run of a hint whose keys are the wanted ones."""
+    for start in range(len(hint) - len(wanted) + 1):
+        if all(key(hint[start + offset]) == want for offset, want in enumerate(wanted)):
+            yield hint[start], hint[start + len(wanted) - 1]
