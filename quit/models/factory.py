@@ -245,9 +245,9 @@ def judge_identity(settings: Settings) -> str:
 
 
 def _leak_rules_identity(settings: Settings) -> str:
-    from quit.stages.leaks.find import RULES_IDENTITY
+    from quit.stages.leaks.find import RULES_IDENTITY, WORDS_IDENTITY
 
-    return RULES_IDENTITY
+    return WORDS_IDENTITY if settings.leakage.method == "bem" else RULES_IDENTITY
 
 
 def _convergence_identity(settings: Settings) -> str:

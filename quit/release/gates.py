@@ -22,7 +22,7 @@ from quit.models.protocols import NO_ANSWER
 from quit.release.tables import TableFiles, contract
 from quit.settings import Settings, load
 from quit.stages.answers import matching_rows
-from quit.stages.leaks.containment import stands_in_a_passage
+from quit.stages.leaks.containment import contained_in
 from quit.stages.passages import permutation_table
 from quit.stages.split import SPLITS, near_identical
 
@@ -212,8 +212,9 @@ def _answer_in_passage(subject: Subject) -> list[str]:
     for row in ranked.filter(ranked["selected"]).sort_by("rank").to_pylist():
         hints.setdefault(row["question_id"], []).append(row["hint"])
     violations = []
-    for row in subject.files.read("valid_answers", ["question_id", "answer"]).to_pylist():
-        where = stands_in_a_passage(row["answer"], hints.get(row["question_id"], []))
+    for row in subject.files.read("valid_answers", ["question_id", "answer", "origin"]).to_pylist():
+        mine, gold = hints.get(row["question_id"], []), row["origin"] == "gold"
+        where = contained_in(row["answer"], mine, gold, subject.settings.leakage)
         if where is not None:
             shown = " ".join(hints[row["question_id"]][rank] for rank in where)
             digits = "".join(map(str, where))
@@ -317,7 +318,7 @@ GATES: dict[str, Gate] = {
         ),
         Gate(
             "answer-in-passage",
-            "A passage that states an answer needs no inference: answer containment must be 0.",
+            "A passage that states an answer needs no inference: what the leakage filter takes for stated must be 0.",
             _answer_in_passage,
         ),
         Gate(
