@@ -206,7 +206,9 @@ TABLES: dict[str, Table] = {
                 Column("repetition", SMALL, "Repetition, from 0."),
                 Column("raw", TEXT, "The reply as the model wrote it."),
                 Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
-                Column("correct", FLAG, "The judge's verdict; null when its reply could not be read.", nullable=True),
+                Column(
+                    "correct", FLAG, "The judge's verdict on `raw`; null when its reply could not be read.", nullable=True
+                ),
                 Column("producer", TEXT, "Identity of the reader."),
                 Column("judge", TEXT, "Identity of the judge."),
             ),

@@ -352,9 +352,7 @@ class Pipeline:
     def _models_of(self, run: StageRun) -> list[str]:
         models: list[str] = []
         for name in run.stage.models:
-            if name == "readers":
-                models += [reader_identity(reader, self.settings) for reader in self.settings.readers]
-            elif name == "labelers":
+            if name == "labelers":
                 models += [labeler.name for labeler in self.settings.labelers]
             elif name == "reader":
                 spec = next(reader for reader in self.settings.readers if reader.name == run.reader)
