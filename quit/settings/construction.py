@@ -76,7 +76,7 @@ class Convergence(Section):
 
 
 class QuestionType(Section):
-    """Question type (3.1.3)."""
+    """Question type (3.1.3): by our classifier, where the paper takes HintEval's."""
 
     prefer_source: bool = Field(True, description="Use the source's own type where it has one.")
 
