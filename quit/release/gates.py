@@ -19,7 +19,7 @@ from quit.errors import InputError, SettingsError, did_you_mean
 from quit.export.dataset import Dataset, ReaderInfo
 from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
-from quit.release.tables import TableFiles, contract
+from quit.release.tables import TableFiles, as_written, contract
 from quit.settings import Settings, load
 from quit.stages.answers import matching_rows
 from quit.stages.leaks.containment import contained_in
@@ -134,8 +134,7 @@ def _schema(subject: Subject) -> list[str]:
         schema = subject.files.schema(name)
         for path in paths:
             have = pq.read_schema(path)
-            later = [f for f in schema if f.nullable and f.name not in have.names]  # columns of a newer program
-            schema = pa.schema([f for f in schema if f not in later])
+            schema = as_written(schema, have)
             if not have.equals(schema):
                 wrong = [f.name for f in schema if f.name not in have.names or not have.field(f.name).equals(f)]
                 extra = [column for column in have.names if column not in schema.names]

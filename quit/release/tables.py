@@ -147,6 +147,12 @@ def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
     return TableFiles(parts, workspace.read("splits")["question_id"].combine_chunks())
 
 
+def as_written(schema: pa.Schema, have: pa.Schema) -> pa.Schema:
+    """Return a table's schema without the columns that came after a file was written: those it lacks that may be
+    null."""
+    return pa.schema([field for field in schema if field.name in have.names or not field.nullable])
+
+
 def _completed(name: str, rows: pa.Table, wanted: set[str]) -> pa.Table:
     """Return rows with the columns that came after they were written: null."""
     for column in sorted(wanted - {*rows.column_names}):
