@@ -216,6 +216,8 @@ class Pipeline:
     def work_on(self, run: StageRun, shard: Range) -> int:
         """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
         stage = run.stage
+        if not self.settings.run.readers_together:
+            self.models.release_readers(but=run.reader)  # in this process no more than one is loaded
         self.workspace.refresh()  # of a worker elsewhere: the stages before this one are finished by now
         inputs = {name: self._input(run, name, shard) for name in stage.inputs}
         tables = stage.function(self._context(run), **inputs)
@@ -249,6 +251,8 @@ class Pipeline:
 
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones."""
+        if run.reader is not None:
+            self.models.release_readers(but=None)
         if not self.is_done(run):
             facts: dict[str, Any] = {
                 "stage": run.stage.name,
