@@ -10,6 +10,7 @@ from typing import Any
 from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.engine.workspace import Workspace
+from quit.stages import filter_stage
 from quit.status.stages import status
 from quit.status.usage import totals
 
@@ -77,8 +78,8 @@ def leakage_losses(workspace: Workspace) -> str | None:
 
     The paper's share stands beside it only where BEM itself judged, by the paper's method.
     """
-    current = workspace.current().get("filter")
-    if current is None:
+    _, made = workspace.current().get("filter", (None, {}))
+    if not made.get("models"):
         return None
     with workspace.connect(tables=["questions", "rejects"]) as connection:
         row = connection.execute(
@@ -87,8 +88,8 @@ def leakage_losses(workspace: Workspace) -> str | None:
         ).fetchone()
     assert row is not None  # a count has one
     questions, lost = row
-    method = current[1]["settings"]["leakage"].get("method", "full")
-    bem = current[1]["models"][1].startswith("bem-")
+    method = made["settings"]["leakage"].get("method", "full")
+    bem = made["models"][filter_stage.models.index("equivalence")].startswith("bem-")
     model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
     share = f"{lost / questions:.1%}" if questions else "none"
     text = f"Answer leakage: {lost:,} of {questions:,} questions left out ({share}), by method `{method}` with {model}"
