@@ -175,8 +175,8 @@ TABLES: dict[str, Table] = {
             "descriptions",
             "describe",
             ("question_id",),
-            "Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based retrieval "
-            "complexity).",
+            "Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based "
+            "retrieval complexity).",
             (
                 _QUESTION,
                 Column("coarse", TEXT, "Coarse type, such as `LOC:LOCATION`."),
@@ -217,7 +217,10 @@ TABLES: dict[str, Table] = {
                 Column("raw", TEXT, "The reply as the model wrote it."),
                 Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
                 Column(
-                    "correct", FLAG, "The judge's verdict on `raw`; null when its reply could not be read.", nullable=True
+                    "correct",
+                    FLAG,
+                    "The judge's verdict on `raw`; null when its reply could not be read.",
+                    nullable=True,
                 ),
                 Column("producer", TEXT, "Identity of the reader."),
                 Column("judge", TEXT, "Identity of the judge."),

@@ -69,7 +69,9 @@ def serve(
         typer.echo(f"# Reader on GPU (share of its memory), GPUs of {gpu_gb:g} GB, sizes as the models' names say:")
         for line in (plan(servers, count, gpu_gb).sentence(servers) for count in sorted({1, 2, 8, gpus})):
             typer.echo(f"# {line}")
-        typer.echo("# Start them one after the other: each measures what is free. In turns: start one, build until it asks")
+        typer.echo(
+            "# Start them one after the other: each measures what is free. In turns: start one, build until it asks"
+        )
         typer.echo("# for the next, stop the one and start the other; the same build command resumes.")
 
 

@@ -81,11 +81,7 @@ class Pipeline:
     def runs(self) -> list[StageRun]:
         """The stage runs in pipeline order."""
         readers = [reader.name for reader in self.settings.readers]
-        return [
-            StageRun(stage, reader)
-            for stage in STAGES
-            for reader in (readers if stage.per_reader else [None])
-        ]
+        return [StageRun(stage, reader) for stage in STAGES for reader in (readers if stage.per_reader else [None])]
 
     def runs_of(self, stage: Stage) -> list[list[StageRun]]:
         """Return the runs of a stage in groups that run side by side: one by one, or all readers

@@ -1,5 +1,5 @@
-"""The servers a profile needs: which GPU and how much of it each gets, the commands that start them, and whether they are
-up and serve what they should."""
+"""The servers a profile needs: which GPU and how much of it each gets, the commands that start them, and whether they
+are up and serve what they should."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ class Plan:
             f"{'/'.join(listed[row].users)} on {device} ({self.shares[row]:.2f})"
             for row, device in sorted(self.devices.items(), key=lambda item: (item[1], item[0]))
         ]
-        return f"{self.gpus} GPU{'s' * (self.gpus > 1)}, {'together' if self.together else 'in turns'}: {', '.join(each)}"
+        return (
+            f"{self.gpus} GPU{'s' * (self.gpus > 1)}, {'together' if self.together else 'in turns'}: {', '.join(each)}"
+        )
 
 
 def plan(listed: Sequence[Serving], gpus: int, gigabytes: float) -> Plan:
@@ -86,7 +88,9 @@ def plan(listed: Sequence[Serving], gpus: int, gigabytes: float) -> Plan:
 
     Where they do not fit, they take turns on the first GPU, each with most of it; a judge stays beside them.
     """
-    ours = sorted((row for row, serving in enumerate(listed) if serving.command), key=lambda row: -listed[row].gigabytes)
+    ours = sorted(
+        (row for row, serving in enumerate(listed) if serving.command), key=lambda row: -listed[row].gigabytes
+    )
     filled, devices = [0.0] * gpus, {}
     for row in ours:
         devices[row] = filled.index(min(filled))

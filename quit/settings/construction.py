@@ -43,8 +43,8 @@ class Leakage(Section):
         0.4,
         ge=-1,
         le=1,
-        description="With `full`: cosine of span and answer from which the equivalence model is asked; -1 asks it about "
-        "every span.",
+        description="With `full`: cosine of span and answer from which the equivalence model is asked; -1 asks it "
+        "about every span.",
     )
 
 

@@ -30,7 +30,8 @@ def probe_stage(context: Context, questions: pa.Table, descriptions: pa.Table) -
 def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Judge, repetitions: int) -> pa.Table:
     """Return the table ``probe_answers``: a reader's answer to every described question, ``repetitions`` times, judged.
 
-    The judge sees the reply as the reader wrote it: a full sentence may be right, though no passage's answer may be one.
+    The judge sees the reply as the reader wrote it: a full sentence may be right, though as an answer to a passage it
+    is none.
     """
     types = {row["question_id"]: row for row in descriptions.to_pylist()}
     asked = [row for row in questions.to_pylist() if row["question_id"] in types]

@@ -147,8 +147,8 @@ def update_labels(
     the update.
 
     ``answers``: labeler name -> its answers to the passages of ``found.touched``, in table order.
-    ``leaks`` is asked about every question with its valid answers that are not gold. Raises ``ValueError`` when the answers of a
-    labeler are not those to the passages.
+    ``leaks`` is asked about every question with its valid answers that are not gold. Raises ``ValueError`` when the
+    answers of a labeler are not those to the passages.
     """
     touched = pa.array(found.touched, pa.string())
     mask = is_in(tables.labels.column("question_id"), touched)

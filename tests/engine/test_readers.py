@@ -16,7 +16,8 @@ READERS = ("one", "two")
 
 def _pipeline(folder: Path, more: str = "") -> Pipeline:
     blocks = [
-        f'[[readers]]\nname = "{name}"\nrole = "labeler"\nkind = "transformers"\nmodel = "{checkpoint("llama", seed)}"\n'
+        f'[[readers]]\nname = "{name}"\nrole = "labeler"\nkind = "transformers"\n'
+        f'model = "{checkpoint("llama", seed)}"\n'
         for seed, name in enumerate(READERS)
     ]
     profile = folder / "two.toml"

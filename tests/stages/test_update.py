@@ -205,12 +205,18 @@ def test_the_leakage_filter_sees_the_accepted_answers_of_every_question_once_mor
 def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_judge_accepted() -> None:
     def leaks(items):
         leak = Finding("floats", "Raft", 0.9, "equivalence", "m")
-        return [[[leak] if "Raft" in item.answers and "floats" in hint else [] for hint in item.hints] for item in items]
+        return [
+            [[leak] if "Raft" in item.answers and "floats" in hint else [] for hint in item.hints] for item in items
+        ]
 
     world = _world(WORLD, {"b": {"raft"}}, splits={"b": "train"})
     made = _update(world, [], leaks)
     assert made["splits"].column("question_id").to_pylist() == ["a", "c"]
-    assert {*made["labels"]["question_id"].to_pylist()} == {*made["valid_answers"]["question_id"].to_pylist()} == {"a", "c"}
+    assert (
+        {*made["labels"]["question_id"].to_pylist()}
+        == {*made["valid_answers"]["question_id"].to_pylist()}
+        == {"a", "c"}
+    )
     [gone] = made["changes"].to_pylist()
     assert (gone["question_id"], gone["change"], gone["reviews"]) == ("b", "question_removed", [])
     world = _world(WORLD, {})  # not accepted: not looked for
@@ -219,7 +225,9 @@ def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_ju
 
 @pytest.mark.parametrize("method", ["full", "bem"])
 @pytest.mark.parametrize(("hint", "leaks"), [("It is famous.", False), ("It sails for the US.", True)])
-def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(method: str, hint: str, leaks: bool) -> None:
+def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(
+    method: str, hint: str, leaks: bool
+) -> None:
     tables, answers = _world(WORLD, {})
     hints = [{**row, "hint": hint} for row in tables.ranked_hints.to_pylist()]
     world = replace(tables, ranked_hints=schemas.table("ranked_hints").from_rows(hints)), answers
