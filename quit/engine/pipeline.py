@@ -76,6 +76,7 @@ class Pipeline:
         self.decided = len(workspace.log_files("overrides")) if decided is None else decided
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
+        self._turn, self._at_work = Lock(), ""
 
     @cached_property
     def runs(self) -> list[StageRun]:
@@ -212,13 +213,19 @@ class Pipeline:
     def work_on(self, run: StageRun, shard: Range) -> int:
         """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
         stage = run.stage
-        if not self.settings.run.readers_together:
-            self.models.release_readers(but=run.reader)  # in this process no more than one is loaded
+        self._take_turns(run)
         self.workspace.refresh()  # of a worker elsewhere: the stages before this one are finished by now
         inputs = {name: self._input(run, name, shard) for name in stage.inputs}
         tables = stage.function(self._context(run), **inputs)
         self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
         return len(tables[stage.outputs[0]])
+
+    def _take_turns(self, run: StageRun) -> None:
+        """Release the readers of the run before, where a run begins in this process: no more than one is loaded."""
+        with self._turn:
+            if run.key != self._at_work and not self.settings.run.readers_together:
+                self.models.release_readers(but=run.reader)
+            self._at_work = run.key
 
     def _context(self, run: StageRun) -> Context:
         stage = run.stage
@@ -248,7 +255,7 @@ class Pipeline:
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones."""
         if run.reader is not None:
-            self.models.release_readers(but=None)
+            self.models.release_readers()
         if not self.is_done(run):
             facts: dict[str, Any] = {
                 "stage": run.stage.name,
