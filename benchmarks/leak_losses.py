@@ -45,8 +45,8 @@ def losses(source: str, models: Models, overrides: Sequence[str]) -> list[str]:
     for method in METHODS:
         counted = Counted(models.equivalence)
         leakage = settings.leakage.model_copy(update={"method": method})
-        made = filter_leaks(tables["questions"], tables["hints"], counted, models.encoder, leakage, hints)
-        lost = sum(row["kind"] == "question" for row in made["rejects"].to_pylist())
+        filtered = filter_leaks(tables["questions"], tables["hints"], counted, models.encoder, leakage, hints)
+        lost = sum(row["kind"] == "question" for row in filtered["rejects"].to_pylist())
         cells += [f"{lost} ({lost / questions:.0%})", f"{counted.pairs:,}"]
     return cells
 

@@ -214,10 +214,10 @@ def _answer_in_passage(subject: Subject) -> list[str]:
         hints.setdefault(row["question_id"], []).append(row["hint"])
     violations = []
     for row in subject.files.read("valid_answers", ["question_id", "answer", "origin"]).to_pylist():
-        mine, gold = hints.get(row["question_id"], []), row["origin"] == "gold"
-        where = contained_in(row["answer"], mine, gold, subject.settings.leakage)
+        selected, gold = hints.get(row["question_id"], []), row["origin"] == "gold"
+        where = contained_in(row["answer"], selected, gold, subject.settings.leakage)
         if where is not None:
-            shown = " ".join(hints[row["question_id"]][rank] for rank in where)
+            shown = " ".join(selected[rank] for rank in where)
             digits = "".join(map(str, where))
             violations.append(f"{row['question_id']}: {row['answer']!r} is in the passage {digits}: {shown[:160]!r}")
     return violations

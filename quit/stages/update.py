@@ -338,13 +338,13 @@ def _leaks(
     columns = (tables.questions.column(name).to_pylist() for name in ("question_id", "question"))
     texts = dict(zip(*columns, strict=True))
     for start in range(0, len(check), AT_A_TIME):
-        some = [*check][start : start + AT_A_TIME]
+        question_ids = [*check][start : start + AT_A_TIME]
         items = []
-        for question in some:
-            mine = hints.get(question, [])
-            given = [text for _, text in mine]
-            items.append(LeakItem(texts[question], check[question], given, hint_ids=[key for key, _ in mine]))
-        for question, item, findings in zip(some, items, leaks(items), strict=True):
+        for question in question_ids:
+            hint_ids = [hint_id for hint_id, _ in hints.get(question, [])]
+            hint_texts = [text for _, text in hints.get(question, [])]
+            items.append(LeakItem(texts[question], check[question], hint_texts, hint_ids=hint_ids))
+        for question, item, findings in zip(question_ids, items, leaks(items), strict=True):
             for hint, these in zip(item.hint_ids, findings, strict=True):
                 for leak in these:
                     yield question, hint, leak

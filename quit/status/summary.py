@@ -78,8 +78,8 @@ def leakage_losses(workspace: Workspace) -> str | None:
 
     The paper's share stands beside it only where BEM itself judged, by the paper's method.
     """
-    _, made = workspace.current().get("filter", (None, {}))
-    if not made.get("models"):
+    _, manifest = workspace.current().get("filter", (None, {}))
+    if not manifest.get("models"):
         return None
     with workspace.connect(tables=["questions", "rejects"]) as connection:
         row = connection.execute(
@@ -88,8 +88,8 @@ def leakage_losses(workspace: Workspace) -> str | None:
         ).fetchone()
     assert row is not None  # a count has one
     questions, lost = row
-    method = made["settings"]["leakage"].get("method", "full")
-    bem = made["models"][filter_stage.models.index("equivalence")].startswith("bem-")
+    method = manifest["settings"]["leakage"].get("method", "full")
+    bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
     model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
     share = f"{lost / questions:.1%}" if questions else "none"
     text = f"Answer leakage: {lost:,} of {questions:,} questions left out ({share}), by method `{method}` with {model}"

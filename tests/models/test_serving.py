@@ -33,17 +33,17 @@ def test_the_papers_servers_share_gpus_without_taking_more_than_there_is(
 ) -> None:
     weights = {"gemma-3-1b": 1, "qwen-3-4b": 4, "llama-31-8b": 8, "llama-32-1b": 1, "gemma-3-4b": 4, "qwen-3-8b": 8}
     listed = servings(load("paper").settings)
-    made = plan(listed, gpus, gigabytes)
-    users = {row: listed[row].users[0] for row in made.devices}
+    spread = plan(listed, gpus, gigabytes)
+    users = {row: listed[row].users[0] for row in spread.devices}
     assert {*users.values()} == {*weights} and "gpt-eval" in listed[-1].users  # not ours
-    assert made.together is together and {*made.devices.values()} <= {*range(gpus)}
+    assert spread.together is together and {*spread.devices.values()} <= {*range(gpus)}
     for device in range(gpus):
-        mine = [row for row in made.devices if made.devices[row] == device]
-        assert sum(made.shares[row] for row in mine) <= 0.92 or not together
+        mine = [row for row in spread.devices if spread.devices[row] == device]
+        assert sum(spread.shares[row] for row in mine) <= 0.92 or not together
         for row in mine:  # two bytes a parameter, and room for more
-            assert made.shares[row] * gigabytes > 2 * weights[users[row]] + 2
+            assert spread.shares[row] * gigabytes > 2 * weights[users[row]] + 2
     if gpus == 8:
-        assert len({*made.devices.values()}) == 6 and {*made.shares.values()} == {0.9}
+        assert len({*spread.devices.values()}) == 6 and {*spread.shares.values()} == {0.9}
 
 
 def test_a_judge_stays_up_beside_readers_that_take_turns() -> None:
@@ -52,9 +52,9 @@ def test_a_judge_stays_up_beside_readers_that_take_turns() -> None:
     blocks = [{"name": name, "kind": "server", "server": "s", "model": model} for name, model in models]
     readers = [{**block, "role": "labeler"} for block in blocks[:2]]
     listed = servings(parse({"readers": readers, "servers": [server], "judge": blocks[2]}))
-    made = plan(listed, 1, 56)
-    assert not made.together and made.shares[0] == made.shares[1]
-    assert made.shares[0] + made.shares[2] <= 0.92 and made.shares[2] * 56 > 28
+    spread = plan(listed, 1, 56)
+    assert not spread.together and spread.shares[0] == spread.shares[1]
+    assert spread.shares[0] + spread.shares[2] <= 0.92 and spread.shares[2] * 56 > 28
 
 
 @pytest.mark.parametrize(

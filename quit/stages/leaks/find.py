@@ -158,12 +158,12 @@ def _ask_words(
 ) -> list[tuple[int, int, str, str]]:
     """Return (item, hint, word, answer) for the equivalence model: every word of every hint with each answer."""
     return [
-        (place, row, word, answer)
-        for place, item in enumerate(items)
+        (position, row, word, answer)
+        for position, item in enumerate(items)
         for row, hint in enumerate(item.hints)
         for word in content_words(hint)
         for answer in item.answers
-        if not any((leak.span, leak.answer) == (word, answer) for leak in found[place][row])
+        if not any((leak.span, leak.answer) == (word, answer) for leak in found[position][row])
     ]
 
 
