@@ -174,7 +174,9 @@ class Run(Section):
     shard_questions: int = Field(64, ge=1, description="Questions a part, where `shards` is not given.")
     workers: int = Field(2, ge=1, description="Shards worked on at a time, of each reader.")
     readers_together: bool = Field(
-        False, description="Let all readers read side by side: where each has a server of its own, all of them work."
+        False,
+        description="Let all readers work side by side, each with its server; else no more than one is needed at a "
+        "time, in the probe as when passages are read.",
     )
     runner: str = Field(
         "threads",
