@@ -59,7 +59,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         pipeline = make(folder, given.questions)
-        carry_out(pipeline, pipeline.stage_run("label"))
+        for stage in ("label", "update"):
+            carry_out(pipeline, pipeline.stage_run(stage))
         commands = {
             f"export {name}": ["export", "-f", name, "--out", str(folder / "E")] for name in given.formats.split(",")
         }

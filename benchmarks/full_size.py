@@ -80,6 +80,7 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
     step("floor: scan of all answers", [*inner, "scan"])
     step("enumerate", [*inner, "enumerate"], workspace / "tables" / "07_*")
     step("label", [*inner, "label"], workspace / "tables" / "10_*")
+    step("update", [*inner, "update"], workspace / "tables" / "11_*")
     step("release create", quit_("release", "create", *w, "--name", "v1"), workspace / "releases" / "v1")
     step("release verify", quit_("release", "verify", str(workspace / "releases" / "v1")))
     step("review apply", quit_("review", "apply", *w), workspace / "tables" / "11_*")

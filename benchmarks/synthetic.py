@@ -115,7 +115,7 @@ def _described(pipeline: Pipeline, ids: Sequence[str], train: float) -> dict[str
              "answerability": 0.1, "answer_share": 0.1, "completeness": 0.1, "similarity": 0.1, "difficulty": share,
              "difficulty_bin": level[one], "difficulty_producer": "synthetic"} for one, share in place.items()],
              "rejects": []},
-        "probe": {"probe_answers": []},
+        **{run.key: {"probe_answers": []} for run in pipeline.runs if run.stage.name == "probe"},
         "split": {"splits": [
             {"question_id": one, "parametric": False, "draw": share,
              "split": "train" if share < train else "dev" if share < dev else "test"}

@@ -20,7 +20,6 @@ MODELS = {
     "candidates": "candidates",
     "question_types": "question types",
     "difficulty": "difficulty",
-    "readers": "six readers",
     "reader": "one reader each",
     "judge": "judge",
     "labelers": "three labelers' names",

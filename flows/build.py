@@ -78,4 +78,4 @@ def _carry_out(pipeline: Pipeline) -> None:
         carry_out(read_stage)  # three labelers, three readers (3.2.2)
         carry_out(judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
         carry_out(label_stage)  # 2 fully, 1 partially relevant (3.2.2)
-        carry_out(update_stage)  # people's verdicts over the judge's, where there are any (3.2.4)
+        carry_out(update_stage)  # people's verdicts over the judge's, and the filter again (3.2.4)

@@ -25,7 +25,7 @@ from flows.review import label_update, review_sync
 from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.common.ids import content_hash
-from quit.engine.pipeline import check_labelers
+from quit.engine.pipeline import check_buildable
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, did_you_mean
 from quit.settings import Limits, Notice, Schedule, Settings
@@ -82,7 +82,7 @@ def plan(
     workspace that has neither, ``SettingsError`` for parameters that a flow does not take, or a profile without
     labelers.
     """
-    check_labelers(settings)
+    check_buildable(settings)
     scheduled = {schedule.flow for schedule in settings.schedules}
     schedules = [*settings.schedules, *(Schedule(flow=flow) for flow in FLOWS if flow not in scheduled)]  # type: ignore[arg-type]
     opened = list({folder.address: folder for folder in map(Workspace.at, workspaces)}.values())

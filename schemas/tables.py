@@ -175,7 +175,8 @@ TABLES: dict[str, Table] = {
             "descriptions",
             "describe",
             ("question_id",),
-            "Question type (TREC) and difficulty (reference-based retrieval complexity).",
+            "Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based "
+            "retrieval complexity).",
             (
                 _QUESTION,
                 Column("coarse", TEXT, "Coarse type, such as `LOC:LOCATION`."),
@@ -185,9 +186,18 @@ TABLES: dict[str, Table] = {
                 Column("classifier_coarse", TEXT, "What the classifier says, whoever is believed.", nullable=True),
                 Column("classifier_fine", TEXT, "What the classifier says, whoever is believed.", nullable=True),
                 Column(
-                    "answerability", REAL, "max s_i: best score of a retrieved passage for holding the answer, 0 to 1."
+                    "answerability",
+                    REAL,
+                    "max s_i: 1 where a retrieved passage contains an answer; else 0, or with `difficulty.counts = "
+                    "nearness` the best cosine of passage and answer, scaled to 0 to 1.",
                 ),
-                Column("answer_share", REAL, "Share of the retrieved passages that hold the answer, 0 to 1."),
+                Column("answer_share", REAL, "Share of the retrieved passages that contain an answer, 0 to 1."),
+                Column(
+                    "near_share",
+                    REAL,
+                    "Share of the retrieved passages that contain an answer or are near one by cosine (T_ans), 0 to 1.",
+                    nullable=True,
+                ),
                 Column("completeness", REAL, "S_D: mean normalised entropy of token relevance, 0 to 1."),
                 Column("similarity", REAL, "Mean similarity of the retrieved passages to the question, -1 to 1."),
                 Column("difficulty", REAL, "0 (easy) to 1 (hard)."),
@@ -206,7 +216,12 @@ TABLES: dict[str, Table] = {
                 Column("repetition", SMALL, "Repetition, from 0."),
                 Column("raw", TEXT, "The reply as the model wrote it."),
                 Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
-                Column("correct", FLAG, "The judge's verdict; null when its reply could not be read.", nullable=True),
+                Column(
+                    "correct",
+                    FLAG,
+                    "The judge's verdict on `raw`; null when its reply could not be read.",
+                    nullable=True,
+                ),
                 Column("producer", TEXT, "Identity of the reader."),
                 Column("judge", TEXT, "Identity of the judge."),
             ),

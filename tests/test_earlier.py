@@ -78,7 +78,8 @@ def test_labels_update_and_exports_follow_from_its_answers_and_verdicts(
     made_anew = {"label", "update"}
     for run in pipeline.runs:
         if run.key not in made_anew:
-            folder, _ = before.current()[run.key]
+            current = before.current()  # where the probe ran once for all readers
+            folder, _ = current[run.key if run.key in current else run.stage.name]
             shutil.copytree(folder, pipeline.folder(run), ignore=shutil.ignore_patterns("manifest.json"))
             pipeline.finish(run)
     assert {run.key for run in pipeline.runs if not pipeline.is_done(run)} == made_anew

@@ -35,6 +35,7 @@ from quit.status.summary import (
     funnel,
     judge_agreement,
     labels_by_hints,
+    leakage_losses,
     readers_table,
     type_agreement,
     usage_rows,
@@ -225,6 +226,8 @@ def print_summary(workspace: Workspace) -> None:
         for row in usage:
             table.add_row(*row)
         _OUT.print(table)
+    if losses := leakage_losses(workspace):
+        _OUT.print(f"\n{escape(losses)}")
     agreement = judge_agreement(workspace)
     if agreement:
         _OUT.print(f"\n{agreement.sentence()}")

@@ -31,32 +31,48 @@ def serve(
     start: Annotated[
         str | None, typer.Option("--start", help="Start the server of this reader or judge in the foreground.")
     ] = None,
+    gpus: Annotated[int, typer.Option("--gpus", min=1, help="GPUs that the commands are for.")] = 1,
+    gpu_gb: Annotated[float, typer.Option("--gpu-gb", min=1, help="Memory of a GPU, in GB.")] = 80,
 ) -> None:
-    """Print the commands that start a profile's vLLM servers, or start one.
+    """Print the commands that start a profile's vLLM servers, with device and share of its memory, or start one.
 
-    Example: `quit models serve --profile paper --start gemma-3-1b`
+    Below them: which server goes where on one, two and eight GPUs.
+
+    Example: `quit models serve --profile paper --gpus 2 --gpu-gb 48`
     """
-    from quit.models.serving import servings, shell
+    from quit.models.serving import plan, servings, shell
 
     servers = servings(load_settings(profile, set_))
+    spread = plan(servers, gpus, gpu_gb)
     if start is not None:
         users = [name for serving in servers for name in serving.users]
-        chosen = next((serving for serving in servers if start in serving.users), None)
-        if chosen is None:
+        row = next((row for row, serving in enumerate(servers) if start in serving.users), None)
+        if row is None:
             raise SettingsError(f"No server of profile {profile} is used by {start!r}.{did_you_mean(start, users)}")
-        if chosen.command is None:
+        if row not in spread.devices:
             raise SettingsError(f"{start} is on a server that is not vLLM; start it as its makers say.")
+        command = servers[row].command_on(spread.shares[row])
+        os.environ.setdefault("CUDA_VISIBLE_DEVICES", str(spread.devices[row]))
         try:
-            os.execvp(chosen.command[0], chosen.command)
+            os.execvp(command[0], command)
         except FileNotFoundError:
             raise SettingsError("There is no program `vllm` on the path. Run this where vLLM is installed.") from None
     if not servers:
         typer.echo(f"Profile {profile} needs no server.")
-    for serving in servers:
+    for row, serving in enumerate(servers):
         typer.echo(f"# {', '.join(serving.users)}")
+        if row in spread.devices:
+            typer.echo(shell(serving.command_on(spread.shares[row]), spread.devices[row]))
+        else:
+            typer.echo(f"# not ours to start: {', '.join(serving.server.urls())}")
+    if spread.devices:
+        typer.echo(f"# Reader on GPU (share of its memory), GPUs of {gpu_gb:g} GB, sizes as the models' names say:")
+        for line in (plan(servers, count, gpu_gb).sentence(servers) for count in sorted({1, 2, 8, gpus})):
+            typer.echo(f"# {line}")
         typer.echo(
-            shell(serving.command) if serving.command else f"# not ours to start: {', '.join(serving.server.urls())}"
+            "# Start them one after the other: each measures what is free. In turns: start one, build until it asks"
         )
+        typer.echo("# for the next, stop the one and start the other; the same build command resumes.")
 
 
 @models.command("check")

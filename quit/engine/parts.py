@@ -138,4 +138,5 @@ def joined(name: str, pieces: Sequence[pa.Table], columns: Sequence[str] | None 
         if not pieces:
             return pa.schema([schema.field(column) for column in columns]).empty_table()
         return pa.concat_tables([piece.select(columns) for piece in pieces]).unify_dictionaries()
-    return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()
+    whole = [piece if piece.column_names == schema.names else schemas.table(name).conform(piece) for piece in pieces]
+    return pa.concat_tables(whole).cast(schema) if pieces else schema.empty_table()

@@ -9,6 +9,7 @@ first missing one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -28,7 +29,7 @@ from quit.models.factory import Models, identities, reader_identity
 from quit.review.overrides import decisions, in_force
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, decisions_hash
-from quit.settings import PLACES, Settings
+from quit.settings import NEWER, PLACES, Settings
 from quit.sources import SourceRef, read_sources, source_checksum
 from quit.stages import STAGES
 from quit.stages.split import read_pins
@@ -75,17 +76,13 @@ class Pipeline:
         self.decided = len(workspace.log_files("overrides")) if decided is None else decided
         self._whole: dict[tuple[str, ...], pa.Table] = {}
         self._whole_lock = Lock()
+        self._turn, self._at_work = Lock(), ""
 
     @cached_property
     def runs(self) -> list[StageRun]:
-        """The stage runs in pipeline order. The label update is one of them where reviews are applied."""
+        """The stage runs in pipeline order."""
         readers = [reader.name for reader in self.settings.readers]
-        return [
-            StageRun(stage, reader)
-            for stage in STAGES
-            if "decisions" not in stage.inputs or self.reviews_applied
-            for reader in (readers if stage.per_reader else [None])
-        ]
+        return [StageRun(stage, reader) for stage in STAGES for reader in (readers if stage.per_reader else [None])]
 
     def runs_of(self, stage: Stage) -> list[list[StageRun]]:
         """Return the runs of a stage in groups that run side by side: one by one, or all readers
@@ -216,11 +213,19 @@ class Pipeline:
     def work_on(self, run: StageRun, shard: Range) -> int:
         """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""
         stage = run.stage
+        self._take_turns(run)
         self.workspace.refresh()  # of a worker elsewhere: the stages before this one are finished by now
         inputs = {name: self._input(run, name, shard) for name in stage.inputs}
         tables = stage.function(self._context(run), **inputs)
         self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
         return len(tables[stage.outputs[0]])
+
+    def _take_turns(self, run: StageRun) -> None:
+        """Release the readers of the run before, where a run begins in this process: no more than one is loaded."""
+        with self._turn:
+            if run.key != self._at_work and not self.settings.run.readers_together:
+                self.models.release_readers(but=run.reader)
+            self._at_work = run.key
 
     def _context(self, run: StageRun) -> Context:
         stage = run.stage
@@ -249,6 +254,8 @@ class Pipeline:
 
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones."""
+        if run.reader is not None:
+            self.models.release_readers()
         if not self.is_done(run):
             facts: dict[str, Any] = {
                 "stage": run.stage.name,
@@ -339,7 +346,11 @@ class Pipeline:
             for step in section.split("."):
                 value = value[step]
             if isinstance(value, dict):
-                value = {key: setting for key, setting in value.items() if f"{section}.{key}" not in PLACES}
+                value = {
+                    key: setting
+                    for key, setting in value.items()
+                    if (name := f"{section}.{key}") not in PLACES and setting != NEWER.get(name, ...)
+                }
             if section == "split" and value["pinned"]:
                 value["pinned"] = content_hash("pins", read_pins(value["pinned"]))  # what it says, not where it lies
             sections[section] = value
@@ -348,9 +359,7 @@ class Pipeline:
     def _models_of(self, run: StageRun) -> list[str]:
         models: list[str] = []
         for name in run.stage.models:
-            if name == "readers":
-                models += [reader_identity(reader, self.settings) for reader in self.settings.readers]
-            elif name == "labelers":
+            if name == "labelers":
                 models += [labeler.name for labeler in self.settings.labelers]
             elif name == "reader":
                 spec = next(reader for reader in self.settings.readers if reader.name == run.reader)
@@ -366,4 +375,26 @@ def check_labelers(settings: Settings) -> None:
         raise SettingsError(
             "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: "
             "start from a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
+        )
+
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def check_buildable(settings: Settings) -> None:
+    """Raise ``SettingsError`` for settings that can label nothing, or leave open what only the user can give."""
+    check_labelers(settings)
+    models = settings.models
+    from_hub = models.equivalence == "bem" and not Path(models.bem_checkpoint).expanduser().is_dir()
+    if settings.leakage.method == "bem" and from_hub and not _COMMIT.fullmatch(models.bem_revision):
+        raise SettingsError(
+            f"models.bem_revision is {models.bem_revision!r}, which may mean other weights tomorrow. Set a commit of "
+            f"{models.bem_checkpoint} (40 hexadecimal digits, on its page of the hub under 'Files', 'History'): "
+            "--set models.bem_revision=COMMIT; or set models.bem_checkpoint to a local folder."
+        )
+    if settings.difficulty.counts == "containment" and not settings.difficulty.corpus:
+        raise SettingsError(
+            "difficulty.corpus is not set, and difficulty.counts = 'containment' needs one: hints are chosen not to "
+            "contain the answer. Set --set difficulty.corpus=FILE (JSONL of {id, text}, such as Wikipedia's passages), "
+            "or --set difficulty.counts=nearness."
         )

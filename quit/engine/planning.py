@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.progress import note
-from quit.engine.pipeline import Pipeline, check_labelers
+from quit.engine.pipeline import Pipeline, check_buildable
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
 from quit.settings import Settings, load
@@ -121,7 +121,7 @@ def _checked(sources: Sequence[str], profile: str, overrides: Sequence[str]) -> 
         raise InputError(
             "A build needs at least one source, such as --source triviahg:FILE. Kinds: " + ", ".join(SOURCES) + "."
         )
-    check_labelers(settings)
+    check_buildable(settings)
     read_pins(settings.split.pinned)
     return settings, refs
 

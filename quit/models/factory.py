@@ -192,6 +192,14 @@ class Models:
 
         return self._once(("generator", spec.name, spec.kind, spec.model), make)
 
+    def release_readers(self, but: str | None = None) -> None:
+        """Let go of the language models in this process that readers use, except those of the reader ``but``."""
+        readers = {reader.name for reader in self._settings.readers} - {but}
+        with self._lock:
+            mine = [model for key, model in self._loaded.items() if key[0] == "generator" and key[1] in readers]
+        for generator in mine:
+            generator.release()
+
     @once
     def _cache(self) -> GenerationCache | None:
         if not self._settings.run.generation_cache:
@@ -245,9 +253,9 @@ def judge_identity(settings: Settings) -> str:
 
 
 def _leak_rules_identity(settings: Settings) -> str:
-    from quit.stages.leaks.find import RULES_IDENTITY
+    from quit.stages.leaks.find import RULES_IDENTITY, WORDS_IDENTITY
 
-    return RULES_IDENTITY
+    return WORDS_IDENTITY if settings.leakage.method == "bem" else RULES_IDENTITY
 
 
 def _convergence_identity(settings: Settings) -> str:

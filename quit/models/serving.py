@@ -1,12 +1,16 @@
-"""The servers a profile needs: the commands that start them, and whether they are up and serve what they should."""
+"""The servers a profile needs: which GPU and how much of it each gets, the commands that start them, and whether they
+are up and serve what they should."""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 import shlex
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -18,6 +22,13 @@ from quit.settings import Judge, ReaderSettings, ServerSettings, Settings
 
 _MOST = 4 << 20  # bytes of a list of models
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred
+USABLE = 0.92
+"""Share of a GPU's memory that servers may take together."""
+ALONE = 0.9
+"""Share of a GPU's memory for a server that has it to itself: vLLM's own default."""
+_BYTES, _BESIDE = 2.1, 3.0  # bytes a parameter (bfloat16 and buffers); GB for KV cache, activations and CUDA
+_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?![a-z0-9])", re.IGNORECASE)
+_UNKNOWN = 8.0  # billions of parameters, where the name does not say
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -38,6 +49,65 @@ class Serving:
     model: str
     server: ServerSettings
     command: tuple[str, ...] | None
+    judges: bool = False
+
+    @property
+    def gigabytes(self) -> float:
+        """GPU memory it needs, in GB: estimated from the size in the model's name (8B: eight billion parameters)."""
+        sizes = _SIZE.findall(self.model.replace("-", " ").replace("_", " "))
+        return _BYTES * (float(sizes[-1]) if sizes else _UNKNOWN) + _BESIDE
+
+    def command_on(self, share: float) -> tuple[str, ...]:
+        """Return the command with its share of the GPU's memory."""
+        return (*(self.command or ()), "--gpu-memory-utilization", f"{share:g}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which GPU each server gets (by the position of its serving) and which share of its memory; servers that are not
+    ours have none. ``together``: all may be up at once; else one reader at a time, and the judge."""
+
+    gpus: int
+    together: bool
+    devices: dict[int, int]
+    shares: dict[int, float]
+
+    def sentence(self, listed: Sequence[Serving]) -> str:
+        """Return it in one line."""
+        each = [
+            f"{'/'.join(listed[row].users)} on {device} ({self.shares[row]:.2f})"
+            for row, device in sorted(self.devices.items(), key=lambda item: (item[1], item[0]))
+        ]
+        return (
+            f"{self.gpus} GPU{'s' * (self.gpus > 1)}, {'together' if self.together else 'in turns'}: {', '.join(each)}"
+        )
+
+
+def plan(listed: Sequence[Serving], gpus: int, gigabytes: float) -> Plan:
+    """Return how to spread servers over ``gpus`` GPUs of ``gigabytes`` GB each: largest first, to the emptiest GPU.
+
+    Where they do not fit, they take turns on the first GPU, each with most of it; a judge stays beside them.
+    """
+    ours = sorted(
+        (row for row, serving in enumerate(listed) if serving.command), key=lambda row: -listed[row].gigabytes
+    )
+    filled, devices = [0.0] * gpus, {}
+    for row in ours:
+        devices[row] = filled.index(min(filled))
+        filled[devices[row]] += listed[row].gigabytes
+    if max(filled) <= USABLE * gigabytes:
+        alone = {row: list(devices.values()).count(device) == 1 for row, device in devices.items()}
+        shares = {row: _share(listed[row].gigabytes / filled[devices[row]]) for row in ours}
+        return Plan(gpus, True, devices, {row: ALONE if alone[row] else shares[row] for row in ours})
+    judge = sum(listed[row].gigabytes for row in ours if listed[row].judges)
+    largest = max((listed[row].gigabytes for row in ours if not listed[row].judges), default=0.0)
+    beside = {row: listed[row].gigabytes if listed[row].judges else largest for row in ours}
+    turns = {row: _share(size / (judge + largest)) if judge else ALONE for row, size in beside.items()}
+    return Plan(gpus, False, dict.fromkeys(ours, 0), turns)
+
+
+def _share(part: float) -> float:
+    return math.floor(USABLE * part * 100) / 100
 
 
 def servings(settings: Settings) -> list[Serving]:
@@ -51,7 +121,8 @@ def servings(settings: Settings) -> list[Serving]:
     for (model, name), specs in users.items():
         server = settings.server(name)
         command = _command(model, specs[0].revision, server)
-        listed.append(Serving(tuple(spec.name for spec in specs), model, server, command))
+        judges = any(spec is settings.judge for spec in specs)
+        listed.append(Serving(tuple(spec.name for spec in specs), model, server, command, judges))
     return listed
 
 
@@ -67,9 +138,9 @@ def _command(model: str, revision: str, server: ServerSettings) -> tuple[str, ..
     )
 
 
-def shell(command: tuple[str, ...]) -> str:
+def shell(command: tuple[str, ...], device: int) -> str:
     """Return a command as it is typed."""
-    return shlex.join(command)
+    return f"CUDA_VISIBLE_DEVICES={device} {shlex.join(command)}"
 
 
 def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:

@@ -78,7 +78,7 @@ def _settings(profile: str) -> str:
 
 
 def _servers(profile: str) -> list[Check]:
-    from quit.models.serving import check, servings, shell
+    from quit.models.serving import check, servings
     from quit.settings import load
 
     try:
@@ -88,7 +88,8 @@ def _servers(profile: str) -> list[Check]:
     checks = []
     for serving in needed:
         ok, what = check(serving)
-        start = f"Start it: {shell(serving.command)}" if serving.command else "Start it, or set its address and key."
+        command = f"quit models serve --profile {profile} --start {serving.users[0]}"
+        start = f"Start it: {command}" if serving.command else "Start it, or set its address and key."
         checks.append(Check(f"server of {', '.join(serving.users)}", ok, what, start))
     return checks
 

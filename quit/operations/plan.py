@@ -161,7 +161,7 @@ class _Planner:
         each = mine["completion_tokens"] / mine["requests"] if mine.get("requests") else COMPLETION_TOKENS
         lines = []
         for role, run, template, repetitions in (
-            ("probe", "probe", probe, settings.probe.repetitions),
+            ("probe", f"probe:{spec.name}", probe, settings.probe.repetitions),
             ("read", f"read:{spec.name}", prompt, 1),
         ):
             if self.pipeline.is_done(self.pipeline.stage_run(run)):
@@ -207,7 +207,9 @@ class _Planner:
         probed = self.questions * len(pipeline.settings.readers) * pipeline.settings.probe.repetitions
         lines = []
         for role, wanted in (("probe", probed), ("judge", round(self.questions * rate))):
-            replies = 0 if pipeline.is_done(pipeline.stage_run(role)) else wanted
+            runs = [run for run in pipeline.runs if run.stage.name == role]
+            left = sum(not pipeline.is_done(run) for run in runs)
+            replies = round(wanted * left / len(runs))
             prompts = round(replies * (frame + mean + 2 * COMPLETION_TOKENS))
             line = self._line(spec, role, replies=replies, prompt=prompts, computed=prompts, completion=2 * replies)
             lines.append(line)

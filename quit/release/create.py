@@ -120,6 +120,7 @@ def subject_of_release(release: Release, settings: Mapping[str, Any] | None = No
     parsed = parse(
         {
             "convergence": {"hints": given["convergence"]["hints"]},
+            "leakage": given.get("leakage", {}),
             "split": {"near_duplicate": given["split"]["near_duplicate"]},
             "review": {"splits": given["review"]["splits"]},
             "release": {**given["release"], **(settings or {})},

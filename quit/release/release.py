@@ -28,7 +28,7 @@ from quit.common.ids import content_hash
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.export.dataset import ReaderInfo
-from quit.release.tables import TABLES, TableFiles
+from quit.release.tables import TABLES, TableFiles, as_written
 
 DESCRIPTION = "release.json"
 LAYOUT = 2
@@ -162,7 +162,8 @@ def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None
         if file_checksum(path) != entry["sha256"]:
             return "was changed (its checksum differs)"
         metadata = pq.read_metadata(path)
-        if not metadata.schema.to_arrow_schema().equals(files.schema(name)):
+        have = metadata.schema.to_arrow_schema()
+        if not have.equals(as_written(files.schema(name), have)):
             return "does not have the columns of its table"
         return None if metadata.num_rows == entry["rows"] else "has another number of rows than listed"
     except FileNotFoundError:

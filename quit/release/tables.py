@@ -85,7 +85,7 @@ class TableFiles:
             read = set(wanted) | ({"question_id"} if self._filters(name) else set())
             try:
                 with pq.ParquetFile(path, read_dictionary=[c for c in dictionary if c in read]) as file:
-                    rows = file.read(sorted(read))
+                    rows = _completed(name, file.read(sorted(read & {*file.schema_arrow.names})), read)
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} cannot be read: {error}") from error
             pieces.append(self._ours(name, rows).select(wanted))
@@ -158,6 +158,21 @@ def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
         table, _, reader = name.partition("/")
         parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]
     return TableFiles(parts, workspace.read("splits")["question_id"].combine_chunks())
+
+
+def as_written(schema: pa.Schema, have: pa.Schema) -> pa.Schema:
+    """Return a table's schema without the columns that came after a file was written: those it lacks that may be
+    null."""
+    return pa.schema([field for field in schema if field.name in have.names or not field.nullable])
+
+
+def _completed(name: str, rows: pa.Table, wanted: set[str]) -> pa.Table:
+    """Return rows with the columns that came after they were written: null."""
+    for column in sorted(wanted - {*rows.column_names}):
+        field = contract(name).schema.field(column)
+        if field.nullable:
+            rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+    return rows
 
 
 def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:

@@ -22,22 +22,29 @@ class Collect(Section):
 class Leakage(Section):
     """Answer leakage (3.1.2)."""
 
+    method: Literal["full", "bem"] = Field(
+        "full",
+        description="`bem` is the paper's: the equivalence model judges every word of a hint that is no stop word "
+        "against each answer, and nothing else counts. `full` is ours: lexical rules, spans, containment, and the "
+        "model where span and answer are near; `contained`, `spans` and `screen` are its alone.",
+    )
     mode: Literal["question", "hint"] = Field(
         "question",
         description="`question` (the paper) discards a leaking question; `hint` drops its leaking hints only.",
     )
-    threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a span leaks.")
+    threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a word or span leaks.")
     contained: bool = Field(
         True,
-        description="An answer that occurs in a hint, or across two, as a mere string leaks too (`Ra` in "
-        "`portrayed`): answer containment is defined so, and must be 0 in a release.",
+        description="With `full`: a gold answer that occurs in a hint, or across two, as a mere string leaks too (`Ra` "
+        "in `portrayed`): table 1 defines answer containment so. An accepted answer leaks by whole words only.",
     )
-    spans: bool = Field(True, description="Also check spans up to the answer's own length in words, beyond the paper.")
+    spans: bool = Field(True, description="With `full`: also check spans up to the answer's own length in words.")
     screen: float = Field(
         0.4,
         ge=-1,
         le=1,
-        description="Cosine of span and answer from which the equivalence model is asked; -1 asks it about every span.",
+        description="With `full`: cosine of span and answer from which the equivalence model is asked; -1 asks it "
+        "about every span.",
     )
 
 
@@ -69,7 +76,7 @@ class Convergence(Section):
 
 
 class QuestionType(Section):
-    """Question type (3.1.3)."""
+    """Question type (3.1.3): by our classifier, where the paper takes HintEval's."""
 
     prefer_source: bool = Field(True, description="Use the source's own type where it has one.")
 
@@ -82,12 +89,18 @@ class Difficulty(Section):
         description="Corpus that is searched: a JSONL file of {id, text, title?} or a folder of them; empty: the "
         "collection's own hints. Its content, not its path, is part of the fingerprint.",
     )
+    counts: Literal["nearness", "containment"] = Field(
+        "nearness",
+        description="What makes a retrieved passage hold the answer. `containment` is the paper's: it contains the "
+        "answer as whole words; needs `corpus`, for hints are chosen not to contain it. `nearness` is ours: it "
+        "contains the answer or is near it by cosine.",
+    )
     top_k: int = Field(10, ge=1, description="Passages retrieved for a question.")
     depth: int = Field(100, ge=1, description="Passages that BM25 and the encoder each give to the fusion.")
     fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
     bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
     bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long passages are held back.")
-    answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: score from which a passage holds the answer.")
+    answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a passage is near the answer.")
     unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of passage and answer up to which s_i is 0.")
     telling: float = Field(
         0.6, ge=-1, le=1, description="Cosine of passage and answer from which s_i is 1; linear between."
@@ -99,6 +112,9 @@ class Difficulty(Section):
 PLACES = ("difficulty.corpus",)
 """Settings that say where something is: it may be moved, so its content is part of a fingerprint, not its path."""
 
+NEWER = {"leakage.method": "full"}
+"""Settings that came later, with what was done before: only another value is part of a fingerprint."""
+
 
 class Probe(Section):
     """Parametric answerability (3.1.4)."""
@@ -107,7 +123,9 @@ class Probe(Section):
     temperature: float = Field(
         0.0,
         ge=0,
-        description="Sampling temperature of an LLM reader in the probe; 0 is greedy. Each repetition is asked.",
+        description="Sampling temperature of an LLM reader in the probe, with the repetition's number as seed; 0 is "
+        "greedy, and then repetitions differ only as far as a server does. The paper names none; profile `paper` "
+        "takes 0.7.",
     )
 
 
@@ -156,7 +174,9 @@ class Run(Section):
     shard_questions: int = Field(64, ge=1, description="Questions a part, where `shards` is not given.")
     workers: int = Field(2, ge=1, description="Shards worked on at a time, of each reader.")
     readers_together: bool = Field(
-        False, description="Let all readers read side by side: where each has a server of its own, all of them work."
+        False,
+        description="Let all readers work side by side, each with its server; else no more than one is needed at a "
+        "time, in the probe as when passages are read.",
     )
     runner: str = Field(
         "threads",

@@ -68,7 +68,9 @@ class Models(Section):
         description="BEM: a name on the Hugging Face hub, or a local folder.",
     )
     bem_revision: str = Field(
-        "main", min_length=1, description="BEM: the hub's revision; name a commit, for a branch may move on."
+        "main",
+        description="BEM: the hub's revision. A branch may move on, so `leakage.method = bem` takes a commit only (40 "
+        "hexadecimal digits).",
     )
     bem_device: Literal["auto", "cpu", "cuda"] = Field("auto", description="BEM: `auto` is a GPU where there is one.")
 

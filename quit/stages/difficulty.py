@@ -3,7 +3,9 @@
 
 How many of the passages retrieved for a question hold its answer, and how close are they to the question? The corpus is
 the collection's own hints, or one that the settings name; the first stage is hybrid, as in RRCP. A question is hard
-when retrieval brings neither an answer nor passages that are close to the question.
+when retrieval brings neither an answer nor passages that are close to the question. With ``difficulty.counts =
+"containment"``, the paper's, a passage holds the answer where it contains it as whole words; with ``"nearness"``, ours,
+also where it is near it by cosine.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from quit.corpora.complexity import ContainedOrNear, LateInteraction, measure
+from quit.corpora.complexity import ContainedOrNear, LateInteraction, contains_answer, measure
 from quit.corpora.hybrid import HybridIndex, Texts
 from quit.models.protocols import Encoder
 from quit.settings import Difficulty
 
-VERSION = 2
+VERSION = 3
 TOGETHER = 256
 """Questions whose documents' tokens are encoded together, and held in memory."""
 
@@ -30,6 +32,7 @@ class Complexity:
 
     answerability: float
     answer_share: float
+    near_share: float
     completeness: float
     similarity: float
     difficulty: float
@@ -88,14 +91,17 @@ class RetrievalComplexity:
         vectors, [asked] = self._index.vectors(found), self._encoder.encode([question])
         threshold = self._settings.answer_threshold
         got = measure(question, answers, texts, vectors, asked, self._answers, self._tokens, threshold)
-        return self._bin(got.answerability, got.answer_share, got.completeness, got.similarity)
-
-    def _bin(self, answerability: float, answer_share: float, completeness: float, similarity: float) -> Complexity:
-        difficulty = 1.0 - (answerability + answer_share + min(1.0, max(0.0, similarity))) / 3
-        if difficulty >= self._settings.hard_from:
-            name = "hard"
-        elif difficulty >= self._settings.medium_from:
-            name = "medium"
+        contained = contains_answer(texts, answers)
+        share = float(contained.mean()) if len(texts) else 0.0
+        if self._settings.counts == "containment":
+            best, counted = float(contained.any()), share
         else:
-            name = "easy"
-        return Complexity(answerability, answer_share, completeness, similarity, difficulty, name)
+            best, counted = got.answerability, got.answer_share
+        difficulty = 1.0 - (best + counted + min(1.0, max(0.0, got.similarity))) / 3
+        name = self._bin(difficulty)
+        return Complexity(best, share, got.answer_share, got.completeness, got.similarity, difficulty, name)
+
+    def _bin(self, difficulty: float) -> str:
+        if difficulty >= self._settings.hard_from:
+            return "hard"
+        return "medium" if difficulty >= self._settings.medium_from else "easy"

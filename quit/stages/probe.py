@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 import schemas
 from quit.models.judges import rule
-from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
+from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Prompt, Reader, Reply
 from quit.stages.stage import COLLECTION, Context, Tables, stage
 
 
-@stage("probe", whole=COLLECTION, outputs=("probe_answers",), sections=("probe",), models=("readers", "judge"))
+@stage(
+    "probe",
+    whole=COLLECTION,
+    outputs=("probe_answers",),
+    sections=("probe",),
+    models=("reader", "judge"),
+    per_reader=True,
+    version=2,
+)
 def probe_stage(context: Context, questions: pa.Table, descriptions: pa.Table) -> Tables:
-    """Ask every reader the question alone."""
-    models, settings = context.models, context.settings
-    readers = [models.reader(reader.name, context.whole) for reader in settings.readers]
-    return {"probe_answers": probe(questions, descriptions, readers, models.judge, settings.probe.repetitions)}
+    """Each reader answers the question alone."""
+    assert context.reader is not None
+    reader = context.models.reader(context.reader, context.whole)
+    repetitions = context.settings.probe.repetitions
+    return {"probe_answers": probe(questions, descriptions, reader, context.models.judge, repetitions)}
 
 
-def probe(
-    questions: pa.Table, descriptions: pa.Table, readers: Sequence[Reader], judge: Judge, repetitions: int
-) -> pa.Table:
-    """Return the table ``probe_answers``: every reader's answer to every described question, ``repetitions`` times,
-    judged."""
+def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Judge, repetitions: int) -> pa.Table:
+    """Return the table ``probe_answers``: a reader's answer to every described question, ``repetitions`` times, judged.
+
+    The judge sees the reply as the reader wrote it: a full sentence may be right, though as an answer to a passage it
+    is none.
+    """
     types = {row["question_id"]: row for row in descriptions.to_pylist()}
     asked = [row for row in questions.to_pylist() if row["question_id"] in types]
     prompts = [
@@ -38,29 +46,33 @@ def probe(
         for row in asked
     ]
     rows = []
-    for reader in readers:
-        for repetition in range(repetitions):
-            replies = reader.answer(prompts, sample=repetition)
-            items = [
-                JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), reply.answer)
-                for row, reply in zip(asked, replies, strict=True)
-            ]
-            for row, reply, ruling in zip(asked, replies, rule(items, judge, repetition), strict=True):
-                rows.append(
-                    {
-                        "question_id": row["question_id"],
-                        "reader": reader.name,
-                        "repetition": repetition,
-                        "raw": reply.raw,
-                        "answer": reply.answer,
-                        "correct": ruling.verdict.correct,
-                        "producer": reader.identity,
-                        "judge": judge.identity,
-                    }
-                )
-    order = {reader.name: position for position, reader in enumerate(readers)}
-    rows.sort(key=lambda row: (row["question_id"], order[row["reader"]], row["repetition"]))
+    for repetition in range(repetitions):
+        replies = reader.answer(prompts, sample=repetition)
+        items = [
+            JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), _as_written(reply))
+            for row, reply in zip(asked, replies, strict=True)
+        ]
+        for row, reply, ruling in zip(asked, replies, rule(items, judge, repetition), strict=True):
+            rows.append(
+                {
+                    "question_id": row["question_id"],
+                    "reader": reader.name,
+                    "repetition": repetition,
+                    "raw": reply.raw,
+                    "answer": reply.answer,
+                    "correct": ruling.verdict.correct,
+                    "producer": reader.identity,
+                    "judge": judge.identity,
+                }
+            )
+    rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
     return schemas.table("probe_answers").from_rows(rows)
+
+
+def _as_written(reply: Reply) -> str:
+    """Return what the judge sees of a reply; ``NO ANSWER`` where the reader begins with that."""
+    text = reply.raw.strip()
+    return NO_ANSWER if text.lstrip("(\"'*").casefold().startswith(NO_ANSWER.casefold()) else text
 
 
 def parametric(probe_answers: pa.Table) -> dict[str, bool]:

@@ -1,4 +1,9 @@
-"""Describe, first half: the question type in the TREC taxonomy (paper, section 3.1.3)."""
+"""Describe, first half: the question type in the TREC taxonomy (paper, section 3.1.3).
+
+The paper takes the classifier of HintEval, which follows Tayyar Madabushi and Lee (2016): rules over syntax and
+semantics. Ours is another, :mod:`quit.models.question_type`: regression and a fine-tuned MiniLM over TREC's questions.
+TriviaHG and WikiHint come with types of their own, which count where they are there.
+"""
 
 from __future__ import annotations
 

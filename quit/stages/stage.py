@@ -102,8 +102,7 @@ def stage(
         outputs: Tables it returns.
         whole: Tables it gets whole, in its context.
         sections: Settings that its output depends on.
-        models: Models that its output depends on (``reader``: its own, ``readers``: all, ``labelers``: the labelers'
-            names).
+        models: Models that its output depends on (``reader``: its own, ``labelers``: the labelers' names).
         scope: ``shard``, or ``collection`` where one task does all questions.
         per_reader: Whether it runs once per reader, each with a folder for its tables.
         overrides: The kind of people's overrides that it applies.

@@ -1,16 +1,16 @@
-"""Label update (paper, section 3.2.4): people's verdicts over the judge's, and everything that follows from them.
+"""Label update (paper, section 3.2.4): people's verdicts over the judge's, and the leakage filter once more.
 
-Valid answers change; the leakage filter runs again on the questions whose valid answers changed, with all of them;
-questions that now leak, are flagged or have no valid answer left leave the dataset; labels go from 2 to 1 and from 1 to
-2. Each change is a row of ``changes`` with the reviews that caused it. No reader and no judge is asked. The update is a
-function of the label stage's tables and the decisions alone: applying the same ones again gives the same rows, and
-without any it gives the label stage's tables.
+Valid answers change where people decided; the filter then runs again on every question, train too, with its valid
+answers. Questions that leak now, are flagged or have no valid answer left leave the dataset; labels go from 2 to 1 and
+from 1 to 2. Each change is a row of ``changes`` with the reviews that caused it. No reader and no judge is asked. The
+update is a function of the label stage's tables and the decisions alone: applying the same ones again gives the same
+rows, and without any it gives the label stage's tables, less the questions that leak.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ JUDGE = "review"
 """Name under which people's verdicts are listed in ``verdicts``."""
 
 Key = tuple[str, str]
+
+AT_A_TIME = 256
+"""Questions whose hints are checked together."""
 
 LeakCheck = Callable[[Sequence[LeakItem]], list[list[list[Finding]]]]
 """The findings of each hint of each item: :func:`quit.stages.leaks.find.find_leaks_of` with its models."""
@@ -99,6 +102,7 @@ def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decid
     models=("leak_rules", "equivalence", "encoder", "labelers"),
     overrides="leak",
     scope="collection",
+    version=2,
 )
 def update_stage(
     context: Context,
@@ -123,9 +127,12 @@ def update_stage(
         for labeler in settings.labelers
     }
 
+    # An accepted answer leaks where it is a word of a hint, not inside one: "US" does not leak in "famous".
+    by_words = settings.leakage.model_copy(update={"contained": False})
+
     def leaks(items: Sequence[LeakItem]) -> list[list[list[Finding]]]:
         asked = [replace(item, overrides=[overrides.get(hint, []) for hint in item.hint_ids]) for item in items]
-        return find_leaks_of(asked, models.equivalence, models.encoder, settings.leakage)
+        return find_leaks_of(asked, models.equivalence, models.encoder, by_words)
 
     return update_labels(before, by_labeler, settled, leaks)
 
@@ -140,8 +147,8 @@ def update_labels(
     the update.
 
     ``answers``: labeler name -> its answers to the passages of ``found.touched``, in table order.
-    ``leaks`` is asked only about questions whose valid answers changed. Raises ``ValueError`` when the answers of a
-    labeler are not those to the passages.
+    ``leaks`` is asked about every question with its valid answers that are not gold. Raises ``ValueError`` when the
+    answers of a labeler are not those to the passages.
     """
     touched = pa.array(found.touched, pa.string())
     mask = is_in(tables.labels.column("question_id"), touched)
@@ -156,7 +163,8 @@ def update_labels(
     old_valid = tables.valid_answers.filter(is_in(tables.valid_answers.column("question_id"), touched))
     new_valid = _with_review(valid_answers_of(questions, passages, answers, accepted), found)
     changes = _answer_changes(old_valid, new_valid, found)
-    removed, findings = _removals(questions, tables.ranked_hints, new_valid, changes, found, leaks)
+    valid = _merged(tables.valid_answers, new_valid, touched)
+    removed, findings = _removals(tables, valid, changes, found, leaks)
     gone = pa.array(sorted(removed), pa.string())
     keep = _not_in(passages, gone)
     label_changes = _label_changes(passages, new.column("label"), list(answers.values()), rulings, keep)
@@ -168,7 +176,7 @@ def update_labels(
     small = schemas.table("changes").from_rows(answer_changes + removal_changes)
     return {
         "labels": _replaced(tables.labels, mask, new, gone),
-        "valid_answers": _merged(tables.valid_answers, new_valid, touched, gone),
+        "valid_answers": valid.filter(_not_in(valid, gone)),
         "verdicts": _ruled(tables.verdicts, found),
         "splits": tables.splits.filter(_not_in(tables.splits, gone)),
         "changes": pa.concat_tables([small, label_changes]).sort_by(
@@ -274,88 +282,72 @@ class _Removal:
 
 
 def _removals(
-    questions: pa.Table,
-    ranked_hints: pa.Table,
+    tables: LabelTables,
     valid: pa.Table,
     changes: Sequence[Mapping[str, Any]],
     found: Decided,
     leaks: LeakCheck,
 ) -> tuple[dict[str, _Removal], list[dict[str, Any]]]:
-    """Return the questions that leave, sorted, and the leaks found.
+    """Return the questions that leave, sorted, and the leaks found. ``valid``: the valid answers of all questions.
 
     Leakage is looked for in the hints that make passages. Gold answers passed the same filter before; every other valid
-    answer of a question whose valid answers changed is checked.
+    answer is checked.
     """
     removed: dict[str, _Removal] = {}
     for (question, flag), ruling in sorted(found.flags.items()):
         voters = ruling["yes"] + ruling["no"]
         detail = f"flagged {flag} by {ruling['yes']} of {voters} ({ruling['basis']})"
         removed.setdefault(question, _Removal(f"flagged_{flag}", detail, ruling["reviews"]))
-    forms: dict[str, list[dict]] = {}
-    for row in valid.to_pylist():
-        forms.setdefault(row["question_id"], []).append(row)
-    causes: dict[str, list[str]] = {}
+    causes: dict[str, set[str]] = {}
     for row in changes:
-        causes.setdefault(row["question_id"], []).extend(row["reviews"])
-    asked = {row["question_id"]: row for row in questions.select(["question_id", "question", "answers"]).to_pylist()}
-    check: dict[str, list[str]] = {}
-    for question, reviews in sorted(causes.items()):
-        if question in removed:
-            continue
-        if not forms.get(question):
-            removed[question] = _Removal("no_valid_answer", "people rejected every valid answer", sorted(set(reviews)))
-        elif others := [row["answer"] for row in forms[question] if row["origin"] != "gold"]:
-            check[question] = others
+        causes.setdefault(row["question_id"], set()).update(row["reviews"])
+    answered = {*valid.column("question_id").to_pylist()}
+    for question in sorted(causes.keys() - answered - removed.keys()):
+        removed[question] = _Removal("no_valid_answer", "people rejected every valid answer", sorted(causes[question]))
     findings: list[dict[str, Any]] = []
-    if check:
-        for question, hint, leak in _leaks(check, asked, ranked_hints, leaks):
-            findings.append(
-                {
-                    "hint_id": hint,
-                    "question_id": question,
-                    "span": leak.span,
-                    "answer": leak.answer,
-                    "probability": leak.probability,
-                    "method": leak.method,
-                    "producer": leak.producer,
-                    "overridden": leak.overridden,
-                }
-            )
-            if leak.overridden:
-                continue  # a person has said that it is none
-            accepted = found.answers.get((question, normalize_answer(leak.answer)))
-            reviews = accepted["reviews"] if accepted else sorted(set(causes[question]))
-            detail = f"{hint}: {leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"
-            removed.setdefault(question, _Removal("answer_leak", detail, reviews))
+    labelled = {*tables.splits.column("question_id").to_pylist()} - removed.keys()
+    for question, hint, leak in _leaks(tables, _accepted(valid, labelled), leaks):
+        findings.append({"hint_id": hint, "question_id": question, **asdict(leak)})
+        if leak.overridden:
+            continue  # a person has said that it is none
+        accepted = found.answers.get((question, normalize_answer(leak.answer)))
+        reviews = accepted["reviews"] if accepted else sorted(causes.get(question, ()))
+        detail = f"{hint}: {leak.span!r} gives away {leak.answer!r} ({leak.method}, {leak.probability:.2f})"
+        removed.setdefault(question, _Removal("answer_leak", detail, reviews))
     return dict(sorted(removed.items())), findings
 
 
+def _accepted(valid: pa.Table, among: Set[str]) -> dict[str, list[str]]:
+    """Return question id -> its valid answers that are not gold, of the questions ``among`` that have any."""
+    accepted: dict[str, list[str]] = {}
+    others = valid.filter(pc.not_equal(valid.column("origin"), "gold"))
+    for question, answer in zip(*(others.column(name).to_pylist() for name in ("question_id", "answer")), strict=True):
+        if question in among:
+            accepted.setdefault(question, []).append(answer)
+    return accepted
+
+
 def _leaks(
-    check: Mapping[str, Sequence[str]],
-    asked: Mapping[str, Mapping[str, Any]],
-    ranked_hints: pa.Table,
-    leaks: LeakCheck,
+    tables: LabelTables, check: Mapping[str, Sequence[str]], leaks: LeakCheck
 ) -> Iterable[tuple[str, str, Finding]]:
-    mine = ranked_hints.filter(
-        pc.and_(ranked_hints.column("selected"), pc.is_in(ranked_hints.column("question_id"), pa.array(list(check))))
-    )
-    hints: dict[str, list[dict]] = {}
-    for row in mine.select(["question_id", "hint_id", "hint"]).to_pylist():
-        hints.setdefault(row["question_id"], []).append(row)
-    rows = [hints.get(question, []) for question in check]
-    items = [
-        LeakItem(
-            asked[question]["question"],
-            answers,
-            [row["hint"] for row in mine],
-            hint_ids=[row["hint_id"] for row in mine],
-        )
-        for (question, answers), mine in zip(check.items(), rows, strict=True)
-    ]
-    for question, mine, findings in zip(check, rows, leaks(items), strict=True):
-        for row, these in zip(mine, findings, strict=True):
-            for leak in these:
-                yield question, row["hint_id"], leak
+    """Yield (question id, hint id, finding) for the answers to ``check``, question by question."""
+    rows = tables.ranked_hints.filter(tables.ranked_hints.column("selected"))
+    hints: dict[str, list[tuple[str, str]]] = {}
+    for row in rows.select(["question_id", "hint_id", "hint"]).to_pylist():
+        hints.setdefault(row["question_id"], []).append((row["hint_id"], row["hint"]))
+    columns = (tables.questions.column(name).to_pylist() for name in ("question_id", "question"))
+    texts = dict(zip(*columns, strict=True))
+    for start in range(0, len(check), AT_A_TIME):
+        question_ids = [*check][start : start + AT_A_TIME]
+        items = []
+        for question in question_ids:
+            hint_ids = [hint_id for hint_id, _ in hints.get(question, [])]
+            hint_texts = [text for _, text in hints.get(question, [])]
+            items.append(LeakItem(texts[question], check[question], hint_texts, hint_ids=hint_ids))
+        for question, item, findings in zip(question_ids, items, leaks(items), strict=True):
+            for hint, these in zip(item.hint_ids, findings, strict=True):
+                for leak in these:
+                    yield question, hint, leak
 
 
 def _label_changes(
@@ -416,12 +408,11 @@ def _replaced(old: pa.Table, mask: pa.ChunkedArray, new: pa.Table, gone: pa.Arra
     return pa.concat_tables([both.slice(first, length) for first, length in runs])
 
 
-def _merged(old: pa.Table, new: pa.Table, touched: pa.Array, gone: pa.Array) -> pa.Table:
+def _merged(old: pa.Table, new: pa.Table, touched: pa.Array) -> pa.Table:
     """Return the valid answers of all questions, in question order, those of the touched ones from ``new``."""
     if not len(touched):
         return old
-    rest = old.filter(_not_in(old, touched))
-    both = pa.concat_tables([rest, new.filter(_not_in(new, gone))])
+    both = pa.concat_tables([old.filter(_not_in(old, touched)), new])
     places = pa.array(np.arange(len(both)))
     order = both.select(["question_id"]).append_column("place", places)
     return both.take(order.sort_by([("question_id", "ascending"), ("place", "ascending")]).column("place"))

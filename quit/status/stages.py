@@ -12,7 +12,6 @@ from typing import Any
 
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
-from quit.review.store import ReviewStore
 from quit.settings import Settings, load
 from quit.stages import STAGES
 from quit.stages.stage import Stage
@@ -97,7 +96,6 @@ def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str
     """Return the stage runs of the last build, with the readers of its settings, or those that have tables if its
     profile is gone."""
     settings = readable_settings(workspace)
-    applied = ReviewStore(workspace).applied
     runs = []
     for stage in STAGES:
         keys = [stage.name]
@@ -105,8 +103,7 @@ def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str
             keys = [f"{stage.name}:{reader.name}" for reader in settings.readers]
         elif stage.per_reader:
             keys = [key for key in current if key.startswith(f"{stage.name}:")] or keys
-        # What supersedes the tables of others runs only where reviews are applied.
-        runs += [(stage, key) for key in keys if key in current or applied or not stage.supersedes]
+        runs += [(stage, key) for key in keys]
     return runs
 
 

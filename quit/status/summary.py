@@ -10,6 +10,7 @@ from typing import Any
 from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.engine.workspace import Workspace
+from quit.stages import filter_stage
 from quit.status.stages import status
 from quit.status.usage import totals
 
@@ -66,6 +67,34 @@ def type_agreement(workspace: Workspace) -> tuple[int, int, int]:
         ).fetchone()
     assert row is not None  # a count has one
     return row
+
+
+PAPER_LOSSES = 442, 17645
+"""Questions that the paper's filter left out, of how many (3.1.2): 17,203 remain."""
+
+
+def leakage_losses(workspace: Workspace) -> str | None:
+    """Return how many questions the leakage filter left out and by which method; None before it ran.
+
+    The paper's share stands beside it only where BEM itself judged, by the paper's method.
+    """
+    _, manifest = workspace.current().get("filter", (None, {}))
+    if not manifest.get("models"):
+        return None
+    with workspace.connect(tables=["questions", "rejects"]) as connection:
+        row = connection.execute(
+            "SELECT count(*), count(*) FILTER (question_id IN (SELECT question_id FROM rejects WHERE stage = 'filter' "
+            "AND kind = 'question')) FROM questions"
+        ).fetchone()
+    assert row is not None  # a count has one
+    questions, lost = row
+    method = manifest["settings"]["leakage"].get("method", "full")
+    bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
+    model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
+    share = f"{lost / questions:.1%}" if questions else "none"
+    text = f"Answer leakage: {lost:,} of {questions:,} questions left out ({share}), by method `{method}` with {model}"
+    ours, whole = PAPER_LOSSES
+    return text + (f"; the paper: {ours / whole:.1%}." if bem and method == "bem" else ".")
 
 
 CUT_SHARE = 0.1
@@ -202,6 +231,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         "workspace": str(workspace),
         "stages": [asdict(row) for row in status(workspace, pipeline)],
         "funnel": dict(funnel(workspace)),
+        "leakage": leakage_losses(workspace),
         "question_types": dict(
             zip(("typed_by_source", "coarse_agrees", "fine_agrees"), type_agreement(workspace), strict=True)
         ),
@@ -240,6 +270,8 @@ def markdown_summary(workspace: Workspace) -> str:
     if usage:
         lines += ["", f"| {' | '.join(USAGE)} |", "|---" * len(USAGE) + "|"]
         lines += [f"| {' | '.join(row)} |" for row in usage]
+    if losses := leakage_losses(workspace):
+        lines += ["", losses]
     agreement = judge_agreement(workspace)
     if agreement:
         lines += ["", agreement.sentence()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -48,8 +49,14 @@ def test_the_commands_that_start_servers_are_printed(call, tmp_path: Path) -> No
     profile = _profile(tmp_path, "http://127.0.0.1:8123/v1", "org/some model")
     shown = call("models", "serve", "--profile", profile)
     assert shown.code == 0
-    heading, command = shown.out.splitlines()
-    assert heading == "# r"
+    heading, command, *plans = shown.out.splitlines()
+    assert heading == "# r" and command.startswith("CUDA_VISIBLE_DEVICES=0 vllm serve ")
+    assert command.endswith(" --gpu-memory-utilization 0.9")  # it has the GPU to itself
+    assert [line for line in plans if "GPU" in line.partition(",")[0]][1:] == [
+        "# 1 GPU, together: r on 0 (0.90)",
+        "# 2 GPUs, together: r on 0 (0.90)",
+        "# 8 GPUs, together: r on 0 (0.90)",
+    ]
     for part in ("vllm serve 'org/some model' ", " --host 127.0.0.1 --port 8123 ", " --max-num-seqs 7 "):
         assert part in command
     assert "needs no server" in call("models", "serve", "--profile", "embedded").out
@@ -62,6 +69,8 @@ def test_the_commands_that_start_servers_are_printed(call, tmp_path: Path) -> No
 def test_the_command_that_is_started_is_the_one_that_is_printed(call, tmp_path: Path, monkeypatch) -> None:
     profile = _profile(tmp_path, "http://127.0.0.1:8123/v1")
     printed = call("models", "serve", "--profile", profile).out.splitlines()[1]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "restored at the end")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     started: list[list[str]] = []
 
     def instead(program: str, arguments: tuple[str, ...]) -> None:
@@ -71,7 +80,8 @@ def test_the_command_that_is_started_is_the_one_that_is_printed(call, tmp_path: 
     monkeypatch.setattr("os.execvp", instead)
     failed = call("models", "serve", "--profile", profile, "--start", "r")
     assert failed.code == 4 and "no program `vllm`" in failed.err
-    assert started == [["vllm", *printed.split()]]
+    assert started == [["vllm", *printed.split()[1:]]]
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "0"
 
 
 def test_servers_are_checked(call, tmp_path: Path, server: str) -> None:

@@ -106,7 +106,7 @@ def test_killed_at_any_point_it_resumes_to_the_same_bytes(
 ) -> None:
     """kill -9 as soon as a stage has written its first part, in four stages one after the other, then let it finish."""
     folder = tmp_path / "W"
-    for stage in ("02_filter", "05_probe", "08_read_minilm-late", "09_judge"):
+    for stage in ("02_filter", "05_probe_minilm-late", "08_read_minilm-late", "09_judge"):
         process = _start(prefect_home, tmp_path / "errors", _build(folder, few_source))
         _wait(lambda stage=stage: any((folder / "tables" / stage).rglob("part-*.parquet")), process)
         os.killpg(process.pid, signal.SIGKILL)
@@ -145,7 +145,7 @@ def test_new_settings_rerun_only_what_depends_on_them(few_built: Path, tmp_path:
     after = Workspace.open(folder).state
     same = {run for run in before if before[run] == after[run]}
     assert {"collect", "filter", "rank", "describe"} <= same
-    assert not same & {"probe", "judge", "label"}
+    assert not same & {"probe:minilm-late", "judge", "label", "update"}
     back = call_quit("build", "-w", str(folder), "--set", "judge.threshold=0.5")
     assert back.returncode == 0 and "up to date" not in back.stderr
     assert Workspace.open(folder).state == before  # older tables are still there: going back costs nothing

@@ -155,7 +155,7 @@ def test_a_killed_process_of_the_pool_is_replaced(
     folder = tmp_path / "W"
     process = _start(_arguments(folder, few_source, "processes"), prefect_home)
     try:
-        _until(lambda: any((folder / "tables").glob("05_probe/*/*/part-*")), process)
+        _until(lambda: any((folder / "tables").glob("05_probe_*/*/*/part-*")), process)
         workers = [
             one
             for one in psutil.Process(process.pid).children(recursive=True)

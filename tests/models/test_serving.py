@@ -2,8 +2,8 @@
 
 import pytest
 
-from quit.models.serving import Serving, check
-from quit.settings import ServerSettings
+from quit.models.serving import Serving, check, plan, servings
+from quit.settings import ServerSettings, load, parse
 from tests.servers import rude
 from tests.servers.keys import ACCESS, KEY, pieces
 from tests.servers.rude import Fault, RudeServer
@@ -23,6 +23,38 @@ def test_a_server_that_serves_the_model_is_well_and_others_are_told() -> None:
         assert _check(server.base_url)[0]
         assert _check(server.base_url, "other") == (False, f"{server.base_url} serves rude, not other")
     assert not _check(server.base_url)[0], "it is gone"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "gigabytes", "together"), [(1, 80, True), (1, 141, True), (2, 48, True), (8, 24, True), (1, 24, False)]
+)
+def test_the_papers_servers_share_gpus_without_taking_more_than_there_is(
+    gpus: int, gigabytes: float, together: bool
+) -> None:
+    weights = {"gemma-3-1b": 1, "qwen-3-4b": 4, "llama-31-8b": 8, "llama-32-1b": 1, "gemma-3-4b": 4, "qwen-3-8b": 8}
+    listed = servings(load("paper").settings)
+    spread = plan(listed, gpus, gigabytes)
+    users = {row: listed[row].users[0] for row in spread.devices}
+    assert {*users.values()} == {*weights} and "gpt-eval" in listed[-1].users  # not ours
+    assert spread.together is together and {*spread.devices.values()} <= {*range(gpus)}
+    for device in range(gpus):
+        mine = [row for row in spread.devices if spread.devices[row] == device]
+        assert sum(spread.shares[row] for row in mine) <= 0.92 or not together
+        for row in mine:  # two bytes a parameter, and room for more
+            assert spread.shares[row] * gigabytes > 2 * weights[users[row]] + 2
+    if gpus == 8:
+        assert len({*spread.devices.values()}) == 6 and {*spread.shares.values()} == {0.9}
+
+
+def test_a_judge_stays_up_beside_readers_that_take_turns() -> None:
+    server = {"name": "s", "base_urls": ["http://127.0.0.1:8001/v1"]}
+    models = [("a", "org/A-8B"), ("b", "org/B-4b-it"), ("j", "org/J-14B")]
+    blocks = [{"name": name, "kind": "server", "server": "s", "model": model} for name, model in models]
+    readers = [{**block, "role": "labeler"} for block in blocks[:2]]
+    listed = servings(parse({"readers": readers, "servers": [server], "judge": blocks[2]}))
+    spread = plan(listed, 1, 56)
+    assert not spread.together and spread.shares[0] == spread.shares[1]
+    assert spread.shares[0] + spread.shares[2] <= 0.92 and spread.shares[2] * 56 > 28
 
 
 @pytest.mark.parametrize(

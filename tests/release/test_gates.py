@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from random import Random
@@ -10,6 +11,7 @@ import pytest
 
 from quit.errors import SettingsError
 from quit.release.gates import GATES, check, coverage, parse_waivers
+from quit.settings import Leakage
 from quit.stages.leaks.containment import stands_in_a_passage
 from tests.release import small
 
@@ -38,6 +40,27 @@ def test_an_answer_across_two_hints(tmp_path: Path) -> None:
     made["valid_answers"][0]["answer"] = "white blue"
     made["valid_answers"][0]["answer_key"] = "white blue"
     assert "10" in _failed(tmp_path, made)["answer-in-passage"][0]
+
+
+@pytest.mark.parametrize(("method", "passes"), [("full", False), ("bem", True)])
+def test_letters_inside_a_word_count_by_the_rule_of_the_filter_in_force(
+    tmp_path: Path, method: str, passes: bool
+) -> None:
+    made = small.rows()
+    made["ranked_hints"][1]["hint"] = "Juvenile crocodiles live there."
+    subject = small.subject(tmp_path, made)
+    settings = subject.settings.model_copy(update={"leakage": Leakage(method=method)})
+    failed = [gate.gate for gate in check(replace(subject, settings=settings)) if gate.state != "passed"]
+    assert failed == ([] if passes else ["answer-in-passage"])
+
+
+def test_an_accepted_answer_counts_by_its_words(tmp_path: Path) -> None:
+    made = small.rows()
+    made["ranked_hints"][1]["hint"] = "Juvenile crocodiles live there."
+    made["valid_answers"][0]["origin"] = "labeler"
+    assert not _failed(tmp_path, made)
+    made["ranked_hints"][1]["hint"] = "The river Nile is very long."
+    assert list(_failed(tmp_path, made)) == ["answer-in-passage"]
 
 
 def test_answers_in_passages_are_those_of_a_search_through_every_passage() -> None:

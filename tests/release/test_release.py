@@ -174,5 +174,5 @@ def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> No
         return Pipeline(Workspace(tmp_path / "W"), settings, [source]).fingerprints
 
     free, a, b, c = (fingerprints(tmp_path / name if name else None) for name in (None, "a", "b", "c"))
-    assert a == b and a["probe"] == c["probe"] == free["probe"]
+    assert a == b and a["describe"] == c["describe"] == free["describe"]
     assert len({free["split"], a["split"], c["split"]}) == 3

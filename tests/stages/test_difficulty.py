@@ -41,7 +41,8 @@ def test_values_follow_from_their_formulas(encoder) -> None:
     near = np.clip((vectors @ answer - settings.unrelated) / (settings.telling - settings.unrelated), 0, 1)
     holds = [1.0 if "lesotho" in normalize_answer(text) else score for text, score in zip(PASSAGES, near, strict=True)]
     assert made.answerability == pytest.approx(max(holds))
-    assert made.answer_share == pytest.approx(np.mean([score >= settings.answer_threshold for score in holds]))
+    assert made.answer_share == 0.25  # one of four contains it
+    assert made.near_share == pytest.approx(np.mean([score >= settings.answer_threshold for score in holds]))
     assert made.similarity == pytest.approx(float((vectors @ asked).mean()), abs=1e-6)
     tokens = encoder.encode_tokens([QUESTION])[0]
     entropies = []
@@ -50,8 +51,19 @@ def test_values_follow_from_their_formulas(encoder) -> None:
         share = relevance[relevance > 0] / relevance.sum()
         entropies.append(-(share * np.log(share)).sum() / np.log(len(tokens)))
     assert made.completeness == pytest.approx(np.mean(entropies), abs=1e-6)
-    expected = 1 - (made.answerability + made.answer_share + made.similarity) / 3
+    expected = 1 - (made.answerability + made.near_share + made.similarity) / 3
     assert made.difficulty == pytest.approx(expected)
+
+
+def test_by_containment_a_passage_near_the_answer_does_not_hold_it(encoder) -> None:
+    """By hand: two of four passages contain it as a word, one within another word, one is about nothing else."""
+    passages = ["Lesotho is high.", "Maseru is in Lesotho.", "Lesothosaurus was small.", "Its people are the Basotho."]
+    settings = Difficulty(top_k=4, counts="containment", answer_threshold=0.2)
+    [made] = RetrievalComplexity.over_hints(passages, encoder, settings).of([QUESTION], [["lesotho"]])
+    assert (made.answerability, made.answer_share) == (1.0, 0.5) and made.near_share > 0.5
+    assert made.difficulty == pytest.approx(1 - (1 + 0.5 + made.similarity) / 3)
+    [none] = RetrievalComplexity.over_hints(passages[2:], encoder, settings).of([QUESTION], [["lesotho"]])
+    assert (none.answerability, none.answer_share) == (0.0, 0.0) and none.near_share > 0
 
 
 def test_no_passages_is_hardest(encoder) -> None:

@@ -73,6 +73,35 @@ def test_a_person_finds_what_no_rule_does() -> None:
     assert (HINT, "person", False) in _find(Says(), Override(True))  # the whole hint
 
 
+def test_the_papers_method_has_the_model_judge_every_word_that_is_no_stop_word_with_every_answer() -> None:
+    asked: list[tuple[str, str]] = []
+
+    class Judges(Says):
+        def probability(self, pairs):
+            asked.extend((pair.candidate, pair.reference) for pair in pairs)
+            return super().probability(pairs)
+
+    settings, hint = Leakage(method="bem"), "The river, in US maps, flows through Khartoum; it is US property."
+    [found] = find_leaks(QUESTION, ["Nile", "Blue Nile"], [hint], Judges("flows"), None, settings)
+    words = ["river", "US", "maps", "flows", "Khartoum", "property"]  # of the question too; US is no "us"
+    assert asked == [(word, answer) for word in words for answer in ("Nile", "Blue Nile")]
+    assert [(leak.span, leak.answer, leak.method) for leak in found] == [
+        ("flows", "Nile", "equivalence"),
+        ("flows", "Blue Nile", "equivalence"),
+    ]
+
+
+def test_the_papers_method_has_no_rules_spans_or_containment() -> None:
+    def spans(answer: str, hint: str) -> list[str]:
+        [found] = find_leaks(QUESTION, [answer], [hint], Says(), None, Leakage(method="bem"))
+        return [leak.span for leak in found]
+
+    assert spans("Ra", "Egyptians portrayed it as a falcon.") == []
+    assert spans("Australia", "Australian rules are played there.") == []
+    assert spans("New York", "New York never sleeps.") == []
+    assert spans("Nile", "The Nile's mouth is a delta.") == ["Nile's"]  # the answer itself
+
+
 def _contained(answer: str, *hints: str, contained: bool = True, said: list[Override] | None = None):
     settings = Leakage(screen=-1, contained=contained)
     found = find_leaks(QUESTION, [answer], hints, Says(), None, settings, [said or []] * len(hints))

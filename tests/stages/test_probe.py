@@ -8,6 +8,9 @@ import pyarrow as pa
 import pytest
 
 import schemas
+from quit.models.cleaning import clean_answer
+from quit.models.equivalence import EmbeddedEquivalence
+from quit.models.judges import EquivalenceJudge
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
 from quit.stages.probe import parametric, probe
 
@@ -22,8 +25,8 @@ class Knows:
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         self.prompts += prompts
-        answers = [self.answers.get((prompt.question_id, sample), NO_ANSWER) for prompt in prompts]
-        return [Reply(f"raw {answer}", answer) for answer in answers]
+        written = [self.answers.get((prompt.question_id, sample), NO_ANSWER) for prompt in prompts]
+        return [Reply(raw, clean_answer(raw)) for raw in written]
 
 
 class Likes:
@@ -50,22 +53,31 @@ def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Ta
     return schemas.table("questions").from_rows(questions), schemas.table("descriptions").from_rows(descriptions)
 
 
-def test_every_described_question_is_asked_without_a_hint_by_every_reader_as_often_as_set() -> None:
-    first = Knows("first", {("a", 0): "new york", ("a", 1): "Boston", ("c", 1): "The Big Apple"})
-    second = Knows("second", {("a", 0): "Perhaps"})
-    answers = probe(*_tables("a", "b", "c", described=["a", "c"]), [first, second], Likes(), repetitions=2)
+def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> None:
+    reader = Knows("r", {("a", 0): "new york", ("a", 1): "Perhaps", ("c", 1): "The Big Apple"})
+    answers = probe(*_tables("a", "b", "c", described=["a", "c"]), reader, Likes(), repetitions=2)
     assert [tuple(row.values())[:6] for row in answers.to_pylist()] == [
-        ("a", "first", 0, "raw new york", "new york", True),  # equals the gold answer
-        ("a", "first", 1, "raw Boston", "Boston", False),
-        ("a", "second", 0, "raw Perhaps", "Perhaps", None),
-        ("a", "second", 1, f"raw {NO_ANSWER}", NO_ANSWER, False),
-        ("c", "first", 0, f"raw {NO_ANSWER}", NO_ANSWER, False),
-        ("c", "first", 1, "raw The Big Apple", "The Big Apple", True),  # the judge says so
-        ("c", "second", 0, f"raw {NO_ANSWER}", NO_ANSWER, False),
-        ("c", "second", 1, f"raw {NO_ANSWER}", NO_ANSWER, False),
+        ("a", "r", 0, "new york", "new york", True),  # equals the gold answer
+        ("a", "r", 1, "Perhaps", "Perhaps", None),
+        ("c", "r", 0, NO_ANSWER, NO_ANSWER, False),
+        ("c", "r", 1, "The Big Apple", "The Big Apple", True),  # the judge says so
     ]
-    assert first.prompts == [Prompt(name, f"{name}?", (), "LOC:LOCATION", "city:City") for name in "ac"] * 2
+    assert reader.prompts == [Prompt(name, f"{name}?", (), "LOC:LOCATION", "city:City") for name in "ac"] * 2
     assert parametric(answers) == {"a": True, "c": True}
+
+
+def test_the_judge_reads_the_reply_as_written_and_so_full_sentences_count() -> None:
+    """The embedded equivalence model judges: a sentence that holds the answer is known, and no guess beside NO
+    ANSWER."""
+    sentence, declined = "The city is New York.", f"{NO_ANSWER} (best guess: New York, margin 0.01)"
+    replies = {("a", 0): sentence, ("b", 0): declined, ("c", 0): f"({NO_ANSWER.lower()}"}
+    judge = EquivalenceJudge("equivalence", EmbeddedEquivalence(), 0.5)
+    answers = probe(*_tables("a", "b", "c", described=["a", "b", "c"]), Knows("r", replies), judge, repetitions=1)
+    assert [(row["answer"], row["correct"]) for row in answers.to_pylist()] == [
+        (NO_ANSWER, True),  # cleaned, it is no answer of a passage
+        (NO_ANSWER, False),
+        (NO_ANSWER, False),
+    ]
 
 
 @pytest.mark.parametrize(

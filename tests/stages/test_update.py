@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -11,10 +13,11 @@ import schemas
 from quit.common.columns import is_in
 from quit.evaluate.normalize import normalize_answer
 from quit.review.verdicts import DECISIONS
-from quit.settings import Review
+from quit.settings import Leakage, Review
 from quit.stages.answers import Answers
 from quit.stages.label import label_passages
-from quit.stages.leaks.find import Finding
+from quit.stages.leaks.containment import contained_in
+from quit.stages.leaks.find import Finding, find_leaks_of
 from quit.stages.update import LabelTables, decided, update_labels
 
 LABELERS = ("one", "two")
@@ -178,7 +181,7 @@ def test_an_added_answer_joins_and_a_confirmed_one_changes_nothing() -> None:
     assert [(row["question_id"], row["change"]) for row in made["changes"].to_pylist()] == [("a", "answer_added")]
 
 
-def test_the_leakage_filter_sees_all_valid_answers_of_the_changed_questions_only() -> None:
+def test_the_leakage_filter_sees_the_accepted_answers_of_every_question_once_more() -> None:
     asked = []
 
     def leaks(items):
@@ -197,6 +200,46 @@ def test_the_leakage_filter_sees_all_valid_answers_of_the_changed_questions_only
     assert (leak["hint_id"], leak["span"], leak["answer"]) == ("a-h00", "floats", "Boat")
     [gone] = [row for row in made["changes"].to_pylist() if row["change"] == "question_removed"]
     assert (gone["question_id"], gone["reviews"]) == ("a", ["r3"]) and "gives away" in gone["reason"]
+
+
+def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_judge_accepted() -> None:
+    def leaks(items):
+        leak = Finding("floats", "Raft", 0.9, "equivalence", "m")
+        return [
+            [[leak] if "Raft" in item.answers and "floats" in hint else [] for hint in item.hints] for item in items
+        ]
+
+    world = _world(WORLD, {"b": {"raft"}}, splits={"b": "train"})
+    made = _update(world, [], leaks)
+    assert made["splits"].column("question_id").to_pylist() == ["a", "c"]
+    assert (
+        {*made["labels"]["question_id"].to_pylist()}
+        == {*made["valid_answers"]["question_id"].to_pylist()}
+        == {"a", "c"}
+    )
+    [gone] = made["changes"].to_pylist()
+    assert (gone["question_id"], gone["change"], gone["reviews"]) == ("b", "question_removed", [])
+    world = _world(WORLD, {})  # not accepted: not looked for
+    assert _update(world, [], leaks)["splits"].equals(world[0].splits)
+
+
+@pytest.mark.parametrize("method", ["full", "bem"])
+@pytest.mark.parametrize(("hint", "leaks"), [("It is famous.", False), ("It sails for the US.", True)])
+def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(
+    method: str, hint: str, leaks: bool
+) -> None:
+    tables, answers = _world(WORLD, {})
+    hints = [{**row, "hint": hint} for row in tables.ranked_hints.to_pylist()]
+    world = replace(tables, ranked_hints=schemas.table("ranked_hints").from_rows(hints)), answers
+    filtered = Leakage(method=method, contained=False)
+    made = _update(
+        world,
+        [_decision("a", "us", True, answer="US")],
+        lambda items: find_leaks_of(items, None, None, filtered),
+    )
+    assert ("a" not in made["splits"].column("question_id").to_pylist()) is leaks
+    settings = Leakage(method=method)
+    assert (contained_in("US", [hint], False, settings) is not None) is leaks  # what the release gate asks
 
 
 @pytest.mark.parametrize(("flag", "goes"), [("leak", True), ("offensive", True), ("ambiguous", False)])

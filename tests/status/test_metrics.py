@@ -65,7 +65,7 @@ def test_metrics_are_what_the_tables_say(built: Path, tmp_path: Path) -> None:
     complete = {
         dict(labels)["stage"]: value for (name, labels), value in found.items() if name == "quit_stage_complete"
     }
-    assert len(complete) == 15 and set(complete.values()) == {1}
+    assert len(complete) == 21 and set(complete.values()) == {1}
 
 
 @pytest.mark.slow

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from quit.common.ranges import WHOLE
+from quit.engine.workspace import Workspace
 from quit.stages.answers import number_answers
-from quit.status.summary import cut_replies, markdown_summary, readers_table
+from quit.status.summary import cut_replies, leakage_losses, markdown_summary, readers_table
 from tests.report import tiny
 
 
@@ -26,6 +29,30 @@ def test_replies_that_ran_into_the_token_limit_are_counted_and_said(tmp_path: Pa
     assert [(name, passages, cut) for name, passages, _, _, cut in readers] == [("one", 12, 2), ("two", 12, 0)]
     [line] = cut_replies(readers)
     assert line.startswith("one: 17% of its replies were cut") and line in markdown_summary(workspace)
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "says"),
+    [
+        ("full", "embedded-2@x", "by method `full` with the embedded equivalence model."),
+        ("bem", "embedded-2@x", "by method `bem` with the embedded equivalence model in BEM's place."),
+        ("full", "bem-1:org/bem@abc", "by method `full` with BEM."),
+        ("bem", "bem-1:org/bem@abc", "by method `bem` with BEM; the paper: 2.5%."),
+    ],
+)
+def test_the_papers_losses_stand_beside_those_of_bem_by_its_method_alone(
+    tmp_path: Path, method: str, model: str, says: str
+) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    folder, manifest = workspace.current()["filter"]
+    settings = {"leakage": {} if method == "full" else {"method": method}}
+    facts = manifest | {"settings": settings, "models": ["rules", model, "encoder"]}
+    (folder / "manifest.json").write_text(json.dumps(facts))
+    questions = len(workspace.read("questions"))
+    lost = sum(row["kind"] == "question" and row["stage"] == "filter" for row in workspace.read("rejects").to_pylist())
+    losses = leakage_losses(Workspace.open(workspace.path))
+    assert losses == f"Answer leakage: {lost} of {questions} questions left out ({lost / questions:.1%}), {says}"
+    assert losses in markdown_summary(Workspace.open(workspace.path))
 
 
 def test_a_tenth_of_cut_replies_is_not_worth_a_line() -> None:

@@ -140,7 +140,7 @@ def test_a_build_that_was_killed_goes_on_on_another_machine_to_the_same_bytes(
     process = start("first")
     there = open_objects(place)
     deadline = time.monotonic() + 300
-    while not any("part-" in key for key in there.listing("tables/05_probe")):
+    while not any("part-" in key for key in there.listing("tables/05_probe_minilm-late")):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -105,6 +107,10 @@ class Generator(Protocol):
         """
         ...
 
+    def release(self) -> None:
+        """Give back the memory of a model in this process; the next request loads it again."""
+        ...
+
 
 @dataclass(frozen=True)
 class ModelOptions:
@@ -125,6 +131,14 @@ class ModelOptions:
         options = {"template": dict(self.template_options), "extra": dict(self.extra)}
         known = model_identity(self.model, self.revision)
         return known + (f"+{hashlib.sha256(canonical(options)).hexdigest()[:8]}" if any(options.values()) else "")
+
+
+def free_memory() -> None:
+    """Give back what was let go: this process's memory, and a GPU's where there is one."""
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def canonical(value: Any) -> bytes:

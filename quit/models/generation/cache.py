@@ -315,6 +315,10 @@ class CachedGenerator:
                 time.sleep(_TICK)
         return [replies[key] for key in keys]
 
+    def release(self) -> None:
+        """Give back the memory of a model in this process; the next request loads it again."""
+        self._generator.release()
+
     def _look_up(
         self, requests: Mapping[bytes, ChatRequest], replies: dict[bytes, Completion]
     ) -> dict[bytes, ChatRequest]:

@@ -1,4 +1,5 @@
-"""A model through vLLM in this process (``LLM.chat``): no server, the whole of a GPU, prefix caching on."""
+"""A model through vLLM in this process (``LLM.chat``): no server, the whole of a GPU until it is released, prefix
+caching on."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quit.errors import InputError, MissingDependency
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
+from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, free_memory, refuse_thinking
 from quit.models.loading import once
 
 _AT_ONCE = 4096  # requests handed to the engine together: what is kept when it is killed comes in such portions
@@ -42,6 +43,15 @@ class VllmGenerator:
                     refuse_thinking(self.name, output.text)
                     counts = len(reply.prompt_token_ids or ()), len(output.token_ids)
                     done(position, Completion(output.text, output.finish_reason or "stop", *counts))
+
+    def release(self) -> None:
+        """See :class:`quit.models.generation.base.Generator`: ends the engine and its processes."""
+        with self._lock:
+            engine = self.__dict__.pop("_engine", None)
+            if engine is not None:
+                engine.llm_engine.engine_core.shutdown()
+                del engine
+                free_memory()
 
     def _sampling(self, request: ChatRequest) -> Any:
         from vllm import SamplingParams

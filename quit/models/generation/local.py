@@ -12,7 +12,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from quit.errors import InputError
-from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, before_stop, refuse_thinking
+from quit.models.generation.base import (
+    ChatRequest,
+    Completion,
+    Done,
+    ModelOptions,
+    before_stop,
+    free_memory,
+    refuse_thinking,
+)
 from quit.models.loading import load_pretrained, once
 
 
@@ -37,6 +45,13 @@ class TransformersGenerator:
                 commit = done(position, self._complete(model, tokenizer, request))
                 if commit is not None:
                     commit.result()
+
+    def release(self) -> None:
+        """See :class:`quit.models.generation.base.Generator`."""
+        with self._lock:
+            if self.__dict__.pop("_loaded", None) is not None:
+                self._past, self._past_ids = None, []
+                free_memory()
 
     def _complete(self, model: Any, tokenizer: Any, request: ChatRequest) -> Completion:
         import torch

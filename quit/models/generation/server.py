@@ -40,6 +40,9 @@ class ServerGenerator:
         """See :class:`quit.models.generation.base.Generator`."""
         run(self._generate(requests, done))
 
+    def release(self) -> None:
+        """See :class:`quit.models.generation.base.Generator`: there is nothing in this process."""
+
     async def _generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         waited = 0.0
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=self._server.connect_seconds)

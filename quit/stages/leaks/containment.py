@@ -1,8 +1,42 @@
-"""Which valid answers stand in a passage, found without writing any passage out."""
+"""Which valid answers a passage holds, found without writing any passage out: as whole words, or as a mere string."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from quit.evaluate.normalize import STOP_WORDS, normalize_answer, word_spans
+from quit.settings import Leakage
+from quit.stages.leaks.rules import RULES
+
+
+def is_word_of(answer: str, word: str) -> bool:
+    """Whether a word of a hint is the answer, as answers are compared everywhere (case does not count)."""
+    return normalize_answer(word.removesuffix("'s").removesuffix("’s")) == normalize_answer(answer)
+
+
+def contained_in(answer: str, hints: Sequence[str], gold: bool, settings: Leakage) -> tuple[int, ...] | None:
+    """Return the positions of the hints that hold an answer by the leakage filter's own rule, or None.
+
+    What a model or another lexical rule finds is not looked for. ``bem``: a content word is the answer. ``full``: the
+    answer's words stand in a hint; of a gold answer (``gold``), with ``leakage.contained``, its letters anywhere in a
+    passage are enough.
+    """
+    if settings.method == "full" and settings.contained and gold:
+        return stands_in_a_passage(answer, hints)
+    for position, hint in enumerate(hints):
+        if settings.method == "bem":
+            held = any(is_word_of(answer, word) for word in content_words(hint))
+        else:
+            held = next(RULES["exact"](hint, answer, ""), None) is not None
+        if held:
+            return (position,)
+    return None
+
+
+def content_words(hint: str) -> list[str]:
+    """Return the distinct words of a hint that are no stop words, in order. In capitals a stop word is a name: US."""
+    words = dict.fromkeys(hint[slice(*where)] for where in word_spans(hint))
+    return [word for word in words if word.casefold() not in STOP_WORDS or (word.isupper() and len(word) > 1)]
 
 
 def stands_in_a_passage(answer: str, hints: Sequence[str]) -> tuple[int, ...] | None:

@@ -1,8 +1,9 @@
 """Which spans of a hint give an answer away (paper, section 3.1.2): rules, the equivalence model, and what people said.
 
-Lexical rules find what needs no model; the equivalence model (BEM in the paper) is asked about words and spans that are
-near an answer. Every finding keeps its span, answer, probability and rule, so that a person can see why, and overrule
-it.
+``leakage.method = "bem"``, the paper's: the equivalence model judges every word of a hint that is no stop word against
+each answer; words of the question count, and nothing else does. ``"full"``, ours: lexical rules find what needs no
+model, and the model is asked about words and spans that are near an answer. Every finding keeps its span, answer,
+probability and rule, so that a person can see why, and overrule it.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, word_spa
 from quit.evaluate.normalize import words as words_of
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
-from quit.stages.leaks.containment import stands_in_a_passage
+from quit.stages.leaks.containment import content_words, is_word_of, stands_in_a_passage
 from quit.stages.leaks.rules import VERSION, for_rules_alone, lexical_leaks
 
 RULES_IDENTITY = f"lexical-rules/{VERSION}"
+WORDS_IDENTITY = "hint-words/1"
 CONTAINED = "contained"
 """Method of a finding that is a string in a string, perhaps inside another word (answer containment)."""
 PERSON = "person"
@@ -105,12 +107,11 @@ def find_leaks_of(
     """Return what :func:`find_leaks` returns of each item. Models get the texts of all items at once, which is far
     quicker.
 
-    Without models, rules alone find leaks.
+    Without models, rules alone find leaks (with ``bem``: words that are the answer itself).
     """
-    found = [
-        [_by_rules(item, hint, said) for hint, said in zip(item.hints, item.said(), strict=True)] for item in items
-    ]
-    asked = [] if equivalence is None else _ask(items, found, encoder, settings)
+    certain, ask = (_same_words, _ask_words) if settings.method == "bem" else (_by_rules, _ask)
+    found = [[certain(item, hint, said) for hint, said in zip(item.hints, item.said(), strict=True)] for item in items]
+    asked = [] if equivalence is None else ask(items, found, encoder, settings)
     if asked and equivalence is not None:
         pairs = [Pair(items[place].question, answer, span) for place, _, span, answer in asked]
         for (place, row, span, answer), probability in zip(asked, equivalence.probability(pairs), strict=True):
@@ -118,7 +119,7 @@ def find_leaks_of(
             if probability >= settings.threshold and not known:
                 leak = Finding(span, answer, float(probability), "equivalence", equivalence.identity)
                 found[place][row].append(_judged(leak, items[place].said()[row]))
-    if settings.contained:
+    if settings.contained and settings.method == "full":
         for item, rows in zip(items, found, strict=True):
             _add_contained(item, rows)
     return [[sorted(leaks, key=lambda leak: (leak.overridden, -leak.probability)) for leaks in rows] for rows in found]
@@ -137,6 +138,33 @@ def _add_contained(item: LeakItem, found: list[list[Finding]]) -> None:
         for row in within or across[:1]:
             if not any(leak.answer == answer for leak in found[row]):
                 found[row].append(_judged(Finding(answer, answer, 1.0, CONTAINED, RULES_IDENTITY), said[row]))
+
+
+def _same_words(item: LeakItem, hint: str, overrides: Sequence[Override]) -> list[Finding]:
+    """Return what people find in one hint, and its words that are an answer: those no model need judge."""
+    hits = _said_by_people(hint, item.answers, overrides)
+    for answer in item.answers:
+        known = {(finding.span, finding.answer) for finding in hits}
+        hits += [
+            Finding(word, answer, 1.0, "exact", WORDS_IDENTITY)
+            for word in content_words(hint)
+            if is_word_of(answer, word) and (word, answer) not in known
+        ]
+    return [_judged(finding, overrides) for finding in hits]
+
+
+def _ask_words(
+    items: Sequence[LeakItem], found: Sequence[Sequence[Sequence[Finding]]], encoder: Encoder | None, settings: Leakage
+) -> list[tuple[int, int, str, str]]:
+    """Return (item, hint, word, answer) for the equivalence model: every word of every hint with each answer."""
+    return [
+        (position, row, word, answer)
+        for position, item in enumerate(items)
+        for row, hint in enumerate(item.hints)
+        for word in content_words(hint)
+        for answer in item.answers
+        if not any((leak.span, leak.answer) == (word, answer) for leak in found[position][row])
+    ]
 
 
 def _by_rules(item: LeakItem, hint: str, overrides: Sequence[Override]) -> list[Finding]:

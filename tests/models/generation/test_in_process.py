@@ -41,23 +41,46 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.slow
-def test_replies_are_those_of_transformers(tmp_path: Path) -> None:
-    programs = vllm_environment()
-    prompt = tmp_path / "bare.txt"
-    prompt.write_text("### user\n{question}\n")
-    lessons = starter_lessons(20)
-    model = checkpoint("qwen3", 1, lessons=lessons)
-    questions = [messages[0]["content"] for messages, _ in lessons[:7]]
-    (tmp_path / "child.py").write_text(CHILD)
+TWO = """
+import json, sys
+import psutil
+from quit.models.generation.base import ChatRequest, ModelOptions
+from quit.models.generation.in_process import VllmGenerator
+from quit.models.prompting import load_prompt
+
+if __name__ == "__main__":
+    models, questions = json.loads(sys.stdin.read())
+    extra = {"max_model_len": 512, "enforce_eager": True, "dtype": "float32", "max_num_seqs": 8}
+    engines = [VllmGenerator(model, ModelOptions(model, extra=extra)) for model in models]
+    template = load_prompt(sys.argv[1])
+    seen = []
+    for engine in engines:
+        replies = {}
+        engine.generate(
+            [ChatRequest(template, {"question": question}, 8) for question in questions],
+            lambda position, completion: replies.__setitem__(position, completion.text),
+        )
+        alive = len(psutil.Process().children(recursive=True))
+        engine.release()
+        engine.release()
+        _, left = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=30)
+        left = [child for child in left if "resource_tracker" not in " ".join(child.cmdline())]
+        seen.append([[replies[position] for position in range(len(questions))], alive, len(left)])
+    print("REPLIES" + json.dumps(seen))
+"""
+
+
+def _in_vllm(programs: Path, script: str, folder: Path, given: list, *arguments: str) -> list:
+    """Return what a script in vLLM's environment prints after REPLIES."""
+    (folder / "child.py").write_text(script)
     done = subprocess.run(
-        [str(programs / "python"), str(tmp_path / "child.py"), str(prompt)],
-        input=json.dumps([str(model), questions]),
+        [str(programs / "python"), str(folder / "child.py"), *arguments],
+        input=json.dumps(given),
         capture_output=True,
         text=True,
         timeout=400,
         env={
-            **{"PATH": f"{programs}:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+            **{"PATH": f"{programs}:/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(folder)},
             **{
                 "HF_HUB_OFFLINE": "1",
                 "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -69,7 +92,33 @@ def test_replies_are_those_of_transformers(tmp_path: Path) -> None:
     )
     line = next((line for line in done.stdout.splitlines() if line.startswith("REPLIES")), None)
     assert line is not None, done.stderr[-3000:]
-    *replies, constrained = json.loads(line.removeprefix("REPLIES"))
+    return json.loads(line.removeprefix("REPLIES"))
+
+
+@pytest.mark.slow
+def test_two_engines_run_one_after_the_other_in_one_process(tmp_path: Path) -> None:
+    programs = vllm_environment()
+    prompt = tmp_path / "bare.txt"
+    prompt.write_text("### user\n{question}\n")
+    lessons = starter_lessons(4)
+    other = [(messages, "Paris") for messages, _ in lessons]
+    models = [str(checkpoint("llama", 3, lessons=taught)) for taught in (lessons, other)]
+    first, second = _in_vllm(
+        programs, TWO, tmp_path, [models, [messages[0]["content"] for messages, _ in lessons]], str(prompt)
+    )
+    assert first[0] == [reply for _, reply in lessons] and second[0] == ["Paris"] * 4
+    assert first[1] > 0 and (first[2], second[2]) == (0, 0)  # an engine's processes, and what is left once released
+
+
+@pytest.mark.slow
+def test_replies_are_those_of_transformers(tmp_path: Path) -> None:
+    programs = vllm_environment()
+    prompt = tmp_path / "bare.txt"
+    prompt.write_text("### user\n{question}\n")
+    lessons = starter_lessons(20)
+    model = checkpoint("qwen3", 1, lessons=lessons)
+    questions = [messages[0]["content"] for messages, _ in lessons[:7]]
+    *replies, constrained = _in_vllm(programs, CHILD, tmp_path, [str(model), questions], str(prompt))
     plain = TransformersGenerator("t", ModelOptions(str(model), template_options={"enable_thinking": False}))
     expected: dict[int, Completion] = {}
     template = load_prompt(str(prompt))

@@ -1,0 +1,47 @@
+"""What a plan refuses before anything runs, and what its fingerprints leave out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quit.engine.pipeline import Pipeline, check_buildable
+from quit.engine.workspace import Workspace
+from quit.errors import SettingsError
+from quit.settings import load
+from quit.sources import parse_source
+from tests.conftest import STARTER
+
+COMMIT = "models.bem_revision=" + "0123456789abcdef" * 2 + "01234567"
+
+
+def _pipeline(folder: Path, *overrides: str) -> Pipeline:
+    return Pipeline(Workspace(folder / "W"), load("embedded", overrides).settings, [parse_source(f"jsonl:{STARTER}")])
+
+
+@pytest.mark.parametrize("revision", ["main", "", "v1.0", "0123456"])
+def test_the_papers_profile_refuses_a_revision_that_may_move(revision: str, tmp_path: Path) -> None:
+    corpus = f"difficulty.corpus={tmp_path / 'c.jsonl'}"
+    with pytest.raises(SettingsError, match=r"Set a commit .* models\.bem_revision=COMMIT"):
+        check_buildable(load("paper", [corpus, f"models.bem_revision={json.dumps(revision)}"]).settings)
+    check_buildable(load("paper", [corpus, COMMIT]).settings)
+    check_buildable(load("paper", [corpus, f"models.bem_checkpoint={tmp_path}"]).settings)  # known by its content
+    check_buildable(load("embedded", [f"models.bem_revision={json.dumps(revision)}"]).settings)
+
+
+def test_the_papers_profile_wants_a_corpus_for_difficulty() -> None:
+    with pytest.raises(SettingsError, match=r"difficulty\.corpus=FILE"):
+        check_buildable(load("paper", [COMMIT]).settings)
+    check_buildable(load("paper", [COMMIT, "difficulty.counts=nearness"]).settings)
+
+
+def test_a_newer_setting_is_part_of_a_fingerprint_only_where_it_is_not_what_was_done_before(tmp_path: Path) -> None:
+    usual = _pipeline(tmp_path)
+    assert "method" not in usual._settings_of(usual.stage_run("filter").stage)["leakage"]
+    assert _pipeline(tmp_path, "leakage.method=full").fingerprints == usual.fingerprints
+    papers = _pipeline(tmp_path, "leakage.method=bem")
+    assert papers._settings_of(papers.stage_run("filter").stage)["leakage"]["method"] == "bem"
+    assert papers.fingerprints["collect"] == usual.fingerprints["collect"]
+    assert papers.fingerprints["filter"] != usual.fingerprints["filter"]
