@@ -41,7 +41,7 @@ class Mention(NamedTuple):
 
 
 def _numbers(text: str, many: bool) -> Iterator[str]:
-    """Yield the numbers of ``3, 5 and 7`` or ``4 to 6``; of a word in the singular the first, or a range with a dash."""
+    """Yield the numbers of ``3, 5 and 7`` or ``4 to 6``; not ``many``: the first alone, or a range with a dash."""
     parts = re.split(rf"({_NUMBER})", text)
     numbers, between = parts[1::2], parts[2:-1:2]
     yield numbers[0]
@@ -60,7 +60,8 @@ def _named(text: str, flags: int = re.I) -> str | None:
 
 def _headings(text: str, suffix: str) -> tuple[list[int], list[str | None]]:
     """Return where each heading begins and which paper it or the innermost heading around it names."""
-    starts, papers = [0], [None]
+    starts: list[int] = [0]
+    papers: list[str | None] = [None]
     if suffix not in (".md", ".toml"):
         return starts, papers
     around: list[tuple[int, str | None]] = []
@@ -82,8 +83,8 @@ def mentions(text: str, path: str) -> Iterator[Mention]:
     starts, papers = _headings(text, Path(path).suffix)
     for match in _MENTION.finditer(text):
         line = text[text.rfind("\n", 0, match.start()) + 1 :].partition("\n")[0]
-        says = next((paper for paper in PAPERS[:2] if re.search(_NAMES[paper], line, re.I)), None)
-        paper = says or papers[bisect_right(starts, match.start()) - 1] or _named(path) or "QUIT"
+        named_in_line = next((paper for paper in PAPERS[:2] if re.search(_NAMES[paper], line, re.I)), None)
+        paper = named_in_line or papers[bisect_right(starts, match.start()) - 1] or _named(path) or "QUIT"
         word = (match[1] or match[3]).lower()
         kind = _SHORT.get(word, word)
         for number in _numbers(match[4], many=bool(match[2] or match[3]) or kind == "appendix"):
@@ -99,7 +100,7 @@ def _kind(kind: str, number: str) -> str:
 def listed(page: str) -> set[tuple[str, str, str]]:
     """Return the (paper, kind, number) that are in the first two columns of the page's tables."""
     items: set[tuple[str, str, str]] = set()
-    paper = None
+    paper: str | None = None
     for line in page.splitlines():
         if line.startswith("## "):
             paper = _named(line)
@@ -109,10 +110,10 @@ def listed(page: str) -> set[tuple[str, str, str]]:
             items |= {(paper, mention.kind, mention.number) for mention in named}
             for number in re.findall(rf"(?<![\w.]){_NUMBER}(?![\w.])", _MENTION.sub("", section)):
                 items.add((paper, _kind("section", number), number))
-    for paper, kind, number in list(items):
+    for owner, kind, number in list(items):
         while "." in number and kind in ("section", "appendix"):
             number = number.rpartition(".")[0]
-            items.add((paper, kind, number))
+            items.add((owner, kind, number))
     return items
 
 
@@ -133,13 +134,13 @@ def _files() -> list[Path]:
 def test_every_item_of_a_paper_that_code_or_docs_name_is_on_the_page() -> None:
     items = listed(PAGE.read_text(encoding="utf-8"))
     assert {paper for paper, _, _ in items} >= {"QUIT", "SUNAR", "bandits"}
-    named, wanting = 0, []
+    count, unlisted = 0, []
     for path in _files():
         text = path.read_text(encoding="utf-8")
-        named += sum(1 for _ in mentions(text, str(path.relative_to(ROOT))))
-        wanting += missing(text, str(path.relative_to(ROOT)), items)
-    assert named > 100
-    assert not wanting, "\n".join(wanting)
+        count += sum(1 for _ in mentions(text, str(path.relative_to(ROOT))))
+        unlisted += missing(text, str(path.relative_to(ROOT)), items)
+    assert count > 100
+    assert not unlisted, "\n".join(unlisted)
 
 
 def test_what_the_page_does_not_list_is_found() -> None:
@@ -152,7 +153,7 @@ def test_what_the_page_does_not_list_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "found"),
+    ("text", "path", "expected"),
     [
         ("figures 4 to 6", "a.py", [("QUIT", "figure", n) for n in "456"]),
         ("tables 5, 7 and 8; table 1, 4.3", "a.py", [("QUIT", "table", n) for n in "5781"]),
@@ -166,5 +167,5 @@ def test_what_the_page_does_not_list_is_found() -> None:
         ("Each section is one; tables of a release; a figure above 0", "a.py", []),
     ],
 )  # fmt: skip
-def test_mentions_by_hand(text: str, path: str, found: list[tuple[str, str, str]]) -> None:
-    assert [mention[:3] for mention in mentions(text, path)] == found
+def test_mentions_by_hand(text: str, path: str, expected: list[tuple[str, str, str]]) -> None:
+    assert [mention[:3] for mention in mentions(text, path)] == expected
