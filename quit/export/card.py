@@ -175,8 +175,8 @@ def _statistics(figures: Statistics) -> str:
     ]
     text = _table(head, rows) + (
         "\n\nWords are split on single spaces. Lexical overlap: Jaccard index of the word sets without English stop "
-        "words. Answer containment: share of passages with a valid answer as a case-insensitive substring (in "
-        "QUIT 0.00). "
+        "words. Answer containment: share of passages with a valid answer as a case-insensitive substring (it must be "
+        "0). "
     )
     total = figures.summary[-1]
     if figures.encoder is None:
