@@ -36,7 +36,7 @@ class Summary:
     ``answer_words``: over the valid answers, as released; ``gold_answer_words``: over the gold answers.
     ``lexical_overlap``: mean Jaccard index of the word sets of question and passage, lower case, without English stop
     words, 0 to 1. ``answer_containment``: share of passages with any valid answer as a case-insensitive substring, 0
-    to 1, must be 0. ``semantic_similarity``: mean cosine of question and passage over ``similarity_sample`` passages,
+    to 1. ``semantic_similarity``: mean cosine of question and passage over ``similarity_sample`` passages,
     -1 to 1, None if no encoder was given; ``similarity_error`` is its standard error.
     """
 

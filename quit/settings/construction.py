@@ -36,7 +36,8 @@ class Leakage(Section):
     contained: bool = Field(
         True,
         description="With `full`: a gold answer that occurs in a hint, or across two, as a mere string leaks too (`Ra` "
-        "in `portrayed`): table 1 defines answer containment so. An accepted answer leaks by whole words only.",
+        "in `portrayed`): table 1's answer containment is counted so here. An accepted answer leaks by whole words "
+        "only.",
     )
     spans: bool = Field(True, description="With `full`: also check spans up to the answer's own length in words.")
     screen: float = Field(

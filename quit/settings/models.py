@@ -36,7 +36,7 @@ class LanguageModel(Section):
 
 
 class Judge(LanguageModel):
-    """GPT-Eval (figure 3) or what stands in for it."""
+    """GPT-Eval (figure 3), or the judge used in its place."""
 
     name: str = Field("equivalence", description="Name under which verdicts are stored.")
     kind: Literal["equivalence", "server", "vllm", "transformers"] = Field(

@@ -110,8 +110,8 @@ def parse_source(text: str) -> SourceRef:
     kind, rest = split_source(text)
     if text.lower().endswith(_SHEETS):
         raise SettingsError(
-            f"Source {text!r} is a table, which no kind reads: turn it into JSON Lines first (docs/tutorial.md, "
-            "section 1, has the lines)."
+            f"Source {text!r} is a table, which no kind reads: turn it into JSON Lines first (docs/tutorial.md has "
+            "the lines)."
         )
     if not kind:
         raise SettingsError(f"Source {text!r} names no kind: write KIND:PATH with one of {', '.join(SOURCES)}.")
