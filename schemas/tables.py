@@ -18,6 +18,12 @@ SMALL = pa.int16()
 COUNT = pa.int64()
 
 _QUESTION = Column("question_id", TEXT, "Id of the question, namespaced by source: `wikihint-test_1`.")
+_NOTE = Column(
+    "note",
+    TEXT,
+    "Why an embedded model was out of its depth: `not English`, `hint cut to 254 word pieces`, ...; null: it was not.",
+    nullable=True,
+)
 _VERDICT = (
     _QUESTION,
     Column("answer_key", TEXT, "The normalised answer."),
@@ -29,8 +35,45 @@ _VERDICT = (
     Column("judge", TEXT, "Name of the judge."),
     Column("producer", TEXT, "Identity of the judge."),
     Column("raw", TEXT, "The judge's reply."),
+    _NOTE,
 )
 _HINT = Column("hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, `...-h03`.")
+_RANKED = (
+    _QUESTION,
+    Column("rank", SMALL, "Place by convergence, from 0 (ties: shorter hint first, then source order)."),
+    _HINT,
+    Column("hint", TEXT, "The hint's text."),
+    Column("convergence", REAL, "How far the hint narrows the candidate answers, 0 to 1."),
+    Column("producer", TEXT, "`source`, `source-scores` or the identity of the model that scored it."),
+    Column("selected", FLAG, "Whether it is one of the hints that make passages."),
+)
+_DESCRIBED = (
+    _QUESTION,
+    Column("coarse", TEXT, "Coarse type, such as `LOC:LOCATION`."),
+    Column("fine", TEXT, "Fine type, such as `country:Country`."),
+    Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
+    Column("type_producer", TEXT, "`source` or the identity of the classifier."),
+    Column("classifier_coarse", TEXT, "What the classifier says, whoever is believed.", nullable=True),
+    Column("classifier_fine", TEXT, "What the classifier says, whoever is believed.", nullable=True),
+    Column(
+        "answerability",
+        REAL,
+        "max s_i: 1 where a retrieved passage contains an answer; else 0, or with `difficulty.counts = "
+        "nearness` the best cosine of passage and answer, scaled to 0 to 1.",
+    ),
+    Column("answer_share", REAL, "Share of the retrieved passages that contain an answer, 0 to 1."),
+    Column(
+        "near_share",
+        REAL,
+        "Share of the retrieved passages that contain an answer or are near one by cosine (T_ans), 0 to 1.",
+        nullable=True,
+    ),
+    Column("completeness", REAL, "S_D: mean normalised entropy of token relevance, 0 to 1."),
+    Column("similarity", REAL, "Mean similarity of the retrieved passages to the question, -1 to 1."),
+    Column("difficulty", REAL, "0 (easy) to 1 (hard)."),
+    Column("difficulty_bin", TEXT, "`easy`, `medium` or `hard`."),
+    Column("difficulty_producer", TEXT, "Identity of the method and its models."),
+)
 _PERMUTATION = Column("permutation", TEXT, "Indices of the chosen hints in reading order, such as `402`.")
 _READER = Column("reader", TEXT, "Name of the reader.")
 _ANSWER = Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`.")
@@ -147,15 +190,8 @@ TABLES: dict[str, Table] = {
             "rank",
             ("hint_id",),
             "Usable hints by convergence; the first five make the passages.",
-            (
-                _QUESTION,
-                Column("rank", SMALL, "Place by convergence, from 0 (ties: shorter hint first, then source order)."),
-                _HINT,
-                Column("hint", TEXT, "The hint's text."),
-                Column("convergence", REAL, "How far the hint narrows the candidate answers, 0 to 1."),
-                Column("producer", TEXT, "`source`, `source-scores` or the identity of the model that scored it."),
-                Column("selected", FLAG, "Whether it is one of the hints that make passages."),
-            ),
+            (*_RANKED, _NOTE),
+            former=_RANKED,
         ),
         Table(
             "drawn_candidates",
@@ -177,33 +213,8 @@ TABLES: dict[str, Table] = {
             ("question_id",),
             "Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based "
             "retrieval complexity).",
-            (
-                _QUESTION,
-                Column("coarse", TEXT, "Coarse type, such as `LOC:LOCATION`."),
-                Column("fine", TEXT, "Fine type, such as `country:Country`."),
-                Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
-                Column("type_producer", TEXT, "`source` or the identity of the classifier."),
-                Column("classifier_coarse", TEXT, "What the classifier says, whoever is believed.", nullable=True),
-                Column("classifier_fine", TEXT, "What the classifier says, whoever is believed.", nullable=True),
-                Column(
-                    "answerability",
-                    REAL,
-                    "max s_i: 1 where a retrieved passage contains an answer; else 0, or with `difficulty.counts = "
-                    "nearness` the best cosine of passage and answer, scaled to 0 to 1.",
-                ),
-                Column("answer_share", REAL, "Share of the retrieved passages that contain an answer, 0 to 1."),
-                Column(
-                    "near_share",
-                    REAL,
-                    "Share of the retrieved passages that contain an answer or are near one by cosine (T_ans), 0 to 1.",
-                    nullable=True,
-                ),
-                Column("completeness", REAL, "S_D: mean normalised entropy of token relevance, 0 to 1."),
-                Column("similarity", REAL, "Mean similarity of the retrieved passages to the question, -1 to 1."),
-                Column("difficulty", REAL, "0 (easy) to 1 (hard)."),
-                Column("difficulty_bin", TEXT, "`easy`, `medium` or `hard`."),
-                Column("difficulty_producer", TEXT, "Identity of the method and its models."),
-            ),
+            (*_DESCRIBED, _NOTE),
+            former=_DESCRIBED,
         ),
         Table(
             "probe_answers",

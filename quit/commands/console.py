@@ -36,6 +36,7 @@ from quit.status.summary import (
     judge_agreement,
     labels_by_hints,
     leakage_losses,
+    out_of_depth,
     readers_table,
     type_agreement,
     usage_rows,
@@ -226,8 +227,9 @@ def print_summary(workspace: Workspace) -> None:
         for row in usage:
             table.add_row(*row)
         _OUT.print(table)
-    if losses := leakage_losses(workspace):
-        _OUT.print(f"\n{escape(losses)}")
+    for text in (leakage_losses(workspace), out_of_depth(workspace)):
+        if text:
+            _OUT.print(f"\n{escape(text)}")
     agreement = judge_agreement(workspace)
     if agreement:
         _OUT.print(f"\n{agreement.sentence()}")

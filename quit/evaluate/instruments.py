@@ -17,6 +17,7 @@ from quit.common.json_lines import json_lines
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.metrics import exact_match
 from quit.evaluate.normalize import normalize_answer
+from quit.models.depth import pair_note
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
 from quit.settings import Settings
@@ -34,9 +35,10 @@ def equivalence(path: Path, models: Models) -> Figures:
     ``path``: JSONL of {question, answers, candidate, label}. Returns n, accuracy, precision, recall, f1 (of
     "equivalent"), calibration_error (expected calibration error over ten bins of equal width), and what two rules
     without a model reach on the same pairs: exact_match_accuracy and containment_accuracy (an answer occurs in the
-    candidate as whole words), normalised.
+    candidate as whole words), normalised; out_of_depth is how many of the n have a note (:mod:`quit.models.depth`).
     """
-    labels, sizes, pairs = [], [], []
+    labels, sizes, pairs, notes = [], [], [], []
+    bem = models.equivalence.identity.startswith("bem")
     exact, contained = [], []
     for number, row in _rows(path, ("question", "answers", "candidate", "label")):
         answers = [row["answers"]] if isinstance(row["answers"], str) else row["answers"]
@@ -48,6 +50,7 @@ def equivalence(path: Path, models: Models) -> Figures:
         exact.append(candidate in golds)
         contained.append(any(gold and f" {gold} " in f" {candidate} " for gold in golds))
         pairs += [Pair(str(row["question"]), answer, row["candidate"]) for answer in answers]
+        notes.append(pair_note(str(row["question"]), answers, row["candidate"], bem))
     values = models.equivalence.probability(pairs)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
     truth = np.array(labels)
@@ -56,6 +59,7 @@ def equivalence(path: Path, models: Models) -> Figures:
         **_binary(np.maximum.reduceat(values, starts), truth),
         "exact_match_accuracy": float((np.array(exact) == truth).mean()),
         "containment_accuracy": float((np.array(contained) == truth).mean()),
+        "out_of_depth": len(notes) - notes.count(None),
     }
 
 

@@ -115,12 +115,13 @@ class JudgeItem:
 class Verdict:
     """``correct`` is None when the judge's reply could not be read (a third state, never a silent no).
 
-    ``probability`` is that of being correct where the judge gives one.
+    ``probability`` is that of being correct where the judge gives one. ``note`` says why it was out of its depth.
     """
 
     correct: bool | None
     probability: float | None
     raw: str
+    note: str | None = None
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from typing import Any
 
 from quit.errors import InputError
 from quit.evaluate.normalize import STOP_WORDS, normalize_answer, words
+from quit.models.depth import not_english
 from quit.sources.fields import quote
 from quit.sources.files import line_items
 from quit.sources.records import RawQuestion
@@ -34,6 +35,8 @@ def notes(question: RawQuestion) -> Iterator[str]:
             yield f"Hint {number} holds markup, {quote(markup.group())}: readers will see it as text. Take it out."
     if markup := _MARKUP.search(question.question):
         yield f"The question holds markup, {quote(markup.group())}: readers will see it as text. Take it out."
+    if not_english(" ".join([question.question, *(hint.text for hint in question.hints)])):
+        yield "The question and its hints are not English: the embedded models read no other language."
     golds = {normalize_answer(answer) for answer in question.answers}
     if not any(hint.scores for hint in question.hints):  # who scores hints scores them against the gold answer too
         for candidate in question.candidates:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +13,7 @@ import pyarrow.compute as pc
 import schemas
 from quit.common.cache import cache_folder
 from quit.corpora.corpus import Corpus, corpus_checksum
+from quit.models.depth import QUESTION_TYPE, note
 from quit.models.protocols import Encoder
 from quit.models.question_type import QuestionTypeClassifier
 from quit.settings import Difficulty, QuestionType
@@ -62,6 +65,7 @@ def describe(
         complexity = RetrievalComplexity.over_hints(hints, encoder, difficulty_settings)
     records = asked.to_pylist()
     complexities = complexity.of([record["question"] for record in records], [record["answers"] for record in records])
+    told = _with_hints(records, ranked_hints)
     rows = []
     for question, typed, measured in zip(
         records, question_types(asked, classifier, type_settings), complexities, strict=True
@@ -77,9 +81,18 @@ def describe(
                 "classifier_fine": typed.classifier_fine,
                 **asdict(measured),
                 "difficulty_producer": complexity.identity,
+                "note": note(told[question["question_id"]], [("question", question["question"], QUESTION_TYPE)]),
             }
         )
     return {
         "descriptions": schemas.table("descriptions").from_rows(rows),
         "rejects": schemas.table("rejects").from_rows(rejects),
     }
+
+
+def _with_hints(questions: Sequence[Mapping[str, Any]], ranked_hints: pa.Table) -> dict[str, str]:
+    """Return question id -> the question and its hints as one text: long enough to tell the language."""
+    texts = {question["question_id"]: [question["question"]] for question in questions}
+    for hint in ranked_hints.select(["question_id", "hint"]).to_pylist():
+        texts[hint["question_id"]].append(hint["hint"])
+    return {question_id: " ".join(parts) for question_id, parts in texts.items()}

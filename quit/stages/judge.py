@@ -64,6 +64,7 @@ def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge)
                 "judge": judge.name,
                 "producer": judge.identity,
                 "raw": ruling.verdict.raw,
+                "note": ruling.verdict.note,
             }
         )
     return schemas.table("verdicts").from_rows(rows)

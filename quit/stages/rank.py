@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import schemas
+from quit.models.depth import ENCODER, note
 from quit.models.protocols import ConvergenceModel, Encoder, HintPair, HintScorer, HintSet
 from quit.settings import Convergence
 from quit.stages.candidates import CandidateSource
@@ -97,6 +98,7 @@ def rank_hints(
             by_question[question["question_id"]],
             key=lambda hint: (-values[hint["hint_id"]][0], len(hint["hint"]), hint["position"]),
         )
+        told = " ".join([question["question"], *(hint["hint"] for hint in ranked)])
         for rank, hint in enumerate(ranked):
             value, producer = values[hint["hint_id"]]
             rows.append(
@@ -108,6 +110,9 @@ def rank_hints(
                     "convergence": value,
                     "producer": producer,
                     "selected": rank < settings.hints,
+                    "note": note(told, [("question", question["question"], ENCODER), ("hint", hint["hint"], ENCODER)])
+                    if producer == model.identity and settings.method != "llm"
+                    else None,
                 }
             )
     return {

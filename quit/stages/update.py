@@ -438,6 +438,7 @@ def _ruled(verdicts: pa.Table, found: Decided) -> pa.Table:
         "judge": by_row((JUDGE for _ in rulings), pa.string()),
         "producer": by_row((f"{JUDGE}:{row['basis']}" for row in rulings), pa.string()),
         "raw": by_row((f"{row['yes']} yes, {row['no']} no" for row in rulings), pa.string()),
+        "note": by_row((None for _ in rulings), pa.string()),
     }
     updated = verdicts
     for name, values in replaced.items():

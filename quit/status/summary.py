@@ -97,6 +97,26 @@ def leakage_losses(workspace: Workspace) -> str | None:
     return text + (f"; the paper: {ours / whole:.1%}." if bem and method == "bem" else ".")
 
 
+DEPTH = {"ranked_hints": "values of convergence", "descriptions": "question types", "verdicts": "verdicts"}
+"""Tables with notes on what an embedded model read out of its depth, and what their rows are called."""
+
+
+def out_of_depth(workspace: Workspace) -> str | None:
+    """Return how many rows have a note, by table; None where none has.
+
+    ``second_verdicts`` are on the same answers as the verdicts of a language model, which have no note.
+    """
+    counts = {name: _notes(workspace, name) for name in DEPTH}
+    counts["verdicts"] += _notes(workspace, "second_verdicts")
+    said = [f"{count:,} {DEPTH[name]}" for name, count in counts.items() if count]
+    return f"Out of the models' depth (column `note`): {', '.join(said)}." if said else None
+
+
+def _notes(workspace: Workspace, table: str) -> int:
+    rows = workspace.read(table)  # whole: rows of an earlier program get the column then
+    return len(rows) - rows.column("note").null_count
+
+
 CUT_SHARE = 0.1
 """Share of a reader's replies that ran into the token limit, above which a build says so."""
 
@@ -232,6 +252,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         "stages": [asdict(row) for row in status(workspace, pipeline)],
         "funnel": dict(funnel(workspace)),
         "leakage": leakage_losses(workspace),
+        "out_of_depth": out_of_depth(workspace),
         "question_types": dict(
             zip(("typed_by_source", "coarse_agrees", "fine_agrees"), type_agreement(workspace), strict=True)
         ),
@@ -270,8 +291,7 @@ def markdown_summary(workspace: Workspace) -> str:
     if usage:
         lines += ["", f"| {' | '.join(USAGE)} |", "|---" * len(USAGE) + "|"]
         lines += [f"| {' | '.join(row)} |" for row in usage]
-    if losses := leakage_losses(workspace):
-        lines += ["", losses]
+    lines += [line for text in (leakage_losses(workspace), out_of_depth(workspace)) if text for line in ("", text)]
     agreement = judge_agreement(workspace)
     if agreement:
         lines += ["", agreement.sentence()]

@@ -36,3 +36,11 @@ def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> Non
     path.write_text(json.dumps(bare) + "\n")
     assert "1 without candidates" in call("check", path).out
     assert call("check", tmp_path / "absent.jsonl").code == 3
+
+
+def test_another_language_is_noted(call, tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    hints = [f"Hinweis Nummer {number} ist kurz." for number in range(5)]
+    path.write_text(json.dumps({**GOOD, "question": "Wer hat das geschrieben?", "hints": hints}) + "\n")
+    shown = call("check", path, "--no-models")
+    assert "mine.jsonl, line 1 (1): The question and its hints are not English" in shown.out

@@ -230,3 +230,19 @@ def test_a_question_with_too_few_hints_is_rejected_not_dropped() -> None:
     made = _rank(_tables([{"hint": f"hint {place}", "convergence": 0.1} for place in range(4)]))
     assert len(made["ranked_hints"]) == 0
     assert made["rejects"].to_pylist()[0]["reason"] == "too_few_hints"
+
+
+def test_only_values_of_an_embedded_model_have_notes() -> None:
+    """The second hint's value is the source's own; a language model reads other languages and longer texts."""
+    german = ["Sie liegt an der Seine.", "Sie ist eine Hauptstadt.", "Sie hat viele Museen.", "Dort steht ein Turm."]
+    hints = [{"hint": german[0]}, {"hint": german[1], "convergence": 0.9}, *({"hint": hint} for hint in german[2:])]
+    hints.append({"hint": "Stadt " * 300})
+    for settings, notes in (
+        ({}, ["not English", None, "not English", "not English", "not English; hint cut to 254 word pieces"]),
+        ({"method": "llm", "language_model": "one"}, [None] * 5),
+    ):
+        tables = _tables(hints)
+        question = tables["questions"].to_pylist()[0] | {"question": "Welche Stadt ist gemeint?"}
+        tables["questions"] = schemas.table("questions").from_rows([question])
+        rows = _rank(tables, **settings)["ranked_hints"].to_pylist()
+        assert [row["note"] for row in sorted(rows, key=lambda row: row["hint_id"])] == notes

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from quit.evaluate.normalize import normalize_answer
+from quit.models.depth import pair_note
 from quit.models.protocols import NO_ANSWER, Equivalence, Judge, JudgeItem, Pair, Verdict
 
 
@@ -41,6 +42,7 @@ class EquivalenceJudge:
         self.name = name
         self._equivalence = equivalence
         self._threshold = threshold
+        self._bem = equivalence.identity.startswith("bem")
         self.identity = f"equivalence-judge/{threshold:g}+{equivalence.identity}"
 
     def verdicts(self, items: Sequence[JudgeItem], sample: int = 0) -> list[Verdict]:
@@ -50,5 +52,6 @@ class EquivalenceJudge:
         verdicts = []
         for item in items:
             best = max((next(probabilities) for _ in item.gold_answers), default=0.0)
-            verdicts.append(Verdict(best >= self._threshold, best, f"p={best:.4f}"))
+            note = pair_note(item.question, item.gold_answers, item.candidate, self._bem)
+            verdicts.append(Verdict(best >= self._threshold, best, f"p={best:.4f}", note))
         return verdicts

@@ -1,0 +1,79 @@
+"""Out of its depth: what keeps an embedded instrument from reading a text as it was trained to, as a note in the row.
+
+The embedded instruments were trained on English, and read a fixed number of word pieces of a text.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+
+from quit.evaluate.normalize import STOP_WORDS, words
+
+Part = tuple[str, str, int]
+"""What a text is (``hint``), the text, and how many of its word pieces are read."""
+
+ENCODER = 254
+"""Word pieces of a text that the sentence encoder reads, beside [CLS] and [SEP]."""
+QUESTION_TYPE = 62
+"""The same of the fine-tuned half of the question type classifier."""
+QUESTION, REFERENCE, CANDIDATE = 32, 24, 64
+"""The same of each part of a pair in the neural half of the embedded equivalence."""
+BEM = 507
+"""The same of question, gold answer and answer together in BEM."""
+
+_ALSO_FOREIGN = frozenset("a i s t am an as at do has he in me no of on or so us was were will is".split())
+"""English stop words that are frequent in other languages too (German *was*, Dutch *is*, Spanish *me*)."""
+_ENGLISH = STOP_WORDS - _ALSO_FOREIGN
+_FEWEST = 3
+"""Words from which on the language of a text is judged by them."""
+
+
+def note(language: str, parts: Iterable[Part]) -> str | None:
+    """Return what is wrong with ``parts``, such as ``not English; hint cut to 254 word pieces``; None if nothing is.
+
+    ``language``: the text whose words tell the language, as long as possible; a part only tells it by its script.
+    """
+    given = list(parts)
+    notes = ["not English"] if not_english(language) or any(_foreign_script(text) for _, text, _ in given) else []
+    for name, text, window in given:
+        if not text.strip():
+            notes.append(f"{name} empty")
+        elif len(text) > window and _pieces(text) > window:  # a piece has at least one character
+            notes.append(f"{name} cut to {window} word pieces")
+    return "; ".join(dict.fromkeys(notes)) or None
+
+
+def pair_note(question: str, gold_answers: Sequence[str], answer: str, bem: bool = False) -> str | None:
+    """Return the note on an answer's equivalence with gold answers, read by BEM or by the embedded model."""
+    if bem:
+        return note(question, [("pair", f"{question} {gold} {answer}", BEM) for gold in gold_answers])
+    golds = [("gold answer", gold, REFERENCE) for gold in gold_answers]
+    return note(question, [("question", question, QUESTION), *golds, ("answer", answer, CANDIDATE)])
+
+
+@lru_cache(maxsize=10_000)
+def not_english(text: str) -> bool:
+    """Return whether a text is in another script, or has three words or more and none that is English only."""
+    spoken = [word.casefold() for word in words(text)]
+    return _foreign_script(text) or (len(spoken) >= _FEWEST and _ENGLISH.isdisjoint(spoken))
+
+
+def _foreign_script(text: str) -> bool:
+    """Return whether most letters, and more than one, are not Latin ones."""
+    letters = [] if text.isascii() else [char for char in text if char.isalpha()]
+    foreign = sum(not unicodedata.name(char, "").startswith("LATIN") for char in letters)
+    return foreign > 1 and 2 * foreign > len(letters)
+
+
+@lru_cache(maxsize=10_000)
+def _pieces(text: str) -> int:
+    return len(_tokenizer().encode(text, add_special_tokens=False).ids)
+
+
+@cache
+def _tokenizer():
+    from quit.models.encoders.minilm import word_pieces
+
+    return word_pieces()

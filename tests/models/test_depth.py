@@ -1,0 +1,113 @@
+"""Notes on texts that the embedded instruments were not trained to read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import schemas
+from quit.models import question_type
+from quit.models.depth import BEM, CANDIDATE, ENCODER, QUESTION, QUESTION_TYPE, REFERENCE, not_english, note, pair_note
+from quit.models.encoders import minilm
+from quit.models.equivalence import EmbeddedEquivalence, crossencoder
+from quit.models.judges import EquivalenceJudge, rule
+from quit.models.protocols import JudgeItem
+from quit.sources import parse_source, read_sources
+from tests.conftest import STARTER
+
+FOREIGN = [
+    "Was ist die Hauptstadt von Frankreich?",
+    "In welchem Land liegt der höchste Berg Afrikas?",
+    "Welches Land ist gemeint?",
+    "Quelle est la capitale de l'Allemagne?",
+    "Dans quel pays se trouve la ville de Genève?",
+    "On parle quelle langue à Bruxelles?",
+    "¿Quién escribió Don Quijote de la Mancha?",
+    "¿Qué me dice usted del rey?",
+    "Chi ha scritto la Divina Commedia?",
+    "Em que ano o Brasil se tornou independente?",
+    "Wat is de hoofdstad van Nederland?",
+    "Hvad er hovedstaden i Danmark?",
+    "日本の首都はどこですか。",
+    "中国的首都是哪里?",
+    "Какая столица России?",
+    "ما هي عاصمة مصر؟",
+]
+
+
+@pytest.mark.parametrize("question", FOREIGN)
+def test_questions_in_other_languages_are_seen(question: str) -> None:
+    assert not_english(question)
+
+
+@pytest.mark.parametrize(
+    "question", ["Which country is meant?", "Who?", "", "1984", "El Niño", "Who painted La Gioconda?", "What is π?"]
+)
+def test_english_and_what_is_too_short_to_tell_are_not(question: str) -> None:
+    assert not not_english(question)
+
+
+def _false_alarms(source: str) -> list[str]:
+    questions = [record.question for record in read_sources([parse_source(source)]) if record.question]
+    texts = [" ".join([question.question, *(hint.text for hint in question.hints)]) for question in questions]
+    return [text for text in [*texts, *(question.question for question in questions)] if not_english(text)]
+
+
+def test_no_question_of_the_starter_is_taken_for_another_language() -> None:
+    assert _false_alarms(f"jsonl:{STARTER}") == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["triviahg:{}/triviahg/Copilot.json", "triviahg:{}/triviahg/GPT_3.5.json",
+     "triviahg:{}/triviahg/LLaMA_7b_Finetuned.json", "wikihint:{}/wikihint/test_first50.json"],
+)  # fmt: skip
+def test_no_question_of_the_real_files_is(data: Path, source: str) -> None:
+    assert _false_alarms(source.format(data)) == []
+
+
+def test_the_windows_are_those_of_the_models() -> None:
+    assert (QUESTION, REFERENCE, CANDIDATE) == (crossencoder.QUESTION, crossencoder.REFERENCE, crossencoder.CANDIDATE)
+    assert (QUESTION_TYPE, ENCODER) == (question_type.LONGEST - 2, minilm.LONGEST - 2)
+    long = "word " * 1000
+    assert len(question_type.pieces([long])[0]) - 2 == QUESTION_TYPE
+    assert len(minilm.word_pieces(minilm.LONGEST).encode(long).ids) - 2 == ENCODER
+
+
+def test_a_text_is_cut_from_one_word_piece_more_than_the_window() -> None:
+    assert note("", [("hint", "the " * 62, 62)]) is None
+    assert note("", [("hint", "the " * 63, 62)]) == "hint cut to 62 word pieces"
+    assert note("", [("hint", " ", 62)]) == "hint empty"
+    assert note(FOREIGN[0], [("hint", "the " * 63, 62)]) == "not English; hint cut to 62 word pieces"
+
+
+def test_of_a_pair_each_part_counts_and_of_answers_the_script_alone() -> None:
+    asked = "Which river is the longest?"
+    assert pair_note(asked, ["Nile"], "Gabriel García Márquez") is None  # a name is no language
+    assert pair_note(asked, ["Nile"], "ナイル川") == "not English"
+    assert pair_note(asked, ["Nile", "the " * 25, "of " * 25], "Nile") == "gold answer cut to 24 word pieces"
+    assert (
+        pair_note("the " * 33, ["Nile"], "the " * 65) == "question cut to 32 word pieces; answer cut to 64 word pieces"
+    )
+    assert pair_note(asked, ["Nile"], "the " * 65, bem=True) is None
+    assert pair_note(asked, ["Nile"], "the " * BEM, bem=True) == "pair cut to 507 word pieces"
+
+
+def test_a_verdict_of_the_equivalence_model_has_the_note() -> None:
+    judge = EquivalenceJudge("equivalence", EmbeddedEquivalence(), 0.5)
+    items = [
+        JudgeItem("1", "Which river is the longest?", ("Nile",), "River Nile"),
+        JudgeItem("2", FOREIGN[0], ("Paris",), "Stadt Paris"),
+        JudgeItem("3", FOREIGN[0], ("Paris",), "Paris"),
+    ]
+    rulings = rule(items, judge)
+    assert [ruling.verdict.note for ruling in rulings] == [None, "not English", None]  # equality takes no model
+    assert rulings[1].verdict.raw.startswith("p=0.") or rulings[1].verdict.raw.startswith("p=1.")
+
+
+@pytest.mark.parametrize("name", ["ranked_hints", "descriptions"])
+def test_notes_do_not_move_the_fingerprints_that_readers_rest_on(name: str) -> None:
+    table = schemas.table(name)
+    assert table.schema.names[-1] == "note" and "note" not in json.dumps(table.shape)
