@@ -50,11 +50,17 @@ def test_releases_verify_and_compare_as_before(earlier: Path) -> None:
 
 @pytest.mark.parametrize("name", ["v1", "v2"])
 def test_releases_export_to_the_same_bytes(earlier: Path, name: str, tmp_path: Path) -> None:
-    formats = sorted({file.partition("/")[0] for file in EXPECTED["exports"][name]})
+    """Formats for fine-tuning are left out: their default negatives are others since."""
+    expected = {
+        file: checksum
+        for file, checksum in EXPECTED["exports"][name].items()
+        if not file.startswith(("colbert", "monot5", "tevatron"))
+    }
+    formats = sorted({file.partition("/")[0] for file in expected})
     release = earlier / "W" / "releases" / name
     done = call_quit("export", "--release", str(release), "-f", ",".join(formats), "--out", str(tmp_path), "-q")
     assert done.returncode == 0, done.stderr
-    assert _checksums(tmp_path) == EXPECTED["exports"][name]
+    assert _checksums(tmp_path) == expected
 
 
 def test_tables_are_undamaged_and_status_counts_them(earlier: Path) -> None:

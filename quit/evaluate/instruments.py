@@ -32,12 +32,13 @@ Figures = dict[str, Any]
 def equivalence(path: Path, models: Models) -> Figures:
     """Agreement of the equivalence model with human verdicts.
 
-    ``path``: JSONL of {question, answers, candidate, label}. Returns n, accuracy, precision, recall, f1 (of
-    "equivalent"), calibration_error (expected calibration error over ten bins of equal width), and what two rules
-    without a model reach on the same pairs: exact_match_accuracy and containment_accuracy (an answer occurs in the
-    candidate as whole words), normalised; out_of_depth is how many of the n have a note (:mod:`quit.models.depth`).
+    ``path``: JSONL of {question, answers, candidate, label}. Returns n, questions, accuracy, accuracy_interval (95%,
+    over draws of questions), precision, recall, f1 (of "equivalent"), calibration_error (expected calibration error of
+    the confidence, over ten bins of equal width), and what two rules without a model reach on the same pairs:
+    exact_match_accuracy and containment_accuracy (an answer occurs in the candidate as whole words), normalised;
+    out_of_depth is how many of the n have a note (:mod:`quit.models.depth`).
     """
-    labels, sizes, pairs, notes = [], [], [], []
+    labels, sizes, pairs, questions, notes = [], [], [], [], []
     bem = models.equivalence.identity.startswith("bem")
     exact, contained = [], []
     for number, row in _rows(path, ("question", "answers", "candidate", "label")):
@@ -46,6 +47,7 @@ def equivalence(path: Path, models: Models) -> Figures:
             raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
         labels.append(_truth(row["label"], path, number))
         sizes.append(len(answers))
+        questions.append(str(row["question"]))
         candidate, golds = normalize_answer(row["candidate"]), {normalize_answer(answer) for answer in answers}
         exact.append(candidate in golds)
         contained.append(any(gold and f" {gold} " in f" {candidate} " for gold in golds))
@@ -53,10 +55,12 @@ def equivalence(path: Path, models: Models) -> Figures:
         notes.append(pair_note(str(row["question"]), answers, row["candidate"], bem))
     values = models.equivalence.probability(pairs)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
-    truth = np.array(labels)
+    truth, best = np.array(labels), np.maximum.reduceat(values, starts)
     return {
         "n": len(labels),
-        **_binary(np.maximum.reduceat(values, starts), truth),
+        "questions": len(set(questions)),
+        "accuracy_interval": _interval((best >= 0.5) == truth, questions),
+        **_binary(best, truth),
         "exact_match_accuracy": float((np.array(exact) == truth).mean()),
         "containment_accuracy": float((np.array(contained) == truth).mean()),
         "out_of_depth": len(notes) - notes.count(None),
@@ -66,8 +70,8 @@ def equivalence(path: Path, models: Models) -> Figures:
 def leakage(path: Path, models: Models, settings: Settings) -> Figures:
     """Precision and recall of the leakage check on hand-made cases.
 
-    ``path``: JSONL of {hint, answer (or answers), leaks, question?, kind?}. Returns n, precision, recall, f1, accuracy,
-    and recall by kind where cases name one.
+    ``path``: JSONL of {hint, answer (or answers), leaks, question?, kind?}. Returns n, precision, recall (each with its
+    95% interval, Wilson's), f1, accuracy, the cases it gets wrong, and the right ones by kind where cases name one.
     """
     # Whether a string occurs in a string needs no judgement: only what takes some is measured.
     judged = settings.leakage.model_copy(update={"contained": False})
@@ -91,7 +95,15 @@ def leakage(path: Path, models: Models, settings: Settings) -> Figures:
     for kind in sorted({kind for kind in kinds if kind}):
         right = [leaks == truth for leaks, truth, own in zip(flagged, wanted, kinds, strict=True) if own == kind]
         by_kind[kind] = {"n": len(right), "right": sum(right)}
-    return {"n": len(flagged), **_rates(np.array(flagged), np.array(wanted)), "wrong": wrong, "by_kind": by_kind}
+    hits = sum(leaks and truth for leaks, truth in zip(flagged, wanted, strict=True))
+    return {
+        "n": len(flagged),
+        **_rates(np.array(flagged), np.array(wanted)),
+        "precision_interval": _wilson(hits, sum(flagged)),
+        "recall_interval": _wilson(hits, sum(wanted)),
+        "wrong": wrong,
+        "by_kind": by_kind,
+    }
 
 
 def question_type(path: Path, models: Models) -> Figures:
@@ -299,6 +311,22 @@ def _truth(value: Any, path: Path, number: int) -> bool:
     if isinstance(value, bool) or value in (0, 1):
         return bool(value)
     raise InputError(f"{path}, line {number}: the label must be true or false (or 1 or 0), found {value!r}.")
+
+
+def _interval(right: np.ndarray, questions: Sequence[str]) -> tuple[float, float]:
+    """Return a 95% bootstrap interval of the share that is right; whole questions are drawn, 2,000 times."""
+    _, group = np.unique(questions, return_inverse=True)
+    sums, sizes = np.bincount(group, right), np.bincount(group)
+    drawn = np.random.default_rng(0).multinomial(len(sizes), np.full(len(sizes), 1 / len(sizes)), 2000)
+    low, high = np.quantile((drawn @ sums) / (drawn @ sizes), [0.025, 0.975])
+    return round(float(low), 4), round(float(high), 4)
+
+
+def _wilson(hits: int, of: int) -> tuple[float, float] | None:
+    if not of:
+        return None
+    low, high = stats.binomtest(hits, of).proportion_ci(method="wilson")
+    return round(float(low), 4), round(float(high), 4)
 
 
 def _binary(probability: np.ndarray, truth: np.ndarray) -> Figures:

@@ -8,6 +8,7 @@ MiniLM and fine-tuned (:mod:`.crossencoder`). ``training/equivalence.py`` makes 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from quit.models.loading import once
 from quit.models.protocols import Pair
 
 WEIGHTS = Path(__file__).parents[1] / "weights" / "equivalence.npz"
-VERSION = 3
+VERSION = 4
 """Rises whenever the same weights would give other probabilities."""
 SURE = 4.6
 """Pairs on which the trees alone are this sure (log odds; 99%) are not shown to the cross-encoder."""
@@ -66,18 +67,14 @@ class Joined:
 
     def probability(self, pairs: Sequence[Pair]) -> np.ndarray:
         """Return the probability that each pair is equivalent, shape (len(pairs),), float64."""
-        candidates = [clean(pair.candidate) for pair in pairs]
-        x = np.array(
-            [lexical(pair.question, pair.reference, text) for pair, text in zip(pairs, candidates, strict=True)]
-        )
+        pairs = [Pair(pair.question, clean(pair.reference), clean(pair.candidate)) for pair in pairs]
+        x = np.array([lexical(*astuple(pair)) for pair in pairs])
         logits = self.trees(x)
         open_rows = [row for row in range(len(pairs)) if abs(logits[row]) < SURE and not x[row, _EMPTY]]
         if open_rows:
             sequences = [
-                self._tokenizer.sequence(
-                    pairs[row].question, pairs[row].reference, focus(pairs[row].reference, candidates[row])
-                )
-                for row in open_rows
+                self._tokenizer.sequence(pair.question, pair.reference, focus(pair.reference, pair.candidate))
+                for pair in (pairs[row] for row in open_rows)
             ]
             z = np.stack([logits[open_rows], self.cross(sequences)], axis=1)
             logits[open_rows] = (z * self._arrays["join"]).sum(axis=1) + self._arrays["join_bias"]
