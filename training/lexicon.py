@@ -105,8 +105,9 @@ def relations(wordnet: WordNet) -> tuple[dict[str, set[str]], dict[str, set[str]
     """Return lower-case noun -> other names of what it means, and -> words of its family.
 
     Other names are the lemmas of its first sense for which that is the first or second one and usual; of its second and
-    third, if these are concrete or proper names, lemmas without another sense; and what :func:`_weigh` adds. Its family are derived words, compounds,
-    adjectives that pertain to it, inhabitants, and words for the act (abduction for kidnapping).
+    third, if these are concrete or proper names, lemmas without another sense; and what :func:`_weigh` adds. Its family
+    are derived words, compounds, adjectives that pertain to it, inhabitants, and words for the act (abduction for
+    kidnapping).
     """
     inhabitants, adjectives = _inhabitants(wordnet), _adjectives(wordnet)
     names: dict[str, set[str]] = defaultdict(set)
