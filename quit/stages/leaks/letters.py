@@ -114,8 +114,11 @@ def _joins(run: Sequence[Word], solid: str) -> bool:
 def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
     """Another transliteration of a name (Tchaikovsky and Chaikovsky), or a word misspelt."""
     asked = {word.plain for word in read(question)} | TITLES
-    for part in answer_words(answer):
+    wanted, given = answer_words(answer), GIVEN_NAMES | lexicon().given_names
+    for part in wanted:
         if len(part.plain) < 5 or not part.plain.isalpha() or part.plain in asked:
+            continue
+        if part is not wanted[-1] and part.plain in given:
             continue
         for word in read(hint):
             if len(word.plain) < 5 or word.plain in asked or word.plain.startswith(part.plain):
@@ -129,6 +132,8 @@ def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
 
 def _sounds_like(name: str, target: str) -> bool:
     skeleton = _skeleton(target)
+    if name in STOP_WORDS or (lexicon().has(name) and name not in lexicon().names):  # Between, Champions
+        return False
     return len(skeleton) >= 4 and _skeleton(name) == skeleton and abs(len(name) - len(target)) <= 2
 
 
@@ -147,7 +152,8 @@ def _misspelt(word: Word, target: str) -> bool:
 
 def _is_another(name: str, target: str) -> bool:
     """Whether the lexicon knows a name, and not as a way to write the target."""
-    return name in lexicon().names and target not in map(plain_name, lexicon().other_names(name))
+    known = not lexicon().names.isdisjoint((name, name.removesuffix("s")))  # the Americas
+    return known and target not in map(plain_name, lexicon().other_names(name))
 
 
 _SOUNDS = (
