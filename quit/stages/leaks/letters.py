@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from quit.evaluate.normalize import stem, strip_accents
+from quit.evaluate.normalize import STOP_WORDS, stem, strip_accents
+from quit.stages.leaks.given_names import GIVEN_NAMES
 from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.number_words import numbers_in
 from quit.stages.leaks.reading import FUNCTION_WORDS, TITLES, Word, answer_words, read
@@ -112,27 +113,47 @@ def _joins(run: Sequence[Word], solid: str) -> bool:
 
 def spelling(hint: str, answer: str, question: str) -> Iterator[str]:
     """Another transliteration of a name (Tchaikovsky and Chaikovsky), or a word misspelt."""
-    wanted = answer_words(answer)
-    if not wanted or len(wanted[-1].plain) < 5 or wanted[-1].plain.isdigit():
-        return
-    target = wanted[-1].plain
-    asked = {word.plain for word in read(question)}
-    for word in read(hint):
-        if len(word.plain) < 5 or word.plain in asked | TITLES or word.plain.startswith(target):
+    asked = {word.plain for word in read(question)} | TITLES
+    wanted, given = answer_words(answer), GIVEN_NAMES | lexicon().given_names
+    for part in wanted:
+        if len(part.plain) < 5 or not part.plain.isalpha() or part.plain in asked:
             continue
-        name = word.capital and wanted[-1].capital
-        if _is_another(word.plain, target) if name else lexicon().has(word.plain):
+        if part is not wanted[-1] and part.plain in given:
             continue
-        same_sound = name and len(_skeleton(target)) >= 4 and _skeleton(word.plain) == _skeleton(target)
-        if (same_sound and abs(len(word.plain) - len(target)) <= 2) or (
-            len(target) >= 7 and word.plain[0] == target[0] and _one_edit(word.plain, target)
-        ):
-            yield word.text
+        for word in read(hint):
+            if len(word.plain) < 5 or word.plain in asked or word.plain.startswith(part.plain):
+                continue
+            name = word.capital and part.capital
+            if _is_another(word.plain, part.plain) if name else lexicon().has(word.plain):
+                continue
+            if (name and _sounds_like(word.plain, part.plain)) or _misspelt(word, part.plain):
+                yield word.text
+
+
+def _sounds_like(name: str, target: str) -> bool:
+    skeleton = _skeleton(target)
+    if name in STOP_WORDS or (lexicon().has(name) and name not in lexicon().names):  # Between, Champions
+        return False
+    return len(skeleton) >= 4 and _skeleton(name) == skeleton and abs(len(name) - len(target)) <= 2
+
+
+def _misspelt(word: Word, target: str) -> bool:
+    """Whether a word that is in no dictionary is a noun (or its plural) with a slip or two; names are more alike."""
+    if word.plain[0] != target[0] or word.plain in STOP_WORDS or lexicon().has(word.plain):
+        return False
+    if word.capital:
+        if len(target) < 6 or word.plain in GIVEN_NAMES | lexicon().given_names:
+            return False
+    elif word.plain in lexicon().names:
+        return False
+    slips = min(_slips(form, target) for form in (word.plain, word.plain.removesuffix("s")))
+    return 0 < slips <= (1 if len(target) < 8 else 2)
 
 
 def _is_another(name: str, target: str) -> bool:
     """Whether the lexicon knows a name, and not as a way to write the target."""
-    return name in lexicon().names and target not in map(plain_name, lexicon().other_names(name))
+    known = not lexicon().names.isdisjoint((name, name.removesuffix("s")))  # the Americas
+    return known and target not in map(plain_name, lexicon().other_names(name))
 
 
 _SOUNDS = (
@@ -159,17 +180,15 @@ def _skeleton(word: str) -> str:
     return re.sub(r"(.)\1+", r"\1", head + tail)
 
 
-def _one_edit(one: str, other: str) -> bool:
-    if abs(len(one) - len(other)) > 1:
-        return False
-    if len(one) > len(other):
-        one, other = other, one
-    for index, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            if len(one) == len(other):
-                swapped = (
-                    one[index : index + 2] == other[index : index + 2][::-1] and one[index + 2 :] == other[index + 2 :]
-                )
-                return swapped or one[index + 1 :] == other[index + 1 :]
-            return one[index:] == other[index + 1 :]
-    return one != other
+def _slips(written: str, meant: str) -> int:
+    """Return how many letters are added, left out, wrong or exchanged with the next (optimal string alignment)."""
+    before: list[int] = []
+    last = list(range(len(meant) + 1))
+    for row, letter in enumerate(written, start=1):
+        now = [row]
+        for column, other in enumerate(meant, start=1):
+            now.append(min(last[column] + 1, now[-1] + 1, last[column - 1] + (letter != other)))
+            if row > 1 and column > 1 and letter == meant[column - 2] and other == written[row - 2]:
+                now[-1] = min(now[-1], before[column - 2] + 1)
+        before, last = last, now
+    return last[-1]

@@ -19,7 +19,7 @@ from quit.stages.leaks.number_words import MONTHS, dates_in, is_ordinal_word, nu
 from quit.stages.leaks.other_names import OTHER_NAMES
 from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, read, runs, stems
 
-VERSION = 3
+VERSION = 4
 
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
 _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
@@ -106,11 +106,17 @@ def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
     asked = {stem(word.plain) for word in read(question)}
     bases = {stem(target), _singular_stem(wanted[0])}
     for word in read(hint):
-        if word.plain == target or stem(word.plain) in asked:
+        if word.plain == target or stem(word.plain) in asked or _is_small_word(word, wanted[0]):
             continue
         if any(stem(base) in bases for base in lexicon().base_forms(word.plain)) or _derived(target, word.plain):
             if word.capital or word.plain not in AMBIGUOUS:
                 yield word.text
+
+
+def _is_small_word(word: Word, name: Word) -> bool:
+    """Whether a word is small, and the answer a name only (mainly and Maine)."""
+    known = lexicon()
+    return not word.capital and known.has(word.plain) and name.plain in known.names - known.words
 
 
 def _singular_stem(word: Word) -> str:
@@ -133,6 +139,8 @@ def _derived(name: str, word: str) -> bool:
         name[:-2] if name.endswith(("ia", "um", "us")) else name,
     ):
         ending = word[len(base) :]
+        if base != name and ending == "s" and lexicon().has(base):  # moments are not of momentum
+            continue
         if len(base) >= 4 and word.startswith(base) and (ending in _SUFFIXES or ending.removesuffix("s") in _SUFFIXES):
             return True
     shared = len(commonprefix([name, word]))  # noqa: RUF071 (characters are meant: Aristotle, Aristotelian)
@@ -173,7 +181,7 @@ def _forms_in(hint: str, forms: Iterable[str], answer: str, question: str) -> It
         if not wanted or stems(form) <= known:
             continue
         symbol = len(form) <= 3 and not form.islower()
-        if len(form) == 1 or form.casefold() in STOP_WORDS:
+        if len(form) == 1 or form.casefold() in STOP_WORDS or (symbol and form.casefold() in lexicon().given_names):
             continue
         for start in range(len(hint_words) - len(wanted) + 1):
             found = hint_words[start : start + len(wanted)]

@@ -14,6 +14,8 @@ from quit.stages.leaks.lexicon import lexicon, plain_name
         ("gold", "Au"),
         ("hiv", "human immunodeficiency virus"),
         ("margaret thatcher", "Iron Lady"),
+        ("murder", "homicide"),  # the more general one, and near
+        ("stomach", "belly"),  # not the first meaning of both
     ],
 )
 def test_names_for_the_same_thing_lead_to_each_other(name: str, other: str) -> None:
@@ -44,6 +46,7 @@ def test_a_family_has_adjectives_inhabitants_and_compounds(name: str, word: str)
         ("rome", "capital of Italy"),  # says what it is
         ("lion", "rebellion"),
         ("car", "machine"),
+        ("hands", "men"),
     ],
 )
 def test_what_means_it_among_other_things_is_left_out(name: str, word: str) -> None:

@@ -42,6 +42,7 @@ LEAKS = [
     ("initials", "He won seven F1 titles.", "Formula One", "Which sport?"),
     ("initials", "The Group of Seven met.", "G7", "Which group?"),
     ("other_name", "The graveyard is old.", "Cemetery", "Where do people lie?"),
+    ("other_name", "The fridge hums.", "Refrigerator", "What keeps milk cold?"),
     ("other_name", "Satchmo sang it.", "Louis Armstrong", "Who sang it?"),
     ("other_name", "Its symbol is Au.", "Gold", "Which metal?"),
     ("other_name", "H2SO4 fills batteries.", "Sulfuric acid", "Which acid?"),
@@ -53,6 +54,8 @@ LEAKS = [
     ("date", "The attacks of 9/11 shocked us.", "September 11, 2001", "When?"),
     ("date", "They came on the fourteenth of July.", "14 July", "When?"),
     ("spelling", "Add some mayonaise.", "Mayonnaise", "Which sauce?"),
+    ("spelling", "A paino stands there.", "Piano", "What has 88 keys?"),
+    ("spelling", "An anasthesiolgist came.", "Anesthesiologist", "Who makes you sleep?"),
     ("spelling", "The prophet Mohammed was born there.", "Muhammad", "Who founded it?"),
     ("spelling", "Chaikovsky wrote its music.", "Tchaikovsky", "Who wrote Swan Lake?"),
 ]
@@ -88,6 +91,11 @@ SAFE = [
     ("It is a country in North America.", "USA", "Which country has fifty states?"),
     ("The planet is far away.", "Plane", "Which machine flies?"),
     ("This city is the capital of Italy.", "Rome", "Where are the Spanish Steps?"),
+    ("Its people live mainly by fishing.", "Maine", "Which state has Augusta as its capital?"),
+    ("At such moments it stops.", "Momentum", "What is mass times velocity?"),
+    ("Jan van Eyck painted it.", "January", "Which month is first?"),
+    ("Twelve men sat there.", "Hands", "What do people clap with?"),
+    ("Look for it there.", "Three", "How many?"),
     ("It orbits the Sun twice as fast.", "Saturn", "Which planet?"),
 ]
 
