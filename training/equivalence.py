@@ -62,7 +62,7 @@ REFERENCE_WEIGHT = 0.3
 """Of a pair with another reference than the gold answer (an alias, an accepted answer), in the trees."""
 MISS_WEIGHT = 1.0
 """Of a near miss, in the trees."""
-JOIN_WEIGHTS = {"real": 1.0, "miss": 0.3, "nq301": 5.0}
+JOIN_WEIGHTS = {"real": 1.0, "miss": 1.0, "nq301": 3.0}
 """Of a pair of EVOUNA, of a near miss and of a pair of NQ301, in the last step."""
 MONTH_NAMES = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -519,7 +519,7 @@ def main() -> None:
         else:
             # Lower precision inside training's matrix products only: half the time.
             torch.set_float32_matmul_precision("medium")
-            trained = train_cross([*thinned, *synthetic, *references, *misses], tokenizer, log)
+            trained = train_cross([*thinned, *synthetic], tokenizer, log)
             torch.set_float32_matmul_precision("highest")
             if options.cross:
                 save_file(trained.state_dict(), options.cross)
