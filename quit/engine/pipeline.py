@@ -255,7 +255,7 @@ class Pipeline:
     def finish(self, run: StageRun) -> None:
         """Mark a stage run as complete and its tables as the current ones."""
         if run.reader is not None:
-            self.models.release_readers()
+            self.models.release_readers(only=run.reader)  # others may be at work beside it
         if not self.is_done(run):
             facts: dict[str, Any] = {
                 "stage": run.stage.name,
