@@ -157,8 +157,8 @@ def _same(target: Path, facts: Mapping[str, Any]) -> Release:
     existing = open_release(target)
     if existing.content_id == facts["content_id"] and existing.name != facts["name"]:
         raise InputError(
-            f"{target} already holds this release under the name {existing.name!r}, not {facts['name']!r}. A release is "
-            "never changed: use its name, or choose another folder."
+            f"{target} already holds this release under the name {existing.name!r}, not {facts['name']!r}. A release "
+            "is never changed: use its name, or choose another folder."
         )
     if existing.content_id != facts["content_id"]:
         raise InputError(
