@@ -416,7 +416,8 @@ def _print_reviews(life: dict[str, Any]) -> None:
         what = row["change"].replace("_", " ")
         if row["change"] == "label":
             what = f"{row['passages']} labels {row['before']} -> {row['after']}"
-        _OUT.print(f"Changed by review: {what}: {escape(row['reason'])}")
+        cause = "review" if row["reviews"] or what.startswith("answer") else "the second leakage filter"
+        _OUT.print(f"Changed by {cause}: {what}: {escape(row['reason'])}")
 
 
 def _verdict(correct: bool | None) -> str:

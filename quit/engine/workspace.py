@@ -117,6 +117,11 @@ class Workspace:
     def format(self) -> int:
         """The version of the layout. Raises :class:`WorkspaceError` for no workspace, or a newer program's."""
         if not self.exists:
+            if (self.path / "release.json").is_file():
+                raise WorkspaceError(
+                    f"{self} is a release, not a workspace. For it there are: quit release show {self}; quit export "
+                    f"--release {self}; and with -w {self}: quit report, browse, show and query."
+                )
             raise WorkspaceError(f"{self} is no workspace. Make one with: quit build -w {self} --source triviahg:FILE")
         version = read_json(self.path / MARKER)["format"]
         if version > schemas.WORKSPACE_FORMAT:

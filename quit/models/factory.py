@@ -192,9 +192,10 @@ class Models:
 
         return self._once(("generator", spec.name, spec.kind, spec.model), make)
 
-    def release_readers(self, but: str | None = None) -> None:
-        """Let go of the language models in this process that readers use, except those of the reader ``but``."""
-        readers = {reader.name for reader in self._settings.readers} - {but}
+    def release_readers(self, *, only: str | None = None, but: str | None = None) -> None:
+        """Let go of the language models in this process that readers use: of the reader ``only``, or of all except
+        ``but``."""
+        readers = {reader.name for reader in self._settings.readers if only in (None, reader.name)} - {but}
         with self._lock:
             mine = [model for key, model in self._loaded.items() if key[0] == "generator" and key[1] in readers]
         for generator in mine:

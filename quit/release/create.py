@@ -155,7 +155,12 @@ def check_target(target: Path, name: str) -> None:
 
 def _same(target: Path, facts: Mapping[str, Any]) -> Release:
     existing = open_release(target)
-    if existing.content_id != facts["content_id"] or existing.name != facts["name"]:
+    if existing.content_id == facts["content_id"] and existing.name != facts["name"]:
+        raise InputError(
+            f"{target} already holds this release under the name {existing.name!r}, not {facts['name']!r}. A release "
+            "is never changed: use its name, or choose another folder."
+        )
+    if existing.content_id != facts["content_id"]:
         raise InputError(
             f"{target} already holds the release {existing.name!r} with other content ({existing.content_id[:12]}, now "
             f"{facts['content_id'][:12]}). A release is never changed: choose another name, and compare them with "

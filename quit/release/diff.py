@@ -14,6 +14,8 @@ from quit.settings import flatten
 from quit.settings.release import Release as ReleaseSettings
 
 _UNKNOWN = "no reason is recorded"
+_UNKNOWN_OF_IMPORTED = ("setting", "model", "prompt")
+"""Origins that an imported release does not know: only what both sides name is compared."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,8 @@ _REMOVED = f"""
            coalesce('review: ' || c.reason, r.reason, 'no longer in the collection') AS reason
     FROM old_splits s JOIN old_questions q USING (question_id)
     LEFT JOIN (
-        SELECT question_id, min(reason) AS reason FROM new_changes WHERE change = 'question_removed' GROUP BY 1
+        SELECT question_id, min(reason) AS reason FROM new_changes
+        WHERE change = 'question_removed' AND len(reviews) > 0 GROUP BY 1
     ) c USING (question_id)
     LEFT JOIN {_LEFT_OUT.format(side="new")} r USING (question_id)
     WHERE s.question_id NOT IN (SELECT question_id FROM new_splits) ORDER BY 1
@@ -178,7 +181,8 @@ def _moved(row: dict[str, Any]) -> str:
 
 
 def _origins(old: Release, new: Release) -> list[dict[str, Any]]:
-    changes: list[dict[str, Any]] = []
+    imported = old.imported is not None or new.imported is not None
+    changes = list(_changes("origin", *({"imported": side.imported is not None} for side in (old, new))))
     for what, keyed in (
         ("setting", lambda content: dict(flatten(content["settings"]))),
         ("model", lambda content: {key: ", ".join(names) for key, names in content["models"].items()}),
@@ -190,7 +194,10 @@ def _origins(old: Release, new: Release) -> list[dict[str, Any]]:
         ("source", _sources),
         ("program", lambda content: {"version": content["program_version"]}),
     ):
-        changes += _changes(what, keyed(old.content), keyed(new.content))
+        before, after = keyed(old.content), keyed(new.content)
+        if imported and what in _UNKNOWN_OF_IMPORTED:
+            before, after = ({key: side[key] for key in before.keys() & after.keys()} for side in (before, after))
+        changes += _changes(what, before, after)
     return changes
 
 

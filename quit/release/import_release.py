@@ -220,7 +220,13 @@ def _numbered(block: Sequence[Published], passages: pa.Table, key: str, reader: 
 def _accepted(given: Answers, valid: pa.Table, column: str) -> np.ndarray:
     """Return which distinct answers are valid: as written (``answer``) or in normalised form (``answer_key``)."""
     found = matching_rows(given.distinct, valid, column) >= 0
-    return found if column == "answer" else found & pc.not_equal(given.distinct["answer"], NO_ANSWER).to_numpy()
+    return found if column == "answer" else found & _says_something(given.distinct)
+
+
+def _says_something(distinct: pa.Table) -> np.ndarray:
+    """Return which answers our rule may accept: not NO ANSWER, and not blank in normalised form."""
+    blank = pc.equal(distinct["answer_key"], "")
+    return pc.and_not(pc.not_equal(distinct["answer"], NO_ANSWER), blank).to_numpy()
 
 
 def _counts(valid: pa.Table, labelers: Iterable[Answers]) -> pa.Array:

@@ -99,5 +99,5 @@ def example(told: dict[str, Any], most: int) -> dict[str, Any]:
         "reasons": list(dict.fromkeys(
             f"{row['stage']}: {row['reason']} ({row['detail']})" for row in told["rejects"] if row["kind"] == "question"
         )),
-        "changes": [row["reason"] for row in told["changes"]][:most],
+        "changes": [row["reason"] for row in told["changes"] if row["reviews"]][:most],
     }  # fmt: skip

@@ -73,18 +73,24 @@ def report(pipeline: Pipeline, ran: bool) -> ApplyReport:
 
 
 def change_counts(workspace: Workspace) -> dict[str, Any]:
-    """Return what the current label update changed, by kind; all zero where none is applied."""
+    """Return what reviews changed in the current label update, by kind: not what the second leakage filter alone left
+    out."""
     with workspace.connect() as connection:
         row = connection.execute(
             """
-            SELECT count(DISTINCT question_id), count(*) FILTER (change = 'label' AND after > before),
+            SELECT count(DISTINCT question_id) FILTER (len(reviews) > 0),
+                   count(*) FILTER (change = 'label' AND after > before),
                    count(*) FILTER (change = 'label' AND after < before), count(*) FILTER (change = 'answer_added'),
                    count(*) FILTER (change = 'answer_removed')
             FROM changes
             """
         ).fetchone()
         gone = connection.execute(
-            "SELECT reason, count(*) FROM rejects WHERE stage = 'update' GROUP BY 1 ORDER BY 1"
+            """
+            SELECT reason, count(*) FROM rejects WHERE stage = 'update' AND question_id IN (
+                SELECT question_id FROM changes WHERE change = 'question_removed' AND len(reviews) > 0)
+            GROUP BY 1 ORDER BY 1
+            """
         ).fetchall()
     names = ("questions", "labels_up", "labels_down", "answers_added", "answers_removed")
     return {**dict(zip(names, row or (0,) * 5, strict=True)), "questions_removed": dict(gone)}

@@ -113,9 +113,6 @@ class Difficulty(Section):
 PLACES = ("difficulty.corpus",)
 """Settings that say where something is: it may be moved, so its content is part of a fingerprint, not its path."""
 
-NEWER = {"leakage.method": "full"}
-"""Settings that came later, with what was done before: only another value is part of a fingerprint."""
-
 
 class Probe(Section):
     """Parametric answerability (3.1.4)."""

@@ -88,7 +88,7 @@ def leakage_losses(workspace: Workspace) -> str | None:
         ).fetchone()
     assert row is not None  # a count has one
     questions, lost = row
-    method = manifest["settings"]["leakage"].get("method", "full")
+    method = manifest["settings"]["leakage"].get("method", "full")  # a build of before has none
     bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
     model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
     share = f"{lost / questions:.1%}" if questions else "none"

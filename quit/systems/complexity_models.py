@@ -9,6 +9,7 @@ from dataclasses import replace
 from quit.models.cleaning import clean_answer
 from quit.models.factory import Models
 from quit.models.generation import ChatRequest
+from quit.models.judges import rule
 from quit.models.prompting import load_prompt
 from quit.models.protocols import JudgeItem
 from quit.settings import Settings
@@ -61,4 +62,4 @@ class Opinions:
             JudgeItem(asked.query_id, asked.text, asked.answers, clean_answer(reply.text))
             for asked, reply in zip(questions, replies, strict=True)
         ]
-        return [verdict.correct for verdict in self._models.judge.verdicts(items)]
+        return [ruling.verdict.correct for ruling in rule(items, self._models.judge)]

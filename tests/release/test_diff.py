@@ -97,6 +97,18 @@ def test_a_question_that_a_stage_left_out_is_told_with_its_reason(tmp_path: Path
     )
 
 
+def test_a_question_that_leaves_without_a_review_is_not_laid_to_one(tmp_path: Path) -> None:
+    made = small.without(small.rows(), "q1")
+    why = "q1#0: 'Paris' gives away 'Paris' (exact, 1.00)"
+    made["changes"].append({"question_id": "q1", "change": "question_removed", "reviews": [], "reason": why})
+    made["rejects"].append({"stage": "update", "kind": "question", "reason": "answer_leak", "detail": why,
+                            "question_id": "q1"})  # fmt: skip
+    small.freeze(tmp_path / "a", small.rows(), "v1")
+    small.freeze(tmp_path / "b", made, "v2")
+    [gone] = diff(tmp_path / "a", tmp_path / "b").removed
+    assert gone["reason"] == f"update: answer_leak ({why})"
+
+
 def test_long_lists_are_cut_and_say_so(tmp_path: Path) -> None:
     small.freeze(tmp_path / "a", small.without(small.without(small.rows(), "q1"), "q2"), "v1")
     small.freeze(tmp_path / "b", small.rows(), "v2")

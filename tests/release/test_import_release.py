@@ -10,12 +10,14 @@ from quit.errors import InputError
 from quit.export import export
 from quit.export.dataset import SPLITS
 from quit.export.release import export_tables_of_release
+from quit.release.diff import diff
 from quit.release.gates import GATES
 from quit.release.import_json import SUFFIXES
 from quit.release.import_release import EXAMPLES, import_release
 from quit.release.release import Release, verify
 from tests.export.conftest import make_tables
 from tests.export.plain_index import plain_index
+from tests.release import small
 from tests.release.published import BITS, question, splits, write
 
 
@@ -172,6 +174,35 @@ def main_of(arguments: list[str], code: int = 0) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == code
+
+
+def test_a_blank_answer_is_never_right_by_our_rule(tmp_path: Path) -> None:
+    questions = splits()
+    questions["dev"] = [question("c", ["Lima", "The"], {"0": "a"})]  # both are nothing in normalised form
+    release = import_release(write(tmp_path / "files", questions), tmp_path / "quit").release
+    assert release.imported["labels"]["differences"] == 0
+
+
+def test_the_same_release_under_another_name_is_refused(tmp_path: Path) -> None:
+    files = write(tmp_path / "files", splits())
+    import_release(files, tmp_path / "quit")
+    with pytest.raises(InputError, match="already holds this release under the name 'quit', not 'other'"):
+        import_release(files, tmp_path / "quit", "other")
+
+
+def test_a_difference_names_no_settings_that_an_import_cannot_know(tmp_path: Path) -> None:
+    ours, imported = tmp_path / "v1", tmp_path / "quit"
+    small.freeze(ours, small.rows(), "v1")
+    import_release(write(tmp_path / "files", splits()), imported)
+    origins = diff(ours, imported).origins
+    assert {"what": "origin", "key": "imported", "before": False, "after": True} in origins
+    assert all(row["after"] is not None for row in origins if row["what"] in ("setting", "model", "prompt"))
+
+
+def test_a_release_is_not_taken_for_a_workspace(release: Release, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["status", "-w", str(release.path)])
+    assert "is a release, not a workspace" in capsys.readouterr().err
 
 
 def test_nothing_is_left_of_a_refused_import(tmp_path: Path) -> None:
