@@ -26,12 +26,17 @@ def models() -> Models:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n", "precision", "recall"),
-    [("cases", 320, 0.95, 0.95), ("cases_2", 100, 0.95, 0.95), ("cases_3", 224, 0.95, 0.90)],
+    [
+        ("cases", 320, 0.95, 0.95),
+        ("cases_2", 100, 0.95, 0.95),
+        ("cases_3", 287, 0.95, 0.90),
+        ("cases_sealed", 220, 0.95, 0.84),
+    ],
 )
 def test_leakage_on_adversarial_cases_written_by_hand(
     models: Models, name: str, n: int, precision: float, recall: float
 ) -> None:
-    """A regression test: rules were chosen with sight of these cases, so it says nothing of unseen ones."""
+    """Rules were chosen with sight of the first three files; only the last says something of unseen cases."""
     figures = instruments.leakage(CASES / f"{name}.jsonl", models, Settings())
     assert figures["n"] == n
     assert figures["precision"] >= precision
