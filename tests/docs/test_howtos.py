@@ -34,12 +34,14 @@ NOT_HERE = re.compile(r"quit (?:build|browse|review|models)\b|^(?:make|pip|pytho
 
 @pytest.fixture(scope="module")
 def workspace(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the finished workspace with two releases."""
+    """A copy of the finished workspace with two releases, and beside it the first one's release JSON."""
     copy = tmp_path_factory.mktemp("shown") / "W"
     shutil.copytree(built, copy)
     for name in ("v1", "v2"):
         done = call_quit("release", "create", "-w", str(copy), "--name", name)
         assert done.returncode == 0, done.stderr
+    published = ("-f", "release-json", "--paper-keys", "--out", str(copy.parent), "-q")
+    assert call_quit("export", "--release", str(copy / "releases" / "v1"), *published).returncode == 0
     return copy
 
 
@@ -48,6 +50,7 @@ def test_what_the_page_shows_runs(page: str, workspace: Path, tmp_path: Path, mo
     monkeypatch.chdir(tmp_path)
     for name in ("W", "workspace"):
         (tmp_path / name).symlink_to(workspace)
+    (tmp_path / "QUIT").symlink_to(workspace.parent / "release-json")
     lines = (ROOT / "docs" / "tutorial" / "hints.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     faultless = [line for line in lines if "everest" not in line]
     (tmp_path / "mine.jsonl").write_text("".join(faultless), encoding="utf-8")
