@@ -244,5 +244,5 @@ def vllm() -> Iterator[VllmServer]:
     from tests.servers.vllm import VllmServer
 
     lessons = [*starter_lessons(20), *build_lessons()]
-    with VllmServer(checkpoint("qwen3", 1, lessons=lessons), "tiny", cache_tokens=16384) as server:
+    with VllmServer(checkpoint("qwen3", 2, lessons=lessons), "tiny", cache_tokens=16384) as server:
         yield server
