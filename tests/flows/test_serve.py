@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 LINES = STARTER.read_text(encoding="utf-8").splitlines()
 QUESTIONS = [*LINES[:4], LINES[5]]  # the fifth has too few hints
 FINAL = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
-RUNS = 11
+RUNS = 13
 """Stage runs of a build with two readers; each is one task where there is one shard."""
 
 
