@@ -59,8 +59,8 @@ def equivalence(path: Path, models: Models) -> Figures:
     return {
         "n": len(labels),
         "questions": len(set(questions)),
-        "accuracy_interval": _interval((best >= 0.5) == truth, questions),
         **_binary(best, truth),
+        "accuracy_interval": _interval((best >= 0.5) == truth, questions),
         "exact_match_accuracy": float((np.array(exact) == truth).mean()),
         "containment_accuracy": float((np.array(contained) == truth).mean()),
         "out_of_depth": len(notes) - notes.count(None),

@@ -34,7 +34,7 @@ def test_equivalence(call, tmp_path: Path) -> None:
     figures = call("evaluate", "equivalence", _lines(tmp_path / "pairs.jsonl", right, wrong), "--json").json()
     assert (figures["n"], figures["accuracy"], figures["recall"]) == (2, 1.0, 1.0)
     shown = call("evaluate", "equivalence", tmp_path / "pairs.jsonl")
-    assert shown.code == 0 and "n: 2\naccuracy: 1.0000\n" in shown.out
+    assert shown.code == 0 and "n: 2\nquestions: 1\naccuracy: 1.0000\n" in shown.out
 
 
 def test_leakage(call, tmp_path: Path) -> None:
