@@ -240,14 +240,14 @@ def _configs(schemas: Mapping[str, pa.Schema], shards: Sequence[Shard]) -> str:
 def _labels(tables: ExportTables) -> str:
     rows = [[f"`{info.name}`", info.role, info.kind, f"`{info.identity}`"] for info in tables.ordered_readers]
     imported = tables.provenance.get("imported")
-    said = _imported(imported) if imported else _judged(tables)
-    return said + "\n\n" + _table(["reader", "role", "kind", "identity"], rows)
+    origin = _imported(imported) if imported else _judged(tables)
+    return origin + "\n\n" + _table(["reader", "role", "kind", "identity"], rows)
 
 
 def _imported(imported: Mapping[str, Any]) -> str:
     labels = imported["labels"]
-    place = "- `{question_id}`, permutation {permutation}: published {published}, ours {ours}"
-    differing = [place.format(**row) for row in labels["examples"]]
+    line = "- `{question_id}`, permutation {permutation}: published {published}, ours {ours}"
+    differing = [line.format(**row) for row in labels["examples"]]
     if more := labels["differences"] - len(differing):
         differing.append(f"- and {more:,} more")
     pieces = [

@@ -121,9 +121,7 @@ class ReleaseFiles:
         if not question_id.strip():
             raise _Fault("`id` is blank.")
         if question_id in self._file_of:
-            raise _Fault(
-                f"{self._file_of[question_id]} has a question with this id already; each needs an id of its own."
-            )
+            raise _Fault(f"{self._file_of[question_id]} has a question with this id already; ids must be unique.")
         answers = [_text(value, f"answers[{at}]") for at, value in enumerate(_list(record["answers"], "answers"))]
         hints = [_hint(value, f"hints[{at}]") for at, value in enumerate(_list(record["hints"], "hints"))]
         if self._permutations is None:
@@ -176,7 +174,7 @@ class ReleaseFiles:
 
     def _what_is_wrong(self, subsets: Any) -> str:
         """Return the first fault of the passages of a question that are not as they should be."""
-        wanted, found = set(self._places), set[tuple[str, str]]()
+        wanted, present = set(self._places), set[tuple[str, str]]()
         for subset, permutations in _object(subsets, "subsets").items():
             for permutation, passage in _object(permutations, f"subsets.{subset}").items():
                 where = f"subsets.{subset}.{permutation}"
@@ -184,7 +182,7 @@ class ReleaseFiles:
                     return f"`{where}` names the hint {unknown[0]!r}; the hints are 0 to {self.permutations.n - 1}."
                 if (subset, permutation) not in wanted:
                     return f"`{where}`: {permutation!r} is no order of the hints of {subset!r}."
-                found.add((subset, permutation))
+                present.add((subset, permutation))
                 expected = {*self.keys, *([LABEL] if self._labelled else [])}
                 for key in sorted(expected ^ _object(passage, where).keys()):
                     there = "is not" if key in passage else "is missing; it is"
@@ -194,10 +192,10 @@ class ReleaseFiles:
         missing = [
             f"`subsets.{subset}.{permutation}`"
             for subset, permutation in self._places
-            if (subset, permutation) not in found
+            if (subset, permutation) not in present
         ]
         return (
-            f"`subsets` holds {len(found)} passages; {self.permutations.n} hints make {len(wanted)}. "
+            f"`subsets` holds {len(present)} passages; {self.permutations.n} hints make {len(wanted)}. "
             f"The first that is missing: {missing[0]}."
         )
 

@@ -72,9 +72,9 @@ class _Differences:
         rows = np.flatnonzero(published["label"].to_numpy() != ours["label"].to_numpy())
         self.found += len(rows)
         for row in rows[: EXAMPLES - len(self.examples)].tolist():
-            place = {name: published[name][row].as_py() for name in ("question_id", "permutation")}
+            passage = {name: published[name][row].as_py() for name in ("question_id", "permutation")}
             labels = {"published": published["label"][row].as_py(), "ours": ours["label"][row].as_py()}
-            self.examples.append({**place, **labels, "labelers": ours["labelers"][row].as_py()})
+            self.examples.append({**passage, **labels, "labelers": ours["labelers"][row].as_py()})
 
 
 class _AsPublished:
@@ -219,8 +219,8 @@ def _numbered(block: Sequence[Published], passages: pa.Table, key: str, reader: 
 
 def _accepted(given: Answers, valid: pa.Table, column: str) -> np.ndarray:
     """Return which distinct answers are valid: as written (``answer``) or in normalised form (``answer_key``)."""
-    found = matching_rows(given.distinct, valid, column) >= 0
-    return found if column == "answer" else found & _says_something(given.distinct)
+    valid_rows = matching_rows(given.distinct, valid, column) >= 0
+    return valid_rows if column == "answer" else valid_rows & _says_something(given.distinct)
 
 
 def _says_something(distinct: pa.Table) -> np.ndarray:
@@ -240,8 +240,8 @@ def _counts(valid: pa.Table, labelers: Iterable[Answers]) -> pa.Array:
 def _with(table: pa.Table, **columns: pa.Array | None) -> pa.Table:
     """Return a table with other columns; None: unknown."""
     for name, values in columns.items():
-        place, kind = table.schema.get_field_index(name), table.schema.field(name).type
-        table = table.set_column(place, name, pa.nulls(len(table), kind) if values is None else values)
+        index, kind = table.schema.get_field_index(name), table.schema.field(name).type
+        table = table.set_column(index, name, pa.nulls(len(table), kind) if values is None else values)
     return table
 
 

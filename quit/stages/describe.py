@@ -65,7 +65,7 @@ def describe(
         complexity = RetrievalComplexity.over_hints(hints, encoder, difficulty_settings)
     records = asked.to_pylist()
     complexities = complexity.of([record["question"] for record in records], [record["answers"] for record in records])
-    told = _with_hints(records, ranked_hints)
+    texts = _with_hints(records, ranked_hints)
     rows = []
     for question, typed, measured in zip(
         records, question_types(asked, classifier, type_settings), complexities, strict=True
@@ -81,7 +81,7 @@ def describe(
                 "classifier_fine": typed.classifier_fine,
                 **asdict(measured),
                 "difficulty_producer": complexity.identity,
-                "note": note(told[question["question_id"]], [("question", question["question"], QUESTION_TYPE)]),
+                "note": note(texts[question["question_id"]], [("question", question["question"], QUESTION_TYPE)]),
             }
         )
     return {

@@ -98,7 +98,7 @@ def rank_hints(
             by_question[question["question_id"]],
             key=lambda hint: (-values[hint["hint_id"]][0], len(hint["hint"]), hint["position"]),
         )
-        told = " ".join([question["question"], *(hint["hint"] for hint in ranked)])
+        text = " ".join([question["question"], *(hint["hint"] for hint in ranked)])
         for rank, hint in enumerate(ranked):
             value, producer = values[hint["hint_id"]]
             rows.append(
@@ -110,7 +110,7 @@ def rank_hints(
                     "convergence": value,
                     "producer": producer,
                     "selected": rank < settings.hints,
-                    "note": note(told, [("question", question["question"], ENCODER), ("hint", hint["hint"], ENCODER)])
+                    "note": note(text, [("question", question["question"], ENCODER), ("hint", hint["hint"], ENCODER)])
                     if producer == model.identity and settings.method != "llm"
                     else None,
                 }

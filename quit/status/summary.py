@@ -108,8 +108,8 @@ def out_of_depth(workspace: Workspace) -> str | None:
     """
     counts = {name: _notes(workspace, name) for name in DEPTH}
     counts["verdicts"] += _notes(workspace, "second_verdicts")
-    said = [f"{count:,} {DEPTH[name]}" for name, count in counts.items() if count]
-    return f"Out of the models' depth (column `note`): {', '.join(said)}." if said else None
+    counted = [f"{count:,} {DEPTH[name]}" for name, count in counts.items() if count]
+    return f"Out of the models' depth (column `note`): {', '.join(counted)}." if counted else None
 
 
 def _notes(workspace: Workspace, table: str) -> int:

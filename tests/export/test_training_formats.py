@@ -206,7 +206,7 @@ def test_label_1_is_a_negative_of_the_kind_any_alone(awkward):
 
 
 def test_a_question_gets_every_positive_of_the_others_where_these_are_few(release):
-    """Footnote 11 with 200 wanted: q1 may have exactly the passages of label 2 of q2, in an order of its own."""
+    """Footnote 11 with 200 wanted: q1 may have exactly the passages of label 2 of q2, in another order."""
     dataset = Dataset(release.make({"q1": "train", "q2": "train"}))
     labels = dataset.labels(np.arange(2))
     fully = [int(number) for number in 325 + np.flatnonzero(labels[1] == 2)]

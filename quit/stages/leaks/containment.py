@@ -18,7 +18,7 @@ def contained_in(answer: str, hints: Sequence[str], gold: bool, settings: Leakag
     """Return the positions of the hints that hold an answer by the leakage filter's own rule, or None.
 
     What a model or another lexical rule finds is not looked for. ``bem``: a content word is the answer. ``full``: the
-    answer's words stand in a hint; of a gold answer (``gold``), with ``leakage.contained``, its letters anywhere in a
+    answer's words are in a hint; of a gold answer (``gold``), with ``leakage.contained``, its letters anywhere in a
     passage are enough.
     """
     if settings.method == "full" and settings.contained and gold:

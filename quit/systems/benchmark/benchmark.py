@@ -78,7 +78,7 @@ def run_benchmark(request: Request, settings: Settings, out: Path, say: Say = la
 def prepared(
     request: Request, settings: Settings, out: Path, say: Say = lambda _: None
 ) -> Iterator[tuple[Runner, Task]]:
-    """Hold ``out`` and yield what carries out the steps, and the release's task. Raises as ``run_benchmark``."""
+    """Lock ``out`` and yield the runner of the steps, and the release's task. Raises as ``run_benchmark``."""
     check(request, settings)
     dataset = Dataset(export_tables_of_release(request.release))
     content_id = dataset.tables.provenance["content_id"]

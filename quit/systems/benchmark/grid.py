@@ -54,5 +54,5 @@ def means(table: pa.Table) -> list[dict[str, float]]:
     values: dict[tuple[float, float], list[float]] = {}
     for row in table.to_pylist():
         values.setdefault((row["alpha"], row["beta"]), []).append(row["value"])
-    found = [{"alpha": alpha, "beta": beta, "EM": float(np.mean(of))} for (alpha, beta), of in values.items()]
-    return sorted(found, key=lambda row: -row["EM"])
+    means = [{"alpha": alpha, "beta": beta, "EM": float(np.mean(of))} for (alpha, beta), of in values.items()]
+    return sorted(means, key=lambda row: -row["EM"])

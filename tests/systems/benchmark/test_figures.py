@@ -32,7 +32,7 @@ def points(table, figure: str, *columns: str) -> list[tuple]:
 
 def test_figure_4_has_each_corpus_by_its_best_retriever(world) -> None:
     """Rows 0 to 3 are q1's, 4 to 7 q2's, 8 to 11 q3's; the first two of each have label 2."""
-    a = system(world.task, "a", "", [0, 4], [6, 4], [0])  # label 2 of its own question: q1 at rank 1, q2 at rank 2
+    a = system(world.task, "a", "", [0, 4], [6, 4], [0])  # label 2 for its question: q1 at rank 1, q2 at rank 2
     b = system(world.task, "b", "", [3], [5], [9])  # q2 and q3 at rank 1
     reranked = system(world.task, "a", "x", [0, 1], [4, 5], [8, 9])
     oracle = system(world.task, "oracle", "", [0, 1], [4, 5], [8, 9])
