@@ -79,6 +79,15 @@ SourceOption = Annotated[
     ),
 ]
 
+FirstQuestionsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--questions",
+        min=1,
+        help="Only the first so many questions of all sources together, before the filter (sets collect.questions).",
+    ),
+]
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -111,6 +120,7 @@ def build(
             "--runner", help="Where: threads, processes, ray, ray://HOST:10001, dask://HOST:8786; same result."
         ),
     ] = None,
+    questions: FirstQuestionsOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
@@ -128,9 +138,8 @@ def build(
 
     refs, profile, overrides = _asked_build(workspace, source, profile, set_)
     sources = [str(ref) for ref in refs]
-    for key, value in (("run.shards", shards), ("run.runner", runner)):
-        if value is not None:
-            overrides = [text for text in overrides if not text.startswith(f"{key}=")] + [f"{key}={value}"]
+    for key, value in (("run.shards", shards), ("run.runner", runner), ("collect.questions", questions)):
+        overrides = _with(overrides, key, value)
     notes = Notes(quiet)
     with ExitStack() as stack:
         stack.enter_context(listening(notes))
@@ -307,6 +316,7 @@ def plan(
     throughput: Annotated[float | None, typer.Option("--throughput", min=0.001, help="Replies a second.")] = None,
     block: Annotated[int, typer.Option("--block", min=1, help="Tokens a block of the server's prefix cache.")] = 16,
     sample: Annotated[int, typer.Option("--sample", min=1, help="Questions whose prompts are counted.")] = 200,
+    questions: FirstQuestionsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what a build will ask of language models before anything is spent: requests, tokens, hours, money.
@@ -323,6 +333,7 @@ def plan(
     sources, profile, overrides = _asked_build(workspace, source, profile, set_)
     if not sources:
         raise SettingsError(f"{workspace} has no build to plan from. Name the sources: --source KIND:PATH.")
+    overrides = _with(overrides, "collect.questions", questions)
     pipeline = Pipeline(Workspace.at(workspace), load_settings(profile, overrides), sources)
     with working("plan"):
         costs = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
@@ -377,6 +388,13 @@ def _asked_build(
     texts = (f"jsonl:{STARTER}" if text == "starter" else text for text in source or known.get("sources", []))
     overrides = set_ if set_ is not None else known.get("overrides", [])
     return [parse_source(text) for text in texts], profile or known.get("profile", "embedded"), list(overrides)
+
+
+def _with(overrides: list[str], key: str, value: object) -> list[str]:
+    """Return overrides with a setting in place of the one they had; as they were where ``value`` is None."""
+    if value is None:
+        return overrides
+    return [text for text in overrides if not text.startswith(f"{key}=")] + [f"{key}={value}"]
 
 
 def main(arguments: list[str] | None = None) -> None:

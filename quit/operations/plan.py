@@ -104,8 +104,7 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
 
 
 def _questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
-    current = pipeline.workspace.current()
-    if "split" in current and "rank" in current:
+    if all(pipeline.is_done(pipeline.stage_run(name)) for name in ("rank", "split")):
         kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
         note = "Questions and hints: those the workspace's last build kept."
         table, hints = pipeline.workspace.read("questions"), selected_hints(pipeline.workspace.read("ranked_hints"))
@@ -114,6 +113,7 @@ def _questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
             read_sources(pipeline.sources),
             duplicates=pipeline.settings.collect.duplicates,
             min_hints=pipeline.settings.convergence.hints,
+            questions=pipeline.settings.collect.questions,
         )
         table, hints = tables["questions"], {}
         for row in tables["hints"].to_pylist():

@@ -17,6 +17,12 @@ class Collect(Section):
         "pool",
         description="The same question from several records: pool its hints, keep the first record, or keep all.",
     )
+    questions: int | None = Field(
+        None,
+        ge=1,
+        description="Only the first so many usable questions of all sources together, before the filter; the others "
+        "are listed in `rejects`. All if not set. `quit build --questions N` sets it.",
+    )
 
 
 class Leakage(Section):
@@ -112,6 +118,9 @@ class Difficulty(Section):
 
 PLACES = ("difficulty.corpus",)
 """Settings that say where something is: it may be moved, so its content is part of a fingerprint, not its path."""
+
+ADDED = {"collect.questions": None}
+"""Settings added later, and the value that changes nothing: with it, workspaces of before keep their fingerprints."""
 
 
 class Probe(Section):

