@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -105,10 +105,15 @@ def first_of_all(folder: Path) -> Iterator[bool]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(run_folder: Path) -> None:
-    """The tests, and what they start, share a cache of this run; environments and checkpoints last."""
+    """The tests, and what they start, share a cache of this run; environments, checkpoints and fetched models last."""
     os.environ.setdefault("QUIT_ENVS", str(cache_folder("envs")))
     os.environ.setdefault("QUIT_TEST_CACHE", str(cache_folder("tests")))
+    fetched = cache_folder("models")
+    fetched.mkdir(parents=True, exist_ok=True)
     os.environ["QUIT_CACHE"] = str(run_folder / "cache")
+    (run_folder / "cache").mkdir(exist_ok=True)
+    with suppress(FileExistsError):  # another worker was first
+        (run_folder / "cache" / "models").symlink_to(fetched)
 
 
 @pytest.fixture(scope="session")

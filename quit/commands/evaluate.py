@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from quit.commands.options import JsonOption, WorkspaceOption, open_workspace, print_json, show
+from quit.commands.options import (
+    JsonOption,
+    NamedProfileOption,
+    SetOption,
+    WorkspaceOption,
+    load_settings,
+    open_workspace,
+    print_json,
+    show,
+)
 from quit.errors import SettingsError
 
 app = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
@@ -26,6 +35,23 @@ def equivalence(
 
     models, _ = _instruments()
     _print_figures(instruments.equivalence(pairs, models), as_json)
+
+
+@app.command("judge")
+def judge(
+    pairs: Annotated[Path, typer.Argument(help="JSONL of {question, answers, candidate, label}.")],
+    profile: NamedProfileOption = "paper",
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Agreement of a profile's judge with human verdicts and with the equivalence model.
+
+    Example: `quit evaluate judge pairs.jsonl --profile server`
+    """
+    from quit.evaluate import instruments
+    from quit.models.factory import Models
+
+    _print_figures(instruments.judge(pairs, Models(load_settings(profile, set_))), as_json)
 
 
 @app.command("leakage")

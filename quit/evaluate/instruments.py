@@ -6,6 +6,7 @@ Figures are plain numbers under the names that ``quit evaluate ... --json`` prin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from quit.evaluate.metrics import exact_match
 from quit.evaluate.normalize import normalize_answer
 from quit.models.depth import pair_note
 from quit.models.factory import Models
-from quit.models.protocols import NO_ANSWER, HintSet, Pair, Prompt
+from quit.models.protocols import NO_ANSWER, HintSet, JudgeItem, Pair, Prompt
 from quit.settings import Settings
 from quit.sources import SourceRef, read_source
 from quit.sources.records import RawQuestion
@@ -65,6 +66,43 @@ def equivalence(path: Path, models: Models) -> Figures:
         "containment_accuracy": float((np.array(contained) == truth).mean()),
         "out_of_depth": len(notes) - notes.count(None),
     }
+
+
+def judge(path: Path, models: Models) -> Figures:
+    """Agreement of the profile's judge with human verdicts, and with the equivalence model.
+
+    ``path``: JSONL of {question, answers, candidate, label}. Every pair is judged, exact matches too. Returns n,
+    questions, readable (share of replies that are a verdict), yes (share of these that accept), accuracy, its
+    interval (95%, over draws of questions), precision, recall and f1 over the readable ones, accuracy_of_all (an
+    unread reply is an error), equivalence_accuracy on the readable ones, agreement of the two judges there, and
+    unreadable: up to ten replies that are no verdict.
+    """
+    labels, items, questions = [], [], []
+    for number, row in _rows(path, ("question", "answers", "candidate", "label")):
+        answers = (row["answers"],) if isinstance(row["answers"], str) else tuple(row["answers"])
+        if not answers or not all(isinstance(text, str) for text in (*answers, row["candidate"])):
+            raise InputError(f"{path}, line {number}: answers must be texts (at least one), candidate a text.")
+        labels.append(_truth(row["label"], path, number))
+        questions.append(str(row["question"]))
+        items.append(JudgeItem(questions[-1], questions[-1], answers, row["candidate"]))
+    verdicts = models.judge.verdicts(items)
+    second = models.second_judge.verdicts(items) if models.second_judge else verdicts
+    read = np.array([verdict.correct is not None for verdict in verdicts])
+    accepted, truth = np.array([bool(verdict.correct) for verdict in verdicts]), np.array(labels)
+    embedded = np.array([bool(verdict.correct) for verdict in second])
+    figures: Figures = {"n": len(items), "questions": len(set(questions)), "readable": float(read.mean())}
+    if read.any():
+        right = (accepted == truth)[read]
+        figures |= {
+            "yes": float(accepted[read].mean()),
+            "accuracy_interval": _interval(right, [questions[row] for row in np.flatnonzero(read)]),
+            **_rates(accepted[read], truth[read]),
+            "accuracy_of_all": float(((accepted == truth) & read).mean()),
+            "equivalence_accuracy": float((embedded == truth)[read].mean()),
+            "agreement": float((accepted == embedded)[read].mean()),
+        }
+    unread = (verdict.raw for verdict in verdicts if verdict.correct is None)
+    return {**figures, "unreadable": list(islice(dict.fromkeys(unread), 10))}
 
 
 def leakage(path: Path, models: Models, settings: Settings) -> Figures:

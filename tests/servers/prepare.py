@@ -1,11 +1,13 @@
-"""Make the environments of the servers that tests start, before the tests run: ``python -m tests.servers.prepare``."""
+"""Make the environments of the servers that tests start, and fetch the language model that they serve, before the
+tests run: ``python -m tests.servers.prepare``."""
 
 from __future__ import annotations
 
 import pytest
 
 from annotation.server import label_studio_programs
-from quit.errors import MissingDependency
+from quit.errors import InputError, MissingDependency
+from quit.models.fetching import fetch
 from tests.servers.moto import moto_environment
 from tests.servers.vllm import vllm_environment
 
@@ -24,6 +26,10 @@ def main() -> None:
         print(f"Label Studio: {label_studio_programs(print)}")
     except MissingDependency as reason:
         print(f"Label Studio: left out: {reason}")
+    try:
+        print(f"SmolLM2: {fetch('smollm2')}")
+    except (MissingDependency, InputError) as reason:
+        print(f"SmolLM2: left out: {reason}")
 
 
 if __name__ == "__main__":

