@@ -41,3 +41,10 @@ def test_another_leakage_method_leads_to_another_fingerprint_from_the_filter_on(
     usual, papers = _pipeline(tmp_path), _pipeline(tmp_path, "leakage.method=bem")
     assert papers.fingerprints["collect"] == usual.fingerprints["collect"]
     assert papers.fingerprints["filter"] != usual.fingerprints["filter"]
+
+
+def test_a_number_of_questions_is_part_of_the_fingerprint_only_where_it_is_given(tmp_path: Path) -> None:
+    # As without the setting: a workspace made before it existed stays up to date (its fingerprints are in tests/earlier).
+    few = _pipeline(tmp_path, "collect.questions=3")
+    assert few.fingerprints["collect"] != _pipeline(tmp_path).fingerprints["collect"]
+    assert "questions" not in _pipeline(tmp_path)._settings_of(few.stage_run("collect").stage)["collect"]

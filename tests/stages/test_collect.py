@@ -231,6 +231,26 @@ def test_too_few_hints_are_counted_after_pooling():
     assert collect([raw(hints=2)], min_hints=2)["questions"].num_rows == 1
 
 
+def test_the_first_questions_are_counted_after_pooling_and_without_those_of_too_few_hints():
+    records = [
+        raw("1", "Few?", hints=4),
+        raw("2", "Pooled?", hints=3),
+        raw("3", "Second?"),
+        raw("4", "Third?"),
+        raw("5", "Pooled?", hints=3),
+    ]
+    tables = collect(records, questions=2)
+    assert column(tables, "questions", "question") == ["Pooled?", "Second?"]
+    assert reasons(tables) == {("question", "too_few_hints"): 1, ("question", "beyond_questions"): 1}
+    [beyond] = [row for row in tables["rejects"].to_pylist() if row["reason"] == "beyond_questions"]
+    assert (beyond["record_id"], beyond["question_id"]) == ("4", "jsonl-4")
+    assert "first 2 usable questions" in beyond["detail"] and "collect.questions" in beyond["detail"]
+    every = collect(records, questions=3)
+    assert (
+        every["questions"].equals(collect(records)["questions"]) and not reasons(every)["question", "beyond_questions"]
+    )
+
+
 def test_a_record_without_answer_or_question_is_rejected():
     tables = collect([raw("1", answers=()), raw("2", answers=(" ",)), raw("3", " "), raw("4")])
     assert reasons(tables) == {("record", "no_answer"): 2, ("record", "no_question"): 1}
@@ -276,12 +296,18 @@ _records = st.builds(
 )
 
 
-@given(st.lists(_records, max_size=12), st.sampled_from(["pool", "keep_first", "keep_all"]), st.integers(0, 5))
-def test_every_hint_is_in_hints_or_accounted_for_in_rejects(records, duplicates, min_hints):
+@given(
+    st.lists(_records, max_size=12),
+    st.sampled_from(["pool", "keep_first", "keep_all"]),
+    st.integers(0, 5),
+    st.sampled_from([None, 1, 2]),
+)
+def test_every_hint_is_in_hints_or_accounted_for_in_rejects(records, duplicates, min_hints, questions):
     try:
-        tables = collect(records, duplicates=duplicates, min_hints=min_hints)
+        tables = collect(records, duplicates=duplicates, min_hints=min_hints, questions=questions)
     except InputError:
         return
+    assert tables["questions"].num_rows <= (questions or 12)
     lost_records, lost_questions, lost_hints = set(), set(), Counter()
     for row in tables["rejects"].to_pylist():
         if row["kind"] == "record":
