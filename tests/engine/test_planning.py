@@ -44,7 +44,7 @@ def test_another_leakage_method_leads_to_another_fingerprint_from_the_filter_on(
 
 
 def test_a_number_of_questions_is_part_of_the_fingerprint_only_where_it_is_given(tmp_path: Path) -> None:
-    # As without the setting: a workspace made before it existed stays up to date (its fingerprints are in tests/earlier).
+    # As without the setting: a workspace made before it existed stays up to date (tests/earlier).
     few = _pipeline(tmp_path, "collect.questions=3")
     assert few.fingerprints["collect"] != _pipeline(tmp_path).fingerprints["collect"]
     assert "questions" not in _pipeline(tmp_path)._settings_of(few.stage_run("collect").stage)["collect"]

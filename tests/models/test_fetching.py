@@ -15,6 +15,7 @@ from quit.models.generation.local import TransformersGenerator
 from quit.models.loading import located
 from quit.models.prompting import load_prompt
 from tests.conftest import call_quit
+from tests.servers.real_model import fetched_model
 
 SMOLLM2 = FETCHABLE["smollm2"]
 
@@ -92,10 +93,7 @@ def test_too_little_memory_is_said_before_anything_is_downloaded(index: Path, mo
 
 @pytest.mark.slow
 def test_the_fetched_checkpoint_loads_and_answers(tmp_path: Path) -> None:
-    try:
-        folder = fetch("smollm2", lambda _: None)
-    except MissingDependency as reason:
-        pytest.skip(f"smollm2 cannot be fetched here: {reason}")
+    folder = fetched_model()
     assert folder == fetched_folder("smollm2") == Path(located("smollm2"))
     generator = TransformersGenerator("smollm2-135m", ModelOptions("smollm2"))
     assert sum(parameter.numel() for parameter in generator._loaded[0].parameters()) == 134_515_008  # as published
