@@ -41,8 +41,8 @@ FEW = ROOT / "tests" / "few.toml"
 
 SLOWEST = (
     ("tests/flows/test_serve.py",),
-    ("tests/servers/test_vllm.py", "tests/flows/test_language_models.py", "tests/systems/sunar/test_served.py"),
-    ("tests/flows/test_real_model.py", "tests/systems/test_real_model.py"),
+    ("tests/servers/test_vllm.py", "tests/systems/sunar/test_served.py"),
+    ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
     ("tests/annotation/", "tests/flows/test_review.py"),
     ("tests/flows/test_runners.py",),
     ("tests/docs/test_tutorial.py",),
@@ -244,12 +244,9 @@ def few_built(run_folder: Path, few_source: Path, prefect_home: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def vllm() -> Iterator[VllmServer]:
-    """A real vLLM on CPU with a tiny model, taught the starter's first twenty questions, and to read and judge three of
-    them."""
-    from tests.servers.builds import build_lessons
+    """A real vLLM on CPU with a tiny model, taught the starter's first twenty questions."""
     from tests.servers.checkpoints import checkpoint, starter_lessons
     from tests.servers.vllm import VllmServer
 
-    lessons = [*starter_lessons(20), *build_lessons()]
-    with VllmServer(checkpoint("qwen3", 2, lessons=lessons), "tiny", cache_tokens=16384) as server:
+    with VllmServer(checkpoint("qwen3", 2, lessons=starter_lessons(20)), "tiny", cache_tokens=16384) as server:
         yield server

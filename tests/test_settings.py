@@ -16,10 +16,10 @@ def test_defaults_are_the_papers_numbers() -> None:
 
 
 @pytest.mark.parametrize("name", profile_names())
-def test_every_profile_loads_and_names_three_labelers(name: str) -> None:
+def test_every_profile_loads_and_names_its_labelers(name: str) -> None:
     settings = load(name).settings
-    assert len(settings.labelers) == 3
-    assert len(settings.readers) == (6 if name in ("embedded", "paper") else 3)
+    assert len(settings.labelers) == (1 if name == "smollm" else 3)
+    assert len(settings.readers) == {"embedded": 6, "paper": 6, "smollm": 1}.get(name, 3)
 
 
 def test_overrides_win_and_their_origin_is_told() -> None:

@@ -1,4 +1,5 @@
-"""A build whose readers and judge are a real vLLM server's: killed, resumed, counted on the server's side."""
+"""A build whose reader and judge are a real language model on a real vLLM: killed, resumed, counted on the server's
+side. What the model says is not asserted, only what the program makes of it."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from quit.models.generation import GenerationCache
 from quit.status.summary import disagreements, judge_agreement
 from tests.answers import answers_in
 from tests.conftest import call_quit
-from tests.servers.builds import kill_when, start_build, table_bytes, three_questions, write_profile
+from tests.servers.builds import STARTER, kill_when, start_build, table_bytes, write_profile
 from tests.servers.vllm import VllmServer
 
 pytestmark = pytest.mark.slow
-QUESTIONS = 3
+QUESTIONS = 2
 PASSAGES = 15
 """Of a question: its ordered selections of three hints."""
 REPETITIONS = 2
@@ -25,20 +26,22 @@ REPETITIONS = 2
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("source") / "three.jsonl"
-    path.write_text("\n".join(three_questions()) + "\n", encoding="utf-8")
+    path = tmp_path_factory.mktemp("source") / "two.jsonl"
+    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1:4:2]) + "\n", encoding="utf-8")
     return path
 
 
 @pytest.fixture(scope="module")
-def profile(vllm: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def profile(real_model: VllmServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Concurrency 1: greedy replies of a real server can depend on what shares their batch.
     return write_profile(
-        tmp_path_factory.mktemp("profile") / "tiny.toml",
-        {"reader-a": ("tiny", vllm.base_url)},
-        ("tiny", vllm.base_url),
+        tmp_path_factory.mktemp("profile") / "smollm.toml",
+        {"reader-a": (real_model.name, real_model.base_url)},
+        (real_model.name, real_model.base_url),
         concurrency=1,
-        more=f"[probe]\nrepetitions = {REPETITIONS}\n[convergence]\nhints = 3\n[run]\nshard_questions = 1\nworkers = 1",
+        more=f"[probe]\nrepetitions = {REPETITIONS}\n[convergence]\nhints = 3\n[labels]\nmax_new_tokens = 10\n"
+        "[run]\nshard_questions = 1\nworkers = 1",
+        template_options="{}",
     )
 
 
@@ -52,17 +55,17 @@ def kept(cache: Path) -> int:
 
 @pytest.fixture(scope="module")
 def interrupted(
-    vllm: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path
+    real_model: VllmServer, profile: Path, source: Path, tmp_path_factory: pytest.TempPathFactory, prefect_home: Path
 ) -> tuple[Path, Path, float]:
     """A build killed twice and then finished: (workspace, cache folder, requests the server answered)."""
     folder, cache = tmp_path_factory.mktemp("killed"), tmp_path_factory.mktemp("cache")
     workspace = folder / "W"
-    before = vllm.metrics().get("request_success", 0.0)
+    before = real_model.metrics().get("request_success", 0.0)
 
     def answered() -> float:
-        return vllm.metrics().get("request_success", 0.0) - before
+        return real_model.metrics().get("request_success", 0.0) - before
 
-    for after in (10, 30):  # of 51 replies of the reader
+    for after in (8, 22):  # of 34 replies of the reader
         process = start_build(workspace, profile, f"jsonl:{source}", cache, prefect_home)
         assert kill_when(process, lambda after=after: kept(cache) >= after), workspace.with_name("W.log").read_text()
     process = start_build(workspace, profile, f"jsonl:{source}", cache, prefect_home)
@@ -101,15 +104,15 @@ def test_a_disturbed_build_has_the_bytes_of_an_undisturbed_one(
 
 def test_a_new_workspace_with_the_same_cache_asks_for_nothing(
     interrupted: tuple[Path, Path, float],
-    vllm: VllmServer,
+    real_model: VllmServer,
     profile: Path,
     source: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before = vllm.metrics()["request_success"]
+    before = real_model.metrics()["request_success"]
     _build(tmp_path / "W", profile, source, interrupted[1], monkeypatch)
-    assert vllm.metrics()["request_success"] == before
+    assert real_model.metrics()["request_success"] == before
     assert table_bytes(tmp_path / "W") == table_bytes(interrupted[0])
 
 
@@ -159,7 +162,7 @@ def test_labels_follow_from_the_answers_and_verdicts(interrupted: tuple[Path, Pa
     }
     labels = {(row["question_id"], row["permutation"]): row["label"] for row in opened.read("labels").to_pylist()}
     assert labels == expected
-    assert set(labels.values()) == {1, 2}, "the taught reader is sometimes right"
+    assert len(labels) == PASSAGES * QUESTIONS
 
 
 def test_usage_and_plan_tell_what_it_took(

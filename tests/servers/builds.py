@@ -4,7 +4,6 @@ way."""
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -24,12 +23,6 @@ def three_questions() -> list[str]:
     """Return the lines of the questions whose builds a taught model reads and judges: every other of the starter's
     first."""
     return STARTER.read_text(encoding="utf-8").splitlines()[1:7:2]
-
-
-def build_lessons() -> list[Lesson]:
-    """Return the lessons of one model that reads and judges the build of ``three_questions``."""
-    rows = [json.loads(line) for line in three_questions()]
-    return [*reading_lessons(rows, 0), *judging_lessons(rows)]
 
 
 def reading_lessons(questions: Sequence[Mapping[str, Any]], reader: int) -> list[Lesson]:
