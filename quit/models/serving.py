@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from quit.common.secrets import shown
 from quit.errors import SettingsError
+from quit.models.loading import located
 from quit.settings import Judge, ReaderSettings, ServerSettings, Settings
 
 _MOST = 4 << 20  # bytes of a list of models
@@ -131,7 +132,7 @@ def _command(model: str, revision: str, server: ServerSettings) -> tuple[str, ..
         return None
     address = urlsplit(server.urls()[0])
     return (
-        *("vllm", "serve", model, *(("--revision", revision) if revision else ()), "--served-model-name", model),
+        *("vllm", "serve", located(model), *(("--revision", revision) if revision else ()), "--served-model-name", model),
         *("--host", address.hostname or "127.0.0.1", "--port", str(address.port or 8000)),
         *("--max-model-len", str(MAX_MODEL_LEN), "--max-num-seqs", str(server.concurrency)),
         *("--enable-prefix-caching", "--enable-prompt-tokens-details"),
