@@ -105,7 +105,8 @@ def push(
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
-        f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged",
+        f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged"
+        + (f"; {report['blind']} are blind" if report["blind"] else ""),
     ]
     _print_report(report, as_json, lines)
 
