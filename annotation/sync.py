@@ -36,8 +36,8 @@ _FULL = (
 @dataclass
 class PullReport:
     """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``withdrawn``: deleted
-    annotations, ``ask_back``: annotations about which their annotators have to be asked, ``tasks``: tasks on the server,
-    ``done``: those with all the annotations they need, ``problems``: in words, each with what to do."""
+    annotations, ``ask_back``: those whose annotators have to be asked what they mean, ``tasks``: tasks on the
+    server, ``done``: those with all the annotations they need, ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0

@@ -27,7 +27,7 @@ FLAGS = ("leak", "gold_wrong", "ambiguous", "offensive")
 NONE = "none"
 """Alias of the first choice of a page: that none of its answers is correct."""
 LAYOUT = 2
-"""Version of how tasks look; part of their digest. From 2 on, pages have ``NONE`` and data say which answers are gold."""
+"""Version of how tasks look; part of their digest. From 2 on, pages have ``NONE``, and data say what is gold."""
 
 
 def alias(question_id: str, answer_key: str) -> str:
