@@ -18,11 +18,13 @@ def verdicts(facts: Facts) -> Section:
             f"{people['answers']:,} answers that it had to decide and people settled (Cohen's kappa "
             f"{number(people['kappa'])})."
         )
-        section.said += [
-            f"{'On blind tasks alone' if kind['blind'] else 'Where the judge was shown'}: "
-            f"{percent(kind['agreement'])} of {kind['answers']:,} (kappa {number(kind['kappa'])})."
+        section.said.extend(
+            f"{'Blind tasks alone' if kind['blind'] else 'Tasks on which the judge ticked its verdicts, alone'}: "
+            f"{percent(kind['agreement'])} of {kind['answers']:,} answers (kappa {number(kind['kappa'])})."
             for kind in people["kinds"]
-        ]
+        )
+        if not any(kind["blind"] for kind in people["kinds"]):
+            section.said.append("People saw the judge's verdicts, so this agreement is not independent of them.")
         rows = [
             ("judge: correct", f"{people['both_yes']:,}", f"{people['only_judge']:,}"),
             ("judge: wrong", f"{people['only_people']:,}", f"{people['both_no']:,}"),
