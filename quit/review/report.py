@@ -195,12 +195,13 @@ def controls_of(settings: Review) -> Controls | None:
     return load_controls(settings.controls) if settings.controls else None
 
 
-def _kind_line(kind: dict[str, Any]) -> str:
+def kind_line(kind: dict[str, Any]) -> str:
+    """Return what :func:`kinds` says of one kind, in a line."""
     seconds = "unknown" if kind["seconds"] is None else f"{kind['seconds']:.0f} s"
     alpha = "not defined yet" if kind["alpha"] is None else f"{kind['alpha']:.2f}"
     control = f", {kind['controls_right']:,} of {kind['controls']:,} control verdicts right" if kind["controls"] else ""
     return (
-        f"- {'blind' if kind['blind'] else 'with the judge shown'}: {kind['annotations']:,} annotations of "
+        f"{'Blind tasks' if kind['blind'] else 'Tasks with the judge shown'}: {kind['annotations']:,} annotations of "
         f"{kind['questions']:,} questions, median time {seconds}, alpha {alpha}{control}"
     )
 
@@ -218,7 +219,7 @@ def markdown(status: dict[str, Any]) -> str:
         f"- {status['reviews']['annotations']:,} annotations of {status['reviews']['questions']:,} questions by "
         f"{len(status['annotators'])} people",
         f"- Krippendorff's alpha {alpha} over {agreed['items']:,} answers that two or more people judged",
-        *map(_kind_line, status["kinds"]),
+        *(f"- {kind_line(kind)}" for kind in status["kinds"]),
         f"- {len(status['disagreements']):,} disagreements open, {status['decided']:,} verdicts settled",
         f"- labels: {applied['labels_up']:,} up to 2, {applied['labels_down']:,} down to 1; valid answers: "
         f"{applied['answers_added']:,} added, {applied['answers_removed']:,} removed; questions removed: "

@@ -95,8 +95,8 @@ def rows() -> small.Rows:
 
 
 def reviews() -> list[dict]:
-    """Two people on q2 (a blind task) and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither accepts q3's
-    wrong one."""
+    """Two people on q2 (a blind task) and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither
+    accepts q3's wrong one."""
     said = {
         ("ada@x.org", "q2"): {"picasso": True, "wrong": True},
         ("bob@x.org", "q2"): {"picasso": True, "wrong": True},
