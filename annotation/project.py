@@ -24,7 +24,7 @@ from annotation.tasks import SUGGESTIONS, digest, make_task
 from quit.common.files import writing
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.review.controls import Controls, mixed
-from quit.review.items import ReviewItem
+from quit.review.items import ReviewItem, with_blind
 from quit.review.store import ReviewStore
 from quit.settings import Review, Settings
 
@@ -36,7 +36,7 @@ _KEY = re.compile(r"\[quit-review ([0-9a-f]{12})\]")
 @dataclass
 class PushReport:
     """What a push did. Numbers of tasks; ``remade``: deleted by hand on the server and created again; ``gone``: their
-    question has left the dataset; ``problems``: in words, each with what to do."""
+    question has left the dataset; ``blind``: of those to review; ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0
@@ -47,6 +47,7 @@ class PushReport:
     remade: int = 0
     gone: int = 0
     controls: int = 0
+    blind: int = 0
     problems: list[str] = field(default_factory=list)
 
 
@@ -131,7 +132,9 @@ def push(
         _set_up(server, known_facts, settings)
         known = _known_tasks(server, number, report)
         pushed_before = set(store.project.get("tasks") or ())
-        order = mixed(items, controls, review, settings.split.seed)
+        seed = settings.split.seed
+        order = with_blind(mixed(items, controls, review, seed), review.blind, seed)
+        report.blind = sum(item.blind for item in order)
         asked = {item.question_id for item in order}
         fresh = [item for item in order if item.question_id not in known]
         changed = [
@@ -372,6 +375,15 @@ def _change(server: Server, project: int, wanted: Mapping[int, ReviewItem], revi
     ]
     for chunk in _chunks(missing, review):
         _import_predictions(server, project, chunk)
+    # Earlier predictions are a task's history, but the page of a blind task must not offer them.
+    telling = [
+        prediction.id
+        for task in before
+        if wanted[task.id].blind
+        for prediction in task.predictions
+        if prediction.result != tasks[task.id]["predictions"][0]["result"]
+    ]
+    _each(telling, lambda number: server.ask(lambda studio: studio.predictions.delete(number)))
     _each(tasks, lambda number: _update(server, number, data=tasks[number]["data"], meta=tasks[number]["meta"]))
 
 

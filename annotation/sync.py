@@ -8,7 +8,7 @@ again, and knows by number and digest what it has already.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from annotation.tasks import Reading, read_result
 from quit.common.ids import content_hash
 from quit.evaluate.normalize import normalize_answer
 from quit.review.store import ReviewStore
+from quit.review.verdicts import ask_back
 from quit.settings import Settings
 
 _LIGHT = ("id", "annotations_ids")
@@ -35,8 +36,8 @@ _FULL = (
 @dataclass
 class PullReport:
     """What a pull brought. ``versions``: new versions of annotations, ``rows``: rows appended, ``withdrawn``: deleted
-    annotations, ``tasks``: tasks on the server, ``done``: those with all the annotations they need, ``problems``: in
-    words, each with what to do."""
+    annotations, ``ask_back``: those whose annotators have to be asked what they mean, ``tasks``: tasks on the
+    server, ``done``: those with all the annotations they need, ``problems``: in words, each with what to do."""
 
     url: str = ""
     project: int = 0
@@ -44,6 +45,7 @@ class PullReport:
     rows: int = 0
     withdrawn: int = 0
     skipped: int = 0
+    ask_back: int = 0
     events: int = 0
     tasks: int = 0
     done: int = 0
@@ -85,6 +87,9 @@ def pull(
             rows.withdraw_missing(server.tasks(number, _LIGHT))
         report.part = store.append(rows.new)
         report.rows = len(rows.new)
+        questions = ask_back(store.read())
+        report.ask_back = len(questions)
+        report.problems += _questions(questions, f"{server.url}/projects/{number}/data")
         report.events = len(events)
         report.tasks = counts.task_number
         report.done = counts.finished_task_number
@@ -126,6 +131,28 @@ def _read_events(paths: Iterable[Path], report: PullReport) -> Iterable[dict[str
             )
             continue
         yield event
+
+
+_ASK = {
+    "empty": "nothing is ticked, not even 'None of these answers is correct', so this is no verdict. Which is meant?",
+    "both": "'None of these answers is correct' is ticked, and so is an answer, so this is no verdict. Which is meant?",
+    "gold": "the gold answer {} is not ticked, so there is no verdict on it. If it is wrong, tick 'The gold answer is "
+    "wrong' too; else tick the answer.",
+}
+_MOST = 20  # questions to annotators that a pull lists
+
+
+def _questions(rows: Sequence[Mapping[str, Any]], tasks: str) -> list[str]:
+    """Return in words what annotators have to be asked; ``tasks``: the address of the project's tasks."""
+    listed = [
+        f"Ask {row['annotator']} about {row['question_id']}: "
+        + _ASK[row["ask"]].format(", ".join(map(repr, row["answers"])))
+        + f" {tasks}?task={row['task']}"
+        for row in rows[:_MOST]
+    ]
+    if len(rows) > _MOST:
+        listed.append(f"{len(rows) - _MOST} more pages are unclear: quit review status --json lists them all.")
+    return listed
 
 
 class _Rows:
@@ -185,9 +212,12 @@ class _Rows:
             )
             return
         annotator, editor, state = self._people_and_state(annotation)
+        if state == "submitted" and reading.empty:
+            state = "empty"
         digest = content_hash(
-            state, reading.shown, reading.answers, reading.missing, reading.flags, reading.note, reading.unknown, size=8
-        )
+            state, reading.shown, reading.answers, reading.missing, reading.flags, reading.note, reading.unknown,
+            reading.ask, size=8,
+        )  # fmt: skip
         if before and before["digest"] == digest and before["state"] == state:
             return
         version = before["version"] + 1 if before else 1
@@ -206,10 +236,12 @@ class _Rows:
             "annotation": number,
             "version": version,
             "shown": reading.shown,
+            "blind": reading.blind,
             "digest": digest,
             "sync": self._sync,
         }
-        self.new += [header, *_rows_of(reading, header)]
+        ask = reading.ask if state in ("submitted", "empty") else None
+        self.new += [{**header, "text": ask}, *_rows_of(reading, header)]
         self._headers[number] = header
         self._report.versions += 1
         self._report.skipped += state == "skipped"

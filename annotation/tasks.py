@@ -3,6 +3,8 @@
 A task's version rises whenever what its annotators see changes. Each answer carries the version it came with
 (``since``) and, once it is gone, the one that lacked it (``until``), so an annotation made on an older version is read
 as what its annotator saw. The version travels with the result in a hidden field that the prediction fills in.
+
+The data of a blind task hold no verdict, nor those of its earlier versions.
 """
 
 from __future__ import annotations
@@ -20,9 +22,12 @@ SUGGESTIONS = "quit"
 """Model version of all predictions: the project's must equal it, or nothing is ticked beforehand. Of several
 predictions of this version the page takes the newest; the older ones stay as a task's history."""
 
+_NONE_TEXT = "None of these answers is correct"
 FLAGS = ("leak", "gold_wrong", "ambiguous", "offensive")
-LAYOUT = 1
-"""Version of how tasks look; part of their digest."""
+NONE = "none"
+"""Alias of the first choice of a page: that none of its answers is correct."""
+LAYOUT = 2
+"""Version of how tasks look; part of their digest. From 2 on, pages have ``NONE``, and data say what is gold."""
 
 
 def alias(question_id: str, answer_key: str) -> str:
@@ -45,7 +50,7 @@ def digest(item: ReviewItem) -> str:
         ]
         for answer in item.answers
     ]
-    return content_hash("task", LAYOUT, item.question, item.gold_answers, item.hints, answers, size=8)
+    return content_hash("task", LAYOUT, item.question, item.gold_answers, item.hints, answers, item.blind, size=8)
 
 
 def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -57,24 +62,35 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
     version = int(before["version"]) + 1 if before else 1
     past = list(before["answers"]) if before else []
     there = {row["alias"]: row for row in past if row["until"] is None}
-    rows, candidates = [], []
+    rows: list[dict[str, Any]] = []
+    candidates = [{"value": f"({_NONE_TEXT})", "alias": NONE, "html": f"<i>{_NONE_TEXT}</i>", "hint": _NONE_TEXT}]
     for answer in item.answers:
         name = alias(item.question_id, answer.key)
         old = there.pop(name, None)
         since = old["since"] if old else version
-        rows.append({"alias": name, "key": answer.key, "answer": answer.forms[0], "since": since, "until": None})
+        rows.append(
+            {
+                "alias": name,
+                "key": answer.key,
+                "answer": answer.forms[0],
+                "gold": answer.gold,
+                "since": since,
+                "until": None,
+            }
+        )
         candidates.append(
             # The page searches the value: every surface form.
             {
                 "value": " / ".join(answer.forms),
                 "alias": name,
-                "html": _html(answer),
+                "html": _html(answer, item.blind),
                 "hint": ", ".join(answer.readers) or "gold",
             }
         )
     # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
     gone = [row for row in past if row["until"] is not None] + [{**row, "until": version} for row in there.values()]
-    fresh = digest(item)
+    ticked = {} if item.blind or before is None else before["ticked"]
+    blind = [] if before is None else before.get("blind", [])
     return {
         "data": {
             "key": item.question_id,
@@ -84,9 +100,11 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
             "context_html": _context(item),
             "candidates": candidates,
             "answers": rows + gone,
-            "ticked": {**(before["ticked"] if before else {}), str(version): _ticked(item)},
+            "ticked": {**ticked, str(version): _ticked(item)},
+            "blind": [*blind, version] if item.blind else blind,
+            "none_since": version if before is None else before.get("none_since", version),
         },
-        "meta": {"key": item.question_id, "version": version, "digest": fresh},
+        "meta": {"key": item.question_id, "version": version, "digest": digest(item)},
         "predictions": [_prediction(item, version)],
     }
 
@@ -107,14 +125,14 @@ def _ticked(item: ReviewItem) -> list[str]:
     return [alias(item.question_id, answer.key) for answer in item.answers if answer.verdict]
 
 
-def _html(answer: ReviewAnswer) -> str:
+def _html(answer: ReviewAnswer, blind: bool) -> str:
     first = escape(answer.forms[0])
     parts = [f'<b style="color:#0a7d33">{first}</b>' if answer.gold else f"<b>{first}</b>"]
     if len(answer.forms) > 1:
         parts.append(f'<span style="opacity:.75">also {escape("; ".join(answer.forms[1:]))}</span>')
     facts = ["gold"] if answer.gold else []
     facts.append(f"{answer.passages} p.")
-    if not answer.gold:
+    if not (answer.gold or blind):
         facts.append(_opinion("judge", answer.verdict, answer.probability))
         if answer.second is not None or answer.second_probability is not None:
             facts.append(_opinion("2nd", answer.second, answer.second_probability))
@@ -135,14 +153,28 @@ def _context(item: ReviewItem) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """What an annotation says. ``answers``: (key, answer, accepted, ticked beforehand) of each that was seen."""
+    """What an annotation says. ``answers``: (key, answer, accepted, ticked beforehand) of each that was seen;
+    ``accepted`` is None where the annotator has to be asked, and ``ask`` says why:
+
+    - ``empty``: nothing was ticked, not even *None of these answers is correct*: no verdict at all;
+    - ``both``: that was ticked, and so was an answer: no verdict at all;
+    - ``gold``: a gold answer was not ticked, nor that it is wrong: no verdict on it.
+
+    ``blind``: whether the page showed no verdict."""
 
     shown: int
-    answers: tuple[tuple[str, str, bool, bool], ...]
+    answers: tuple[tuple[str, str, bool | None, bool | None], ...]
     missing: tuple[str, ...]
     flags: tuple[str, ...]
     note: str | None
     unknown: tuple[str, ...]
+    blind: bool = False
+    ask: str | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Whether the annotator said nothing at all."""
+        return self.ask == "empty" and not self.missing and not self.flags
 
 
 def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Reading:
@@ -164,7 +196,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
         texts = [texts] if isinstance(texts, str) else texts
         if name == "correct":
             for choice in value.get("choices") or []:
-                (ticked.add if choice in by_alias else unknown.append)(choice)
+                (ticked.add if choice in by_alias or choice == NONE else unknown.append)(choice)
         elif name == "flags":
             for choice in value.get("choices") or []:
                 (flags if choice in FLAGS else unknown).append(choice)
@@ -177,17 +209,41 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
                 shown = min(shown, int(texts[0]))
         else:
             unknown.append(f"{name}: {value}")
-    before = data["ticked"].get(str(shown), ())
-    answers: dict[str, tuple[str, str, bool, bool]] = {}
-    for row in data["answers"]:
-        name = row["alias"]
-        if name in ticked or (row["since"] <= shown and (row["until"] is None or shown < row["until"])):
-            answers.setdefault(name, (row["key"], row["answer"], name in ticked, name in before))
+    answers, ask = _verdicts(data, shown, ticked, gold_is_wrong="gold_wrong" in flags)
     return Reading(
         shown,
-        tuple(answers.values()),
+        answers,
         tuple(dict.fromkeys(missing)),
         tuple(flag for flag in FLAGS if flag in flags),
         "\n".join(note) or None,
         tuple(dict.fromkeys(unknown)),
+        shown in data.get("blind", ()),
+        ask,
     )
+
+
+def _verdicts(
+    data: Mapping[str, Any], shown: int, ticked: set[str], gold_is_wrong: bool
+) -> tuple[tuple[tuple[str, str, bool | None, bool | None], ...], str | None]:
+    """Return ``answers`` and ``ask`` of a :class:`Reading`. A page older than ``none_since`` had no ``NONE``: there,
+    everything that is not ticked is rejected."""
+    ask = None
+    if shown >= data.get("none_since", shown + 1):
+        ask = "empty" if not ticked else "both" if {NONE} < ticked else None
+        asks_gold = ask is None and not gold_is_wrong
+    else:
+        asks_gold = False
+    before = data["ticked"].get(str(shown))
+    answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}
+    for row in data["answers"]:
+        name = row["alias"]
+        if name in answers:
+            continue
+        if name in ticked or (row["since"] <= shown and (row["until"] is None or shown < row["until"])):
+            accepted: bool | None = name in ticked
+            if asks_gold and not accepted and row.get("gold"):
+                ask, accepted = "gold", None
+            elif ask in ("empty", "both"):
+                accepted = None
+            answers[name] = (row["key"], row["answer"], accepted, None if before is None else name in before)
+    return tuple(answers.values()), ask

@@ -377,14 +377,26 @@ TABLES: dict[str, Table] = {
                 Column(
                     "state",
                     TEXT,
-                    "`submitted`, `skipped`, `withdrawn` (deleted), or `overwritten` (changed by someone who is not "
-                    "its annotator).",
+                    "`submitted`, `empty` (submitted with nothing ticked: no verdict), `skipped`, `withdrawn` "
+                    "(deleted), or `overwritten` (changed by someone who is not its annotator).",
                 ),
                 Column("answer_key", TEXT, "The normalised answer.", nullable=True),
                 Column("answer", TEXT, "The answer as it was shown or typed.", nullable=True),
-                Column("correct", FLAG, "Whether the person accepts the answer.", nullable=True),
+                Column(
+                    "correct",
+                    FLAG,
+                    "Whether the person accepts the answer; null: they have to be asked, so there is no verdict.",
+                    nullable=True,
+                ),
                 Column("suggested", FLAG, "Whether it was ticked beforehand.", nullable=True),
-                Column("text", TEXT, "The flag, the note, or the unknown choice.", nullable=True),
+                Column(
+                    "text",
+                    TEXT,
+                    "The flag, the note, or the unknown choice. Of an `annotation`: what its annotator has to be asked: "
+                    "`empty` (nothing ticked), `both` (an answer and *None is correct*) or `gold` (a gold answer "
+                    "neither ticked nor flagged as wrong).",
+                    nullable=True,
+                ),
                 Column("annotator", TEXT, "Who annotated: the account's e-mail."),
                 Column("editor", TEXT, "Who changed it last, if someone else.", nullable=True),
                 Column("created", TEXT, "When the annotation was made (UTC, ISO 8601)."),
@@ -395,6 +407,13 @@ TABLES: dict[str, Table] = {
                 Column("annotation", COUNT, "Number of the annotation on the server."),
                 Column("version", SMALL, "Version of the annotation, from 1, as far as pulls have seen them."),
                 Column("shown", SMALL, "Version of the task that the annotator saw.", nullable=True),
+                Column(
+                    "blind",
+                    FLAG,
+                    "Whether the page had no ticks and no judge's verdict; null: earlier versions of the program, whose "
+                    "pages had both.",
+                    nullable=True,
+                ),
                 Column("digest", TEXT, "Hash of what this version says."),
                 Column("sync", COUNT, "Number of the pull that brought it, from 1."),
             ),

@@ -14,7 +14,7 @@ import pytest
 
 from annotation.client import Server, connect
 from annotation.server import Account, LocalServer
-from annotation.tasks import alias
+from annotation.tasks import NONE, alias
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
 from quit.evaluate.normalize import normalize_answer
@@ -97,12 +97,13 @@ def review_workspace(built: Path, tmp_path: Path) -> Path:
 def page_result(
     question: str, *accepted: str, shown: int | None = 1, flags: Sequence[str] = (), **texts: list[str]
 ) -> list[dict[str, Any]]:
-    """Return what the page sends when these (normalised) answers are ticked; ``texts``: its text fields by name."""
+    """Return what the page sends when these (normalised) answers are ticked, or ``NONE`` is; ``texts``: its text fields
+    by name."""
     values: dict[str, tuple[str, dict[str, list[str]]]] = {}
     if shown is not None:
         values["shown"] = ("textarea", {"text": [str(shown)]})
     if accepted:
-        values["correct"] = ("choices", {"choices": [alias(question, key) for key in accepted]})
+        values["correct"] = ("choices", {"choices": [key if key == NONE else alias(question, key) for key in accepted]})
     if flags:
         values["flags"] = ("choices", {"choices": list(flags)})
     values |= {name: ("textarea", {"text": lines}) for name, lines in texts.items()}

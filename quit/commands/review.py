@@ -78,7 +78,7 @@ def push(
         bool, typer.Option("--new-project", help="Make a new project and leave the known one.")
     ] = False,
     repair_config: Annotated[
-        bool, typer.Option("--repair-config", help="Put back a labelling configuration that someone edited.")
+        bool, typer.Option("--repair-config", help="Replace an edited or older page by the current one.")
     ] = False,
     set_: SetOption = None,
     as_json: JsonOption = False,
@@ -105,7 +105,8 @@ def push(
     verb = "Made" if report["created"] else "Updated"
     lines = [
         f"{verb} project {report['project']}: {report['url']}/projects/{report['project']}/data",
-        f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged",
+        f"  {report['new']} tasks new, {report['changed']} changed, {report['unchanged']} unchanged"
+        + (f"; {report['blind']} are blind" if report["blind"] else ""),
     ]
     _print_report(report, as_json, lines)
 
@@ -120,7 +121,9 @@ def pull(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring what people did into the table `reviews`. Nothing is counted twice, whatever was killed in between.
+    """Import what people did into the table `reviews`, and say whom to ask about unclear pages.
+
+    An interrupted pull counts nothing twice.
 
     Example: `quit review pull -w W`
     """
@@ -138,7 +141,7 @@ def pull(
 @app.command()
 def apply(
     workspace: WorkspaceOption = Path("workspace"),
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take every review off the labels again.")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Undo: labels as before any review.")] = False,
     set_: SetOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -182,7 +185,7 @@ def apply(
 
 @app.command()
 def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Say how the review is going: done, open, agreement, control questions, what is applied. Asks no server.
+    """Show progress: done, open, blind tasks and others, agreement, control questions, what is applied. Asks no server.
 
     Example: `quit review status -w W`
     """
@@ -199,7 +202,7 @@ def disagreements(
     limit: Annotated[int, typer.Option("--limit", help="Rows to print; 0 for all.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
-    """List answers and flags on which people disagree, for whoever settles them.
+    """List answers and flags on which people disagree.
 
     Example: `quit review disagreements -w W --limit 0`
     """
@@ -216,17 +219,18 @@ def disagreements(
 
 @app.command()
 def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Cohen's kappa of every two annotators, Krippendorff's alpha of all, accuracy on control questions.
+    """Show agreement (kappa of every two annotators, alpha of all, of blind tasks and of others) and control questions.
 
     Example: `quit review agreement -w W --json`
     """
-    from quit.review.report import review_status
+    from quit.review.report import kind_line, review_status
 
     opened = open_workspace(workspace)
     progress = review_status(opened, _settings(opened).review)
     agreed, controls = progress["agreement"], progress["controls"]
     lines = [
         f"Krippendorff's alpha: {_figure(agreed['alpha'])} over {agreed['items']} answers judged by two or more",
+        *map(kind_line, progress["kinds"]),
         *(
             f"{pair['first']} and {pair['second']}: kappa {_figure(pair['kappa'])}, {pair['agreement']:.1%} of "
             f"{pair['items']} alike"
@@ -237,7 +241,7 @@ def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOptio
             for row in controls
         ),
     ]
-    show({**agreed, "controls": controls}, as_json, lines)
+    show({**agreed, "kinds": progress["kinds"], "controls": controls}, as_json, lines)
 
 
 @app.command()

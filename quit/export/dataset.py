@@ -53,7 +53,8 @@ class ExportTables:
     ``verdicts`` holds one row a question and answer_key: the verdict in force. ``readers`` is in profile order.
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``title``,
-    ``reviews`` (how people checked it, in words) and ``sources``, a list of mappings with any of name, file, checksum,
+    ``reviews`` (how people checked it, in words), ``verification`` (the same as facts: see
+    ``quit.review.report.verification``) and ``sources``, a list of mappings with any of name, file, checksum,
     licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
     ``statistics``: a release's own (``quit.evaluate.statistics.Statistics.to_dict``), None where they have to be
     computed.

@@ -65,6 +65,8 @@ def _provenance(release: Release) -> dict[str, Any]:
             f"{reviews['reviews']:,} annotations by {len(reviews['annotators'])} people settled "
             f"{reviews['settled']:,} verdicts and flags ({reviews['open']:,} stay open)."
         )
+        if "verification" in reviews:  # not in releases of earlier versions
+            facts["verification"] = reviews["verification"]
     if waived := [gate for gate in release.facts["gates"] if gate["state"] == "waived"]:
         facts["waivers"] = waived
     return facts

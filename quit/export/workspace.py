@@ -11,6 +11,9 @@ from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 from quit.export.dataset import ExportTables, ReaderInfo
 from quit.models.factory import reader_identity
+from quit.review.report import verification
+from quit.review.store import ReviewStore
+from quit.review.verdicts import live_reviews
 from quit.sources import SOURCES
 from quit.stages.answers import Answers
 
@@ -43,9 +46,17 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
         **{name: workspace.read(name) for name in _NEEDED},
         answers=answers,
         readers=readers_of(pipeline),
-        provenance=provenance_of(workspace, pipeline),
+        provenance=provenance_of(workspace, pipeline) | _verification(workspace, pipeline),
         embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
     )
+
+
+def _verification(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
+    """Return who verified the labels, under ``verification``; nothing where they rest on no review."""
+    store = ReviewStore(workspace)
+    if not pipeline.reviews_applied or not len(live := live_reviews(store.read(store.applied))):
+        return {}
+    return {"verification": verification(live, pipeline.settings.review)}
 
 
 def check_finished(workspace: Workspace, pipeline: Pipeline) -> None:

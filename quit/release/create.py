@@ -39,6 +39,7 @@ from quit.release.release import (
     verify,
 )
 from quit.release.tables import TableFiles, names_of, workspace_tables, write_table
+from quit.review.report import verification
 from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
 from quit.settings import Settings, parse
@@ -297,6 +298,7 @@ def _reviews(workspace: Workspace, pipeline: Pipeline, files: TableFiles) -> dic
         "settled": settled,
         "open": len(pipeline.decisions) - settled if review_ids else 0,
         "coverage": coverage(files, pipeline.settings.review.splits),
+        **({"verification": verification(live, pipeline.settings.review)} if review_ids else {}),
     }
 
 

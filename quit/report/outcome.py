@@ -18,6 +18,13 @@ def verdicts(facts: Facts) -> Section:
             f"{people['answers']:,} answers that it had to decide and people settled (Cohen's kappa "
             f"{number(people['kappa'])})."
         )
+        section.said.extend(
+            f"{'Blind tasks alone' if kind['blind'] else 'Tasks on which the judge ticked its verdicts, alone'}: "
+            f"{percent(kind['agreement'])} of {kind['answers']:,} answers (kappa {number(kind['kappa'])})."
+            for kind in people["kinds"]
+        )
+        if not any(kind["blind"] for kind in people["kinds"]):
+            section.said.append("People saw the judge's verdicts, so this agreement is not independent of them.")
         rows = [
             ("judge: correct", f"{people['both_yes']:,}", f"{people['only_judge']:,}"),
             ("judge: wrong", f"{people['only_people']:,}", f"{people['both_no']:,}"),
@@ -55,6 +62,16 @@ def review(facts: Facts, most: int) -> Section:
         if progress["items"]
         else "No answer was judged by two people yet, so their agreement is not known."
     )
+    kinds = [
+        ("yes" if row["blind"] else "no", f"{row['annotators']:,}", f"{row['annotations']:,}", f"{row['questions']:,}",
+         f"{row['twice']:,}", "–" if row["seconds"] is None else f"{row['seconds']:,.0f}", percent(row["alike"]),
+         number(row["alpha"]), f"{row['controls_right']} of {row['controls']}" if row["controls"] else "–")
+        for row in progress["kinds"]
+    ]  # fmt: skip
+    heads = ("blind", "annotators", "annotations", "questions", "by two or more", "median seconds", "alike", "alpha",
+             "control questions right")  # fmt: skip
+    note = "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked."
+    section.tables.append(Table("Blind tasks and others", heads, kinds, note=note))
     applied = progress["applied"]
     section.said.append(
         f"Applied to the labels: {applied['labels_up']:,} passages up to 2, {applied['labels_down']:,} down to 1; "

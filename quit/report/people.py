@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+
 from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import cohen_kappa
 from quit.review.report import review_status
 from quit.review.store import ReviewStore
-from quit.review.verdicts import decide, live_reviews
+from quit.review.verdicts import decide, live_reviews, of_kind
 from quit.settings import Review
 
 
@@ -62,6 +64,7 @@ def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | 
         "items": status["agreement"]["items"],
         "people": people,
         "pairs": pairs,
+        "kinds": status["kinds"],
         "applied": status["applied"],
     }
 
@@ -71,9 +74,22 @@ def judge_against_people(workspace: Workspace, settings: Review) -> dict[str, An
 
     Only answers that the judge had to decide (basis ``model``) count. ``both_yes``, ``only_judge``, ``only_people``,
     ``both_no``: answers; ``unread``: settled answers whose verdict could not be read; ``agreement``: share alike;
-    ``kappa``: Cohen's, None where it is not defined.
+    ``kappa``: Cohen's, None where it is not defined. ``kinds``: the same of blind pages alone and of the others, a dict
+    each with ``blind``.
     """
-    reviews = ReviewStore(workspace).read()
+    live = live_reviews(ReviewStore(workspace).read())
+    compared = _compared(workspace, settings, live)
+    if compared is None:
+        return None
+    kinds = [
+        {"blind": blind, **of_one}
+        for blind in (True, False)
+        if (of_one := _compared(workspace, settings, of_kind(live, blind)))
+    ]
+    return {**compared, "kinds": kinds}
+
+
+def _compared(workspace: Workspace, settings: Review, reviews: pa.Table) -> dict[str, Any] | None:
     settled = {
         (row["question_id"], row["key"]): row["decision"]
         for row in decide(reviews, settings).to_pylist()

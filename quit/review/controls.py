@@ -82,7 +82,7 @@ def control_scores(live: pa.Table, controls: Controls | None) -> list[dict]:
         columns = (asked.column(name).to_pylist() for name in ("annotator", "question_id", "answer_key", "correct"))
         for annotator, identity, key, correct in zip(*columns, strict=True):
             known = controls.known.get(identity, {}).get(key)
-            if known is not None:
+            if known is not None and correct is not None:
                 mine = tally.setdefault(annotator, [0, 0])
                 mine[0] += 1
                 mine[1] += known is correct

@@ -8,10 +8,11 @@ certain.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from quit.common.ids import draw
 from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Review
@@ -37,7 +38,7 @@ class ReviewAnswer:
 @dataclass(frozen=True, slots=True)
 class ReviewItem:
     """One question to review. ``sample``: the text of a passage of all its hints. ``stake``: passages in doubt; orders
-    the queue."""
+    the queue. ``blind``: annotators see no verdict, and its answers have none."""
 
     question_id: str
     split: str
@@ -47,6 +48,7 @@ class ReviewItem:
     sample: str
     answers: tuple[ReviewAnswer, ...]
     stake: float = field(default=0.0, compare=False)
+    blind: bool = False
 
 
 def review_items(
@@ -106,6 +108,21 @@ def review_items(
         for row in questions.to_pylist()
     ]
     return sorted(items, key=lambda item: (-item.stake, item.question_id))
+
+
+def with_blind(items: Sequence[ReviewItem], share: float, seed: str) -> list[ReviewItem]:
+    """Return the items in their order; those that are drawn lose every verdict and are ``blind``.
+
+    The draw is a keyed hash of the question's id, whether or not it is a control question: a question that is blind at
+    one share is blind at every larger one, and being blind says nothing about being a control question.
+    """
+    hidden = {"verdict": None, "probability": None, "second": None, "second_probability": None}
+    return [
+        replace(item, answers=tuple(replace(answer, **hidden) for answer in item.answers), blind=True)
+        if draw(f"blind/{item.question_id}", seed) < share
+        else item
+        for item in items
+    ]
 
 
 def _second_verdicts(workspace: Workspace) -> dict[tuple[str, str], tuple[bool | None, float | None]]:

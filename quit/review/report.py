@@ -1,21 +1,28 @@
-"""How a review is going: annotators, agreement, disagreements, control questions, and what was applied."""
+"""How a review is going, and what a dataset card says of it: annotators, blind or not, agreement, control questions."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable
 from dataclasses import asdict
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.common.json_lines import json_lines
 from quit.engine.workspace import Workspace
+from quit.errors import InputError
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
 from quit.review.apply import change_counts
 from quit.review.controls import Controls, control_scores, load_controls
 from quit.review.store import ReviewStore
-from quit.review.verdicts import decide, disagreements, live_reviews, votes
+from quit.review.verdicts import ask_back, decide, disagreements, live_reviews, of_kind, votes
 from quit.settings import Review
+
+_PERSON = '{"annotator": "...", "gender": "...", "age": "...", "education": "..."}'
 
 
 def agreement(live: pa.Table) -> dict[str, Any]:
@@ -57,6 +64,88 @@ def agreement(live: pa.Table) -> dict[str, Any]:
     }
 
 
+def kinds(live: pa.Table, controls: Controls | None) -> list[dict[str, Any]]:
+    """Return what people did on blind pages and on others, a dict for each kind that occurs, blind first.
+
+    Keys: ``blind``, ``annotators``, ``annotations``, ``questions``, ``twice`` (questions that two or more people did),
+    ``seconds`` (median of an annotation; None: unknown), ``answers`` (verdicts), ``items`` (answers with two or more),
+    ``alike`` (share of pairs of verdicts on one answer that agree; None: no pair), ``alpha`` (Krippendorff's; None: not
+    defined), ``controls`` and ``controls_right`` (verdicts on control questions).
+    """
+    rows = []
+    for blind in (True, False):
+        mine = of_kind(live, blind)
+        headers = mine.filter(pc.equal(mine.column("kind"), "annotation")).to_pylist()
+        if not headers:
+            continue
+        questions = [row["question_id"] for row in headers]
+        seconds = [row["lead_seconds"] for row in headers if row["lead_seconds"] is not None]
+        agreed, known = agreement(mine), control_scores(mine, controls)
+        pairs = sum(pair["items"] for pair in agreed["pairs"])
+        rows.append(
+            {
+                "blind": blind,
+                "annotators": len({row["annotator"] for row in headers}),
+                "annotations": len(headers),
+                "questions": len(set(questions)),
+                "twice": sum(count > 1 for count in Counter(questions).values()),
+                "seconds": round(median(seconds), 1) if seconds else None,
+                "answers": sum(person["answers"] for person in agreed["annotators"]),
+                "items": agreed["items"],
+                "alike": sum(pair["items"] * pair["agreement"] for pair in agreed["pairs"]) / pairs if pairs else None,
+                "alpha": agreed["alpha"],
+                "controls": sum(person["asked"] for person in known),
+                "controls_right": sum(person["right"] for person in known),
+            }
+        )
+    return rows
+
+
+def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
+    """Return what a dataset card says of the people behind these reviews (the rows that count). Nobody is named.
+
+    Keys: ``annotators``, ``annotations``, ``questions``: numbers; ``kinds``: see :func:`kinds`; ``people``: what
+    annotators say of themselves (``review.people``), a dict each of ``evaluator`` (a number), ``gender``, ``age`` and
+    ``education`` (None: not given): the paper's table 9. The numbers follow from what is said, not from names. Raises
+    :class:`InputError` for a bad file of people or of control questions.
+    """
+    headers = live.filter(pc.equal(live.column("kind"), "annotation"))
+    annotators = set(headers.column("annotator").to_pylist())
+    known = load_people(settings.people) if settings.people else {}
+    people = sorted((known[name] for name in annotators & known.keys()), key=lambda row: [*map(str, row.values())])
+    return {
+        "annotators": len(annotators),
+        "annotations": len(headers),
+        "questions": len(headers.column("question_id").unique()),
+        "kinds": kinds(live, controls_of(settings)),
+        "people": [{"evaluator": number, **person} for number, person in enumerate(people, start=1)],
+    }
+
+
+def load_people(path: str | Path) -> dict[str, dict[str, str | None]]:
+    """Read a JSONL file of ``{annotator, gender, age, education}`` and return annotator -> the other three, as text.
+
+    Raises :class:`InputError` that names the line for anything else.
+    """
+    people: dict[str, dict[str, str | None]] = {}
+    for number, row in json_lines(Path(path), "the annotators' data", _PERSON):
+        where = f"{path}, line {number}"
+        if not isinstance(row.get("annotator"), str):
+            raise InputError(f"{where}: expected {_PERSON}; the annotator's e-mail is missing.")
+        person = {}
+        for name in ("gender", "age", "education"):
+            value = row.get(name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, (str, int))):
+                raise InputError(f"{where}: {name!r} must be a text or a whole number, found {str(value)[:40]!r}.")
+            person[name] = None if value is None else str(value)
+        if unknown := sorted(row.keys() - person.keys() - {"annotator"}):
+            raise InputError(f"{where}: {unknown[0]!r} is no key here. Expected {_PERSON}.")
+        if row["annotator"] in people:
+            raise InputError(f"{where}: {row['annotator']!r} has a line already.")
+        people[row["annotator"]] = person
+    return people
+
+
 def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
     """Return the state of a workspace's review as JSON-like values; nothing is asked of a server."""
     store = ReviewStore(workspace)
@@ -86,8 +175,10 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "queued_events": len(store.queued()),
         },
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
+        "kinds": kinds(live, controls),
         "agreement": agreement(live),
         "controls": control_scores(live, controls),
+        "ask_back": ask_back(reviews),
         "decided": len(decisions) - decisions.column("decision").null_count,
         "disagreements": disagreements(decisions),
         "applied": {
@@ -104,6 +195,17 @@ def controls_of(settings: Review) -> Controls | None:
     return load_controls(settings.controls) if settings.controls else None
 
 
+def kind_line(kind: dict[str, Any]) -> str:
+    """Return what :func:`kinds` says of one kind, in a line."""
+    seconds = "unknown" if kind["seconds"] is None else f"{kind['seconds']:.0f} s"
+    alpha = "not defined yet" if kind["alpha"] is None else f"{kind['alpha']:.2f}"
+    control = f", {kind['controls_right']:,} of {kind['controls']:,} control verdicts right" if kind["controls"] else ""
+    return (
+        f"{'Blind tasks' if kind['blind'] else 'Tasks with the judge shown'}: {kind['annotations']:,} annotations of "
+        f"{kind['questions']:,} questions, median time {seconds}, alpha {alpha}{control}"
+    )
+
+
 def markdown(status: dict[str, Any]) -> str:
     """Return a review's state as Markdown: done, open, agreement, label changes."""
     project, agreed, applied = status["project"], status["agreement"], status["applied"]
@@ -117,6 +219,7 @@ def markdown(status: dict[str, Any]) -> str:
         f"- {status['reviews']['annotations']:,} annotations of {status['reviews']['questions']:,} questions by "
         f"{len(status['annotators'])} people",
         f"- Krippendorff's alpha {alpha} over {agreed['items']:,} answers that two or more people judged",
+        *(f"- {kind_line(kind)}" for kind in status["kinds"]),
         f"- {len(status['disagreements']):,} disagreements open, {status['decided']:,} verdicts settled",
         f"- labels: {applied['labels_up']:,} up to 2, {applied['labels_down']:,} down to 1; valid answers: "
         f"{applied['answers_added']:,} added, {applied['answers_removed']:,} removed; questions removed: "

@@ -27,14 +27,14 @@ DECISIONS = pa.schema(
 ``basis``: ``unanimous``, ``majority``, ``adjudicator``, ``tie``, ``waiting`` (for the adjudicator) or ``too_few``.
 ``reviews``: those who voted for the decision (all voters while it is open)."""
 
-_LIVE = """
+_LATEST = """
     WITH versions AS (
-        SELECT project, annotation, version, state, annotator, question_id, updated, review_id FROM reviews
-        WHERE kind = 'annotation' AND state <> 'overwritten'
+        SELECT project, annotation, version, state, annotator, question_id, updated, review_id, task, text
+        FROM reviews WHERE kind = 'annotation' AND state <> 'overwritten'
     ), latest AS (
         SELECT * FROM versions QUALIFY row_number() OVER (PARTITION BY project, annotation ORDER BY version DESC) = 1
     )
-    SELECT review_id FROM latest WHERE state = 'submitted'
+    SELECT * FROM latest WHERE list_contains($states, state)
     QUALIFY row_number() OVER (PARTITION BY annotator, question_id ORDER BY updated DESC, annotation DESC) = 1
 """
 
@@ -46,16 +46,46 @@ def live_reviews(reviews: pa.Table) -> pa.Table:
     with duckdb.connect() as connection:
         connection.register("reviews", reviews)
         return connection.sql(
-            f"SELECT * FROM reviews WHERE review_id IN ({_LIVE}) "
-            "ORDER BY question_id, annotator, kind, answer_key, text"
+            f"SELECT * FROM reviews WHERE review_id IN (SELECT review_id FROM ({_LATEST})) "
+            "ORDER BY question_id, annotator, kind, answer_key, text",
+            params={"states": ["submitted"]},
         ).to_arrow_table()
+
+
+def of_kind(live: pa.Table, blind: bool) -> pa.Table:
+    """Return the rows that were made on blind pages, or on all others."""
+    return live.filter(pc.equal(pc.fill_null(live.column("blind"), False), blind))
+
+
+def ask_back(reviews: pa.Table) -> list[dict]:
+    """Return the annotations about which their annotators have to be asked, by annotator and question.
+
+    Keys: ``annotator``, ``question_id``, ``task``, ``ask`` (``empty``, ``both`` or ``gold``: see the column ``text`` of
+    ``reviews``) and ``answers``: those without a verdict. One that its annotator updated is judged as it is now.
+    """
+    with duckdb.connect() as connection:
+        connection.register("reviews", reviews)
+        return (
+            connection.sql(
+                f"""
+                SELECT l.annotator, l.question_id, l.task, l.text AS ask,
+                       coalesce(list(r.answer ORDER BY r.answer) FILTER (r.kind = 'answer' AND r.correct IS NULL), [])
+                       AS answers
+                FROM ({_LATEST}) l JOIN reviews r USING (review_id)
+                WHERE l.text IS NOT NULL GROUP BY ALL ORDER BY ALL
+                """,
+                params={"states": ["submitted", "empty"]},
+            )
+            .to_arrow_table()
+            .to_pylist()
+        )
 
 
 def votes(live: pa.Table) -> pa.Table:
     """Return ``question_id, kind, key, answer, annotator, yes, review_id``: one row a person and answer or flag.
 
-    An answer is voted on by those who saw it, and by those who typed it (accepting). A flag is voted on by everyone who
-    submitted.
+    An answer is voted on by those who saw it, and by those who typed it (accepting), but for those who still have to
+    say what they mean (see :func:`ask_back`). A flag is voted on by everyone who submitted.
     """
     with duckdb.connect() as connection:
         connection.register("live", live)
@@ -63,7 +93,7 @@ def votes(live: pa.Table) -> pa.Table:
             """
             SELECT question_id, 'answer' AS kind, answer_key AS key, min(answer) AS answer, annotator,
                    bool_or(correct) AS yes, min(review_id) AS review_id
-            FROM live WHERE kind IN ('answer', 'missing') AND answer_key IS NOT NULL
+            FROM live WHERE kind IN ('answer', 'missing') AND answer_key IS NOT NULL AND correct IS NOT NULL
             GROUP BY question_id, answer_key, annotator
             UNION ALL
             SELECT a.question_id, 'flag', f.text, NULL, a.annotator,

@@ -36,6 +36,18 @@ class Review(Section):
     control_share: float = Field(
         0.05, ge=0, lt=1, description="Share of the tasks that are control questions, as far as there are enough."
     )
+    blind: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="Share of the questions whose tasks are blind: nothing is ticked and no judge is shown. Which ones "
+        "follows from their ids; 1: all.",
+    )
+    people: str | None = Field(
+        None,
+        description="JSONL file of {annotator, gender, age, education}: what annotators say of themselves and agree to "
+        "publish. Cards list it without names (the paper's table 9).",
+    )
     near_threshold: float = Field(
         0.15, gt=0, le=1, description="Distance from the judge's threshold within which a verdict counts as uncertain."
     )

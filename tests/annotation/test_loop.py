@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from annotation.client import Server
+from annotation.tasks import NONE
 from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from tests.answers import answers_in
@@ -47,7 +48,8 @@ def _annotate(server: Server, task: Any, accepted: Iterable[str], **more: list[s
 
 def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, review_settings, quit_review) -> None:
     workspace, settings = review_workspace, review_settings
-    ended = quit_review("push", "-w", str(workspace), "--url", live.account.url, "--set", "review.overlap=2", "--json")
+    ended = quit_review("push", "-w", str(workspace), "--url", live.account.url, "--set", "review.overlap=2", "--set",
+                        "review.blind=0.5", "--json")  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     pushed = json.loads(ended.stdout)
     opened = Workspace.open(workspace)
@@ -58,6 +60,13 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     project = pushed["project"]
     tasks = list(server.tasks(project, ["id", "meta", "data", "predictions"]))
     assert {task.meta["key"] for task in tasks} == reviewed
+    blind = {task.meta["key"] for task in tasks if task.data["blind"]}
+    assert len(blind) == pushed["blind"] and 0 < len(blind) < len(reviewed)
+    for task in tasks:
+        texts = json.dumps([task.data, [prediction.result for prediction in task.predictions]])
+        assert (task.meta["key"] in blind) is not ("judge" in texts)
+        [ticks] = task.data["ticked"].values()
+        assert not (ticks and task.meta["key"] in blind)
 
     judge = {
         (row["question_id"], row["answer_key"]): bool(row["correct"])
@@ -83,12 +92,12 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     order = [task.meta["key"] for task in tasks]  # ids rise in the order of the queue
     first, second, third, fourth = order[:4]
 
-    # Ada accepts an answer that labelers gave, rejects all in the next question, adds an answer and a flag in the
-    # third.
+    # Ada accepts an answer that labelers gave, says of the next question that none is correct, which leaves open what
+    # she thinks of the gold answers, and adds an answer and a flag in the third.
     accepted_by_ada = max(wrong_answers(opened, first).items(), key=lambda item: len(item[1]))[0]
     ada = live.client(settings, people["ada@example.org"])
     _annotate(ada, by_question[first], ticked[first] | {accepted_by_ada}, note=["seen on the page"])
-    _annotate(ada, by_question[second], set())
+    annotate(ada, by_question[second].id, page_result(second, NONE))
     _annotate(ada, by_question[third], ticked[third], missing=["A <b>quite</b> new name"], flags=["ambiguous"])
 
     # Ben agrees on the first, disagrees on the second, agrees on the third and flags the fourth.
@@ -103,7 +112,9 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
     ended = quit_review("pull", "-w", str(workspace), "--url", live.account.url, "--json")
     assert ended.returncode == 0, ended.stderr
     pulled = json.loads(ended.stdout)
-    assert pulled["versions"] == 3 + len(order) // 2 and pulled["problems"] == []
+    assert pulled["versions"] == 3 + len(order) // 2 and pulled["ask_back"] == 1
+    [question] = pulled["problems"]
+    assert question.startswith(f"Ask ada@example.org about {second}: the gold answer") and "?task=" in question
     again = json.loads(quit_review("pull", "-w", str(workspace), "--url", live.account.url, "--json").stdout)
     assert again["versions"] == again["rows"] == 0
     reviews = opened.read("reviews").to_pylist()
@@ -112,18 +123,27 @@ def test_the_loop_from_task_to_updated_labels(review_workspace, live, people, re
         key: key in ticked[first] | {accepted_by_ada} for key in keys[first]
     }
     assert [row["text"] for row in mine if row["kind"] == "note"] == ["seen on the page"]
-    assert all(row["suggested"] == (row["answer_key"] in ticked[first]) for row in mine if row["kind"] == "answer")
+    assert {row["blind"] for row in mine} == {first in blind}
+    was_ticked = set() if first in blind else ticked[first]
+    assert all(row["suggested"] == (row["answer_key"] in was_ticked) for row in mine if row["kind"] == "answer")
+    status = json.loads(quit_review("status", "-w", str(workspace), "--json").stdout)
+    done_blind = [row for row in reviews if row["kind"] == "annotation" and row["question_id"] in blind]
+    assert {kind["blind"]: kind["annotations"] for kind in status["kinds"]} == {
+        True: len(done_blind),
+        False: pulled["versions"] - len(done_blind),
+    }
+    assert [row["question_id"] for row in status["ask_back"]] == [second]
     assert next(row for row in mine if row["kind"] == "annotation")["lead_seconds"] > 0
 
     ended = quit_review("apply", "-w", str(workspace), "--json")
     assert ended.returncode == 0, ended.stderr
     report = json.loads(ended.stdout)
-    # The second is a tie wherever the judge had ticked something, and so is Ada's flag: the judge stands, the queue has
-    # them.
+    # The second is a tie wherever the judge accepts more than the gold answers, and so is Ada's flag: the judge stands,
+    # the queue has them.
     queue = json.loads(quit_review("disagreements", "-w", str(workspace), "--json").stdout)
-    assert {(row["question_id"], row["key"]) for row in queue} == {(second, key) for key in ticked[second]} | {
-        (third, "ambiguous")
-    }
+    assert {(row["question_id"], row["key"]) for row in queue} == {
+        (second, key) for key in ticked[second] - gold[second]
+    } | {(third, "ambiguous")}
     assert report["open"] == len(queue)
     before, now = _labels(opened, ["label"]), _labels(opened)
     expected = _expected_labels(opened, {first: {accepted_by_ada: True}})

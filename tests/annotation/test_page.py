@@ -21,6 +21,7 @@ pytestmark = [
 ]
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
+NOTHING = "(None of these answers is correct)"
 HINTS = (
     "She was born in Warsaw in 1867.",
     "Her notebooks are still radioactive.",
@@ -70,7 +71,7 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
         _picture(page, "review-guidelines.png")
         page.dismiss_instructions()
         before = page.candidates()
-        assert len(before) == 60
+        assert len(before) == 61 and next(iter(before)) == NOTHING
         # The newest suggestions are ticked, not those of the first version.
         assert {name for name, on in before.items() if on} == {"Marie Curie / Marie Curie.", "Niels Curie"}
         _picture(page, "review-60-answers.png")
@@ -80,14 +81,14 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
         )
         assert rows >= 24, "too few answers fit on the screen"
         keys = page.keys()
-        assert len(keys) == 33 and keys["1"] == "Marie Curie / Marie Curie."  # the first of them
-        page.press("1")
-        page.until(lambda: page.candidates() == before | {keys["1"]: False})
+        assert len(keys) == 33 and keys["1"] == NOTHING and keys["2"] == "Marie Curie / Marie Curie."
+        page.press("2")
+        page.until(lambda: page.candidates() == before | {keys["2"]: False})
         # No key does what no label says: as after each of these, what the next one that has a label does is all that
         # has changed.
         for key in {*"1234567890abcdefghijklmnopqrstuvwxyz"} - {*keys}:
             page.press(key)
-        page.press("1")
+        page.press("2")
         page.until(lambda: page.candidates() == before)
         assert page.driver.execute_script("return document.activeElement.tagName") == "BODY"
         page.press(next(key for key, name in keys.items() if name == "Albert Curie"))
@@ -107,6 +108,54 @@ def test_a_page_of_sixty_answers_by_mouse_and_keyboard(live, people, settings, t
     assert [row["answer"] for row in rows if row["kind"] == "missing"] == ["A <b>quite</b> new name"]
     assert {row["shown"] for row in rows} == {2}
     assert [row["text"] for row in rows if row["kind"] == "flag"] == ["ambiguous"]
+
+
+def test_a_blind_page_tells_nothing_and_takes_no_for_an_answer(live, people, settings, tmp_path) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    store = ReviewStore(Workspace.create(tmp_path / "P"))
+    server = live.client(settings)
+    blind = settings.model_copy(update={"review": settings.review.model_copy(update={"blind": 1.0})})
+    items = [replace(_sixty(), question_id=f"q{number}", stake=3.0 - number) for number in range(3)]
+    project = push(store, server, settings, items).project
+    assert push(store, server, blind, items).blind == 3  # what the judge said before is not told either
+    with annotator(live.account.url, tmp_path / "profile") as page:
+        page.log_in("ben@example.org", "quit-test-1")
+        page.open(project)
+        page.dismiss_instructions()
+        assert not any(page.candidates().values())
+        assert not any(word in page.driver.page_source for word in ("judge no", "judge yes", "0.62"))
+        sizes = page.driver.execute_script(
+            "const size = s => parseFloat(getComputedStyle(document.querySelector(s)).fontSize);"
+            "return [size('.ask .lsf-richtext__line'), size('.quit h3'), size('.cands small')]"
+        )
+        assert sizes[0] > sizes[1] and sizes[2] >= 13
+        _picture(page, "review-blind.png")
+
+        def submit(*keys: str) -> None:
+            for key in keys:
+                page.press(key)
+            page.until(lambda: sum(page.candidates().values()) == len(keys))
+            task = page.driver.current_url
+            page.press(Keys.CONTROL, Keys.ENTER)
+            page.until(lambda: page.driver.current_url != task or "No More Tasks" in page.driver.page_source)
+
+        submit()
+        page.until(lambda: page.candidates() and not any(page.candidates().values()))
+        submit("1")
+        page.until(lambda: page.candidates() and not any(page.candidates().values()))
+        submit("2", "4")
+    report = pull(store, server, blind)
+    assert (report.versions, report.ask_back, len(report.problems)) == (3, 2, 2)
+    rows = [row for row in store.read().to_pylist() if row["kind"] == "answer"]
+    assert all(row["blind"] and not row["suggested"] and row["shown"] == 2 for row in rows)
+    said = {
+        question: {key: row["correct"] for row in rows if row["question_id"] == question for key in [row["answer_key"]]}
+        for question in ("q0", "q1", "q2")
+    }
+    assert set(said["q0"].values()) == {None}
+    assert said["q1"].pop("marie curie") is None and set(said["q1"].values()) == {False}
+    assert {key for key, correct in said["q2"].items() if correct} == {"marie curie", "niels curie"}
 
 
 def _picture(page, name: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from annotation.client import Server
 from annotation.project import push
 from annotation.sync import pull
+from annotation.tasks import NONE
 from annotation.webhook import HEADER, Receiver, register, serve, webhook_secret
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
@@ -67,9 +68,10 @@ def test_versions_skips_and_withdrawals_become_rows_once(store, server, settings
     ]  # ticks of a skipped page say nothing
     assert pull(store, server, settings).rows == pull(store, server, settings, full=True).rows == 0
 
-    _rewrite(ada, number, page_result("q000"))
+    _rewrite(ada, number, page_result("q000", NONE, flags=["gold_wrong"]))
     assert pull(store, server, settings).versions == 1
-    assert _verdicts(store, settings) == {("q000", "gold"): False, ("q000", "tin"): False}
+    rejected = {("q000", "gold"): False, ("q000", "tin"): False, ("q000", "gold_wrong"): True}
+    assert _verdicts(store, settings) == rejected
     _delete(server, number)
     gone = pull(store, server, settings)
     assert (gone.versions, gone.withdrawn, gone.rows) == (0, 1, 1)
@@ -111,7 +113,7 @@ def test_a_strangers_edit_does_not_count_and_the_own_version_does(store, server,
     ada, ben = (Server(server.url, people[f"{name}@example.org"], settings.review) for name in ("ada", "ben"))
     number = annotate(ada, pushed["q003"], page_result("q003", "gold"))
     pull(store, server, settings)
-    _rewrite(ben, number, page_result("q003"))
+    _rewrite(ben, number, page_result("q003", NONE))
     report = pull(store, server, settings)
     assert "by ada@example.org was changed by ben@example.org" in report.problems[0]
     assert _verdicts(store, settings) == {("q003", "gold"): True, ("q003", "tin"): False}
@@ -123,8 +125,64 @@ def test_a_deleted_task_withdraws_nothing(store, server, settings, pushed) -> No
     server.ask(lambda studio: studio.tasks.delete(str(pushed["q004"])))
     report = pull(store, server, settings)
     assert report.withdrawn == 0 and "were deleted on the server" in report.problems[0]
-    assert _verdicts(store, settings) == {("q004", "gold"): False, ("q004", "tin"): True}
+    assert _verdicts(store, settings) == {("q004", "tin"): True}
     assert push(store, server, settings, [item(number) for number in range(6)]).remade == 1
+
+
+def test_what_nobody_said_is_asked_back_about_until_it_is_said(store, server, settings, pushed, people) -> None:
+    ada = Server(server.url, people["ada@example.org"], settings.review)
+    numbers = {
+        "q000": annotate(ada, pushed["q000"], page_result("q000")),
+        "q001": annotate(ada, pushed["q001"], page_result("q001", NONE, "tin")),
+        "q002": annotate(ada, pushed["q002"], page_result("q002", "tin")),
+        "q003": annotate(ada, pushed["q003"], page_result("q003", "gold")),
+    }
+    for _ in range(2):  # asked at every pull
+        report = pull(store, server, settings)
+        assert report.ask_back == len(report.problems) == 3
+        for question, words in (
+            ("q000", "nothing is ticked"),
+            ("q001", "and so is an"),
+            ("q002", "gold answer 'Gold'"),
+        ):
+            [problem] = [problem for problem in report.problems if question in problem]
+            assert words in problem and problem.endswith(f"/projects/{report.project}/data?task={pushed[question]}")
+    clear = {("q003", "gold"): True, ("q003", "tin"): False}
+    assert _verdicts(store, settings) == {("q002", "tin"): True, **clear}
+    _rewrite(ada, numbers["q000"], page_result("q000", "gold"))
+    _rewrite(ada, numbers["q001"], page_result("q001", NONE, flags=["gold_wrong"]))
+    _rewrite(ada, numbers["q002"], page_result("q002", "gold", "tin"))
+    report = pull(store, server, settings)
+    assert (report.versions, report.ask_back, report.problems) == (3, 0, [])
+    answers = {key: value for key, value in _verdicts(store, settings).items() if key[1] != "gold_wrong"}
+    assert answers == {
+        **clear,
+        ("q000", "gold"): True,
+        ("q000", "tin"): False,
+        ("q001", "gold"): False,
+        ("q001", "tin"): False,
+        ("q002", "gold"): True,
+        ("q002", "tin"): True,
+    }
+
+
+def test_a_task_made_blind_keeps_what_was_said_before(store, server, settings, people) -> None:
+    ada, ben = (Server(server.url, people[f"{name}@example.org"], settings.review) for name in ("ada", "ben"))
+    project = push(store, server, settings, [item(0)]).project
+    [task] = server.tasks(project, ["id"])
+    annotate(ada, task.id, page_result("q000", "gold", shown=1))
+    pull(store, server, settings)
+    before = store.read().to_pylist()
+    blind = settings.model_copy(update={"review": settings.review.model_copy(update={"blind": 1.0, "overlap": 2})})
+    assert [push(store, server, blind, [item(0)]).changed for _ in range(2)] == [1, 0]
+    task = server.ask(lambda studio: studio.tasks.get(str(task.id)))
+    assert [[entry["from_name"] for entry in prediction.result] for prediction in task.predictions] == [["shown"]]
+    annotate(ben, task.id, page_result("q000", "gold", "tin", shown=2))
+    pull(store, server, blind)
+    assert store.read().to_pylist()[: len(before)] == before
+    said = {row["annotator"]: (row["shown"], row["blind"]) for row in store.read().to_pylist()}
+    assert said == {"ada@example.org": (1, False), "ben@example.org": (2, True)}
+    assert _verdicts(store, blind) == {("q000", "gold"): True, ("q000", "tin"): None}
 
 
 def test_a_pull_killed_with_its_server_counts_everything_once(store, live, settings, pushed, monkeypatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +66,7 @@ def test_pushing_again_changes_nothing(store, server, settings) -> None:
     assert [entry["value"] for entry in suggestion.result if entry["from_name"] == "correct"] == [
         {"choices": [alias("q007", "gold")]}
     ]
-    assert "<script>" not in before["q007"].data["candidates"][1]["html"]
+    assert "<script>" not in before["q007"].data["candidates"][2]["html"]
 
 
 def test_a_changed_question_gets_a_new_version_and_keeps_the_old_prediction(store, server, settings) -> None:
@@ -147,7 +149,7 @@ def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server,
     with pytest.raises(InputError, match="'flags' was changed.*--repair-config"):
         push(store, server, settings, [item(1), item(2)])
     assert list(_tasks(server, pushed.project)) == ["q001"]
-    looks = label_config().replace("font-size: 19px", "font-size: 25px")
+    looks = label_config().replace("font-size: 24px", "font-size: 30px")
     _configure(server, pushed.project, looks)
     assert push(store, server, settings, [item(1)]).problems == []  # how it looks is the owner's affair
     _configure(server, pushed.project, edited)
@@ -203,13 +205,23 @@ def test_personal_access_tokens_work(live, settings) -> None:
 def test_control_questions_are_spread_and_open_to_everyone(store, server, settings) -> None:
     items = [item(number) for number in range(18)] + [item(number, split="train") for number in range(90, 94)]
     controls = Controls({f"q{number:03d}": {"gold": True} for number in range(90, 94)})
-    sharing = settings.model_copy(update={"review": settings.review.model_copy(update={"control_share": 0.1})})
+    sharing = settings.model_copy(
+        update={"review": settings.review.model_copy(update={"control_share": 0.1, "blind": 1.0})}
+    )
     report = push(store, server, sharing, items, controls)
     tasks = _tasks(server, report.project)
     positions = [position for position, key in enumerate(tasks) if key in controls.questions]
     assert report.controls == 2 and len(tasks) == 20 and positions == [5, 15]
     assert {task.overlap for key, task in tasks.items() if key in controls.questions} == {controls.annotators}
     assert not any("control" in str(task.data) + str(task.meta) for task in tasks.values())
+    # But for the ids, blind tasks and control questions are the same in data, meta and predictions.
+    texts = {
+        re.sub(
+            r"q\d{3}|<b>\d+|a[0-9a-f]{10}", "", json.dumps([task.data, task.meta, [p.result for p in task.predictions]])
+        )
+        for task in tasks.values()
+    }
+    assert report.blind == 20 and len({re.sub(r'"digest": "\w+"', "", text) for text in texts}) == 1
 
 
 def test_what_does_not_exist_is_not_retried(server) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annotation.project import config_faults, guidelines_html, label_config
-from annotation.tasks import FLAGS, alias, digest, make_task, read_result
-from quit.review.items import ReviewAnswer, ReviewItem
+from annotation.tasks import FLAGS, NONE, alias, digest, make_task, read_result
+from quit.review.items import ReviewAnswer, ReviewItem, with_blind
 
 EVIL = '<img src=x onerror="alert(1)">&amp;'
 
@@ -40,7 +41,7 @@ def test_html_holds_no_markup_of_models_or_sources() -> None:
 def test_every_value_and_alias_is_unique() -> None:
     data = make_task(ITEM)["data"]
     for name in ("value", "alias"):
-        assert len({candidate[name] for candidate in data["candidates"]}) == 2
+        assert len({candidate[name] for candidate in data["candidates"]}) == 3  # two answers, and that none is correct
     assert alias("q1", "ada") != alias("q2", "ada")
 
 
@@ -82,11 +83,87 @@ def test_what_a_person_said_is_read_whole() -> None:
     assert reading.answers == (("ada", "Ada", False, True), ("ben", EVIL, True, False))
     assert reading.missing == ("Grace", "...") and reading.flags == ("leak", "offensive") and reading.note == "one\ntwo"
     assert reading.unknown == ("nonsense", "odd", "new_field: {'choices': ['x']}")
-    nothing = read_result([], data)
-    assert [accepted for _, _, accepted, _ in nothing.answers] == [
-        False,
-        False,
-    ]  # submitted with nothing ticked: none is correct
+
+
+def _ticks(*aliases: str, flags: tuple[str, ...] = (), shown: int = 1) -> list[dict]:
+    return [
+        {"from_name": "shown", "value": {"text": [str(shown)]}},
+        {"from_name": "correct", "value": {"choices": list(aliases)}},
+        {"from_name": "flags", "value": {"choices": list(flags)}},
+    ]
+
+
+GOLDEN = replace(ITEM, answers=(_answer("ada", verdict=True, gold=True), _answer("ben"), _answer("cy")))
+ADA, BEN = alias("q1", "ada"), alias("q1", "ben")
+
+
+@pytest.mark.parametrize(
+    ("result", "ask", "accepted"),
+    [
+        (_ticks(), "empty", [None, None, None]),
+        (_ticks(NONE, flags=("gold_wrong",)), None, [False, False, False]),
+        (_ticks(NONE, BEN), "both", [None, None, None]),
+        (_ticks(ADA), None, [True, False, False]),
+        (_ticks(BEN), "gold", [None, True, False]),
+        (_ticks(NONE), "gold", [None, False, False]),
+        (_ticks(BEN, flags=("gold_wrong",)), None, [False, True, False]),
+    ],
+)
+def test_only_what_was_said_is_a_verdict(result: list[dict], ask: str | None, accepted: list) -> None:
+    reading = read_result(result, make_task(GOLDEN)["data"])
+    assert (reading.ask, [row[2] for row in reading.answers]) == (ask, accepted)
+    assert reading.empty is (ask == "empty")
+
+
+def test_a_flag_without_a_tick_counts_and_says_nothing_of_answers() -> None:
+    reading = read_result(_ticks(flags=("leak",)), make_task(GOLDEN)["data"])
+    assert (reading.empty, reading.flags, {row[2] for row in reading.answers}) == (False, ("leak",), {None})
+
+
+def test_pages_of_earlier_versions_are_read_by_their_rules() -> None:
+    """They had no choice of none: nothing ticked was a rejection of all, gold answers too."""
+    earlier = make_task(GOLDEN)["data"]
+    del earlier["none_since"], earlier["blind"]
+    earlier["answers"] = [{name: row[name] for name in row if name != "gold"} for row in earlier["answers"]]
+    assert [row[2] for row in read_result(_ticks(), earlier).answers] == [False, False, False]
+    data = make_task(GOLDEN, earlier)["data"]
+    assert (data["version"], data["none_since"]) == (2, 2)
+    assert [row[2] for row in read_result(_ticks(shown=1), data).answers] == [False, False, False]
+    assert read_result(_ticks(shown=2), data).ask == "empty"
+
+
+def _judged() -> list[ReviewItem]:
+    """One question, as four judges of different opinions see it."""
+    opinions = [(None, None, None), (True, 0.9, None), (False, 0.1, True), (True, 0.6, False)]
+    return [
+        replace(GOLDEN, answers=tuple(
+            replace(answer, verdict=verdict, probability=probability, second=second)
+            for answer in GOLDEN.answers
+        ))
+        for verdict, probability, second in opinions
+    ]  # fmt: skip
+
+
+def test_a_blind_task_does_not_depend_on_any_judge() -> None:
+    tasks = {json.dumps(make_task(item), sort_keys=True) for item in with_blind(_judged(), 1.0, "seed")}
+    assert len(tasks) == 1 and len({json.dumps(make_task(item)) for item in _judged()}) == 4
+    [text] = tasks
+    assert not any(word in text for word in ("judge", "2nd", "unreadable", "0.9"))
+    assert [entry["from_name"] for entry in json.loads(text)["predictions"][0]["result"]] == ["shown"]
+
+
+def test_a_task_that_becomes_blind_keeps_no_verdict_and_reads_older_pages_as_they_were() -> None:
+    [blind] = with_blind([GOLDEN], 1.0, "seed")
+    first = make_task(GOLDEN)
+    second = make_task(blind, first["data"])
+    assert second["data"]["ticked"] == {"2": []} and second["data"]["blind"] == [2]
+    assert digest(blind) != digest(GOLDEN)
+    third = make_task(GOLDEN, second["data"])
+    assert third["data"]["blind"] == [2] and third["data"]["ticked"]["3"] == [ADA]
+    for data, seen in ((second["data"], {1: None, 2: False}), (third["data"], {1: None, 2: False, 3: True})):
+        for shown, suggested in seen.items():
+            reading = read_result(_ticks(ADA, shown=shown), data)
+            assert (reading.blind, reading.answers[0][3]) == (shown == 2, suggested)
 
 
 def test_data_that_are_not_ours_are_refused() -> None:
@@ -110,4 +187,4 @@ def test_the_configuration_is_ours_and_changes_that_matter_are_found() -> None:
 
 def test_the_guidelines_stand_in_the_project_with_their_numbers() -> None:
     html = guidelines_html()
-    assert "<p>5. Need to see" in html and "<strong>Tick every answer that is correct." in html and "<style" not in html
+    assert "<p>5. Nothing is correct" in html and "<strong>Tick every answer that is correct." in html and "<style" not in html

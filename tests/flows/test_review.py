@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from annotation.tasks import alias
+from quit.engine.planning import held_last_build
 from quit.engine.workspace import Workspace
+from quit.export.release import export_tables_of_release
+from quit.export.workspace import export_tables_of
 from quit.review.store import ReviewStore
 from tests.conftest import call_quit
 from tests.label_studio import annotate, page_result, wrong_answers
@@ -43,6 +46,13 @@ def test_push_sync_and_apply_in_one_flow(review_workspace, live, review_settings
 
     assert _release(review_workspace, "v2").returncode == 0
     releases = [str(review_workspace / "releases" / name) for name in ("v1", "v2")]
+    verified = [export_tables_of_release(path).provenance.get("verification") for path in releases]
+    with held_last_build(review_workspace) as pipeline:
+        assert export_tables_of(opened, pipeline).provenance["verification"] == verified[1]
+    assert verified[0] is None and verified[1]["annotators"] == verified[1]["annotations"] == 1
+    [kind] = verified[1]["kinds"]
+    judged = [row for row in task.data["answers"] if not row["gold"]]  # gold answers were left unticked
+    assert (kind["blind"], kind["seconds"], kind["answers"]) == (False, 3.0, len(judged))
     told = call_quit("release", "diff", *releases, "--json")
     assert told.returncode == 0, told.stderr
     found = json.loads(told.stdout)

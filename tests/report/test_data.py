@@ -95,7 +95,13 @@ def test_labels_by_hints_and_readers(facts) -> None:
 
 def test_people_among_themselves_and_against_the_judge(facts) -> None:
     # The judge had to decide "wrong" of q2 and q3 (it said no twice); people accept the first and reject the second.
-    assert facts["people"] == {
+    people = {**facts["people"]}
+    kinds = people.pop("kinds")
+    assert [(kind["blind"], kind["answers"], kind["only_people"], kind["both_no"]) for kind in kinds] == [
+        (True, 1, 1, 0),
+        (False, 1, 0, 1),
+    ]
+    assert people == {
         "answers": 2,
         "both_yes": 0,
         "only_judge": 0,
@@ -112,6 +118,10 @@ def test_people_among_themselves_and_against_the_judge(facts) -> None:
     assert told["splits"] == [
         {"split": "dev", "asked": 1, "reviewed": 1},
         {"split": "test", "asked": 1, "reviewed": 1},
+    ]
+    assert [(kind["blind"], kind["annotations"], kind["items"], kind["alike"]) for kind in told["kinds"]] == [
+        (True, 2, 2, 1.0),
+        (False, 2, 2, 0.5),
     ]
     [pair] = told["pairs"]
     assert (pair["items"], pair["agreement"]) == (4, 0.75)

@@ -95,8 +95,8 @@ def rows() -> small.Rows:
 
 
 def reviews() -> list[dict]:
-    """Two people on q2 and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither accepts q3's
-    wrong one."""
+    """Two people on q2 (a blind task) and q3. Both accept q2's wrong answer; ada alone accepts q3's right one; neither
+    accepts q3's wrong one."""
     said = {
         ("ada@x.org", "q2"): {"picasso": True, "wrong": True},
         ("bob@x.org", "q2"): {"picasso": True, "wrong": True},
@@ -109,7 +109,7 @@ def reviews() -> list[dict]:
                   "created": "2026-01-01", "updated": "2026-01-01", "lead_seconds": 60.0, "project": "p",
                   "task": number, "annotation": number,
                   "version": 1,
-                  "digest": str(number), "sync": 1}  # fmt: skip
+                  "blind": question == "q2", "digest": str(number), "sync": 1}  # fmt: skip
         made.append({**common, "kind": "annotation"})
         made += [
             {**common, "kind": "answer", "answer_key": key, "answer": key.title(), "correct": correct}

@@ -9,7 +9,7 @@ import pytest
 import schemas
 from quit.errors import InputError
 from quit.review.controls import Controls, control_scores, load_controls, mixed
-from quit.review.items import ReviewItem
+from quit.review.items import ReviewItem, with_blind
 from quit.review.verdicts import live_reviews
 from quit.settings import Review
 from tests.review.test_verdicts import said
@@ -56,6 +56,19 @@ def test_a_bad_file_is_said_with_its_line(tmp_path, line: str, message: str) -> 
         load_controls(path)
 
 
+def test_being_blind_follows_from_the_id_alone_and_grows_with_the_share() -> None:
+    items = [_item(f"q{number:04d}") for number in range(2000)]
+    blind = {
+        share: {item.question_id for item in with_blind(items, share, "seed") if item.blind}
+        for share in (0.0, 0.1, 0.5, 1.0)
+    }
+    assert not blind[0.0] and blind[0.1] < blind[0.5] < blind[1.0] == {item.question_id for item in items}
+    assert 800 < len(blind[0.5]) < 1200  # nine standard deviations of a fair draw
+    assert {item.question_id for item in with_blind(items[::-7], 0.5, "seed") if item.blind} == blind[0.5] & {
+        item.question_id for item in items[::-7]
+    }
+
+
 def test_the_score_counts_known_verdicts_only(tmp_path) -> None:
     path = tmp_path / "controls.jsonl"
     path.write_text(
@@ -65,9 +78,11 @@ def test_the_score_counts_known_verdicts_only(tmp_path) -> None:
         *said("a", 1, x=True, y=True, other=True),
         *said("b", 2, x=True, y=False),
         *said("c", 3, question="p", x=False),
+        *said("d", 4, x=None, y=True),
     ]
     live = live_reviews(schemas.table("reviews").from_rows(rows))
     assert [(row["annotator"], row["right"], row["asked"]) for row in control_scores(live, load_controls(path))] == [
         ("a", 1, 2),
         ("b", 2, 2),
+        ("d", 0, 1),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import schemas
-from quit.review.verdicts import decide, decisions_hash, disagreements, live_reviews
+from quit.review.verdicts import ask_back, decide, decisions_hash, disagreements, live_reviews
 from quit.settings import Review
 
 
@@ -16,7 +16,8 @@ def said(
     state: str = "submitted",
     question: str = "q",
     when: int | None = None,
-    **answers: bool,
+    ask: str | None = None,
+    **answers: bool | None,
 ) -> list[dict]:
     """Rows of one version of an annotation; a keyword is an answer, or with ``flag_`` a flag, with ``typed_`` an added
     answer."""
@@ -27,7 +28,7 @@ def said(
         "version": version,
         "digest": "d", "sync": 1,
     }  # fmt: skip
-    rows = [{**common, "kind": "annotation"}]
+    rows: list[dict] = [{**common, "kind": "annotation", "text": ask}]
     for name, value in answers.items():
         if name.startswith("flag_"):
             rows.append({**common, "kind": "flag", "text": name[5:]})
@@ -129,6 +130,30 @@ def test_the_queue_of_disagreements_begins_with_most_voters() -> None:
     two = [said("a", 1, x=True, question="q1"), said("b", 2, x=False, question="q1")]
     four = [said(name, 3 + place, y=name in "ab", question="q2") for place, name in enumerate("abcd")]
     assert [row["question_id"] for row in disagreements(decide(_table(*two, *four), Review()))] == ["q2", "q1"]
+
+
+def test_a_verdict_that_is_asked_back_about_is_none_until_its_annotator_says() -> None:
+    unclear = said("a", 1, ask="gold", gold=None, x=False)
+    assert _decided(unclear) == {"x": (False, 0, 1, "unanimous")}
+    assert _decided(unclear, said("b", 2, gold=True, x=False))["gold"] == (True, 1, 0, "unanimous")
+    empty = said("b", 2, state="empty", ask="empty", gold=None, x=None)
+    assert _decided(unclear, empty) == {"x": (False, 0, 1, "unanimous")}
+    assert [(row["annotator"], row["ask"], row["answers"]) for row in ask_back(_table(unclear, empty))] == [
+        ("a", "gold", ["gold"]),
+        ("b", "empty", ["gold", "x"]),
+    ]
+    clear = said("a", 1, 2, gold=True, x=False), said("b", 2, 2, gold=True, x=False)
+    assert ask_back(_table(unclear, empty, *clear)) == []
+    assert _decided(unclear, empty, *clear)["gold"] == (True, 2, 0, "unanimous")
+    for state in ("skipped", "withdrawn"):
+        assert ask_back(_table(unclear, said("a", 1, 2, state))) == []
+
+
+def test_a_page_made_empty_takes_its_verdicts_back_and_is_no_vote_on_a_flag() -> None:
+    said_before = said("a", 1, x=True)
+    assert _decided(said_before, said("a", 1, 2, "empty", ask="empty", x=None)) == {}
+    flagged = said("b", 2, flag_leak=True, x=True)
+    assert _decided(flagged, said("a", 1, state="empty", ask="empty", x=None))["leak"] == (True, 1, 0, "unanimous")
 
 
 def test_no_reviews_are_no_decisions() -> None:

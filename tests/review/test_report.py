@@ -1,0 +1,93 @@
+"""What the report and the card say of people: blind pages and others apart, and what annotators say of themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import schemas
+from quit.errors import InputError
+from quit.review.report import load_people, verification
+from quit.review.verdicts import live_reviews
+from quit.settings import Review
+from tests.review.test_verdicts import said
+
+
+def _by(annotator: str, number: int, question: str, seconds: float | None, blind: bool | None, **answers: bool) -> list:
+    rows = said(annotator, number, question=question, **answers)
+    return [{**row, "blind": blind, "lead_seconds": seconds} for row in rows]
+
+
+def _live():
+    """Two people on two blind questions, one more on a third with the judge shown (pages of before say nothing)."""
+    rows = [
+        *_by("ada", 1, "q1", 10.0, True, x=True, y=False),
+        *_by("ben", 2, "q1", 30.0, True, x=True, y=True),
+        *_by("ada", 3, "q2", 20.0, True, x=False, y=False),
+        *_by("cy", 4, "q3", 4.0, None, x=True),
+        *_by("cy", 5, "q4", None, False, x=True),
+    ]
+    return live_reviews(schemas.table("reviews").from_rows(rows))
+
+
+def test_blind_and_other_verdicts_are_counted_apart(tmp_path: Path) -> None:
+    controls = tmp_path / "controls.jsonl"
+    controls.write_text('{"question_id": "q1", "correct": ["x"], "incorrect": ["y"]}\n', encoding="utf-8")
+    facts = verification(_live(), Review(controls=str(controls)))
+    assert (facts["annotators"], facts["annotations"], facts["questions"], facts["people"]) == (3, 5, 4, [])
+    blind, shown = facts["kinds"]
+    # Worked out by hand. Alpha: of four values (x: yes yes, y: no yes) three are yes; observed disagreement 1/2,
+    # expected 1/2.
+    assert blind == {
+        "blind": True,
+        "annotators": 2,
+        "annotations": 3,
+        "questions": 2,
+        "twice": 1,
+        "seconds": 20.0,
+        "answers": 6,
+        "items": 2,
+        "alike": 0.5,
+        "alpha": 0.0,
+        "controls": 4,
+        "controls_right": 3,
+    }
+    assert (shown["blind"], shown["annotators"], shown["annotations"], shown["seconds"]) == (False, 1, 2, 4.0)
+    assert (shown["alike"], shown["alpha"], shown["items"], shown["controls"]) == (None, None, 0, 0)
+
+
+def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:
+    path = tmp_path / "people.jsonl"
+    lines = [
+        {"annotator": "ben", "gender": "Male", "age": 32, "education": "PhD"},
+        {"annotator": "ada", "gender": "Female", "age": "19", "education": "High school"},
+        {"annotator": "not here", "age": 50},
+        {"annotator": "cy"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    facts = verification(_live(), Review(people=str(path)))
+    assert facts["people"] == [
+        {"evaluator": 1, "gender": "Female", "age": "19", "education": "High school"},
+        {"evaluator": 2, "gender": "Male", "age": "32", "education": "PhD"},
+        {"evaluator": 3, "gender": None, "age": None, "education": None},
+    ]
+    assert not any(name in json.dumps(facts) for name in ("ada", "ben", '"cy"'))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"gender": "Male"}', "line 1: .*e-mail is missing"),
+        ('{"annotator": "a", "age": [3]}', "line 1: 'age' must be a text or a whole number"),
+        ('{"annotator": "a", "sex": "f"}', "line 1: 'sex' is no key"),
+        ('{"annotator": "a"}\n{"annotator": "a"}', "line 2: 'a' has a line already"),
+        ("[]", "line 1: expected"),
+    ],
+)
+def test_a_bad_file_of_people_is_said_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "people.jsonl"
+    path.write_text(line + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=message):
+        load_people(path)
