@@ -29,7 +29,7 @@ from quit.models.factory import Models, identities, reader_identity
 from quit.review.overrides import decisions, in_force
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, decisions_hash
-from quit.settings import PLACES, Settings
+from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, read_sources, source_checksum
 from quit.stages import STAGES
 from quit.stages.split import read_pins
@@ -346,7 +346,7 @@ class Pipeline:
             for step in section.split("."):
                 value = value[step]
             if isinstance(value, dict):
-                value = {key: setting for key, setting in value.items() if f"{section}.{key}" not in PLACES}
+                value = {key: setting for key, setting in value.items() if f"{section}.{key}" not in IN_IDENTITIES}
             if section == "split" and value["pinned"]:
                 value["pinned"] = content_hash("pins", read_pins(value["pinned"]))  # what it says, not where it lies
             sections[section] = value
