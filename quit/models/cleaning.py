@@ -42,9 +42,9 @@ def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop") -
     where the reply ran into the token limit, so that a sentence may lack its end; else ``stop``.
     """
     lines = [line.strip() for line in raw.splitlines() if line.strip()]
-    cut = ended == "length" and raw[-1:] not in "\r\n"
-    if cut and len(lines) > 1:
-        lines, cut = lines[:-1], False
+    cut = ended == "length"
+    if cut and len(lines) > 1 and raw[-1] not in "\r\n":
+        del lines[-1]
     if not lines:
         return NO_ANSWER
     text = lines[-1].lstrip(_OPENING).rstrip(_CLOSING)

@@ -120,6 +120,8 @@ def test_a_phrase_with_a_verb_and_no_full_stop_is_no_sentence() -> None:
          "Roman Republic from the Roman Empire", "Marcus Furius Calpurninus, a Roman general and statesman"),
         ("Moses, the first leader of the Israelites, was Moses. He was the first leader of the Israelites to receive "
          "the Ten Commandments from God.\n\nM", "NO ANSWER"),
+        ("The band The Beatles is famous for their songs like 'The Beatles'\n\nThe band has been around since the ",
+         "NO ANSWER"),
         ("Paris\n", "Paris"),
         ("Paris\n\n", "Paris"),
     ],
