@@ -12,7 +12,7 @@ from quit.errors import WorkspaceError
 from quit.export.dataset import ExportTables, ReaderInfo
 from quit.models.factory import reader_identity
 from quit.sources import SOURCES
-from quit.stages.answers import Answers
+from quit.stages.answers import Answers, cut_replies
 
 _NEEDED = (
     "questions",
@@ -34,17 +34,19 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
     """
     check_finished(workspace, pipeline)
     columns = ["question_id", "permutation", "number"]
-    answers = {}
+    answers, cut = {}, {}
     for reader in pipeline.settings.readers:
         runs = [f"read:{reader.name}"]
         rows = workspace.read("answers", runs=runs, columns=columns)
         answers[reader.name] = Answers(rows, workspace.read("distinct_answers", runs=runs))
+        cut[reader.name] = cut_replies(workspace.read("answers", runs=runs, columns=["ended"]))
     return ExportTables(
         **{name: workspace.read(name) for name in _NEEDED},
         answers=answers,
         readers=readers_of(pipeline),
         provenance=provenance_of(workspace, pipeline),
         embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
+        cut=cut,
     )
 
 
