@@ -29,8 +29,10 @@ from quit.operations.plan import Plan
 from quit.settings import Loaded
 from quit.status.stages import status
 from quit.status.summary import (
+    REPLIES,
     USAGE,
     JudgeAgreement,
+    Replies,
     cut_replies,
     funnel,
     judge_agreement,
@@ -38,6 +40,7 @@ from quit.status.summary import (
     leakage_losses,
     out_of_depth,
     readers_table,
+    replies_rows,
     type_agreement,
     usage_rows,
 )
@@ -203,6 +206,16 @@ def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
         _OUT.print("Nothing was left out.")
 
 
+def print_replies(readers: Sequence[Replies]) -> None:
+    """Print a row a reader: how many passages it read, and what its replies came to."""
+    table = _table("reader<", *REPLIES, title="\nReaders")
+    for row in replies_rows(readers):
+        table.add_row(*row)
+    _OUT.print(table)
+    for line in cut_replies(readers):
+        _OUT.print(escape(line), style="yellow", soft_wrap=True)
+
+
 def print_summary(workspace: Workspace) -> None:
     """Print what a build made, where it is and what to do next."""
     print_status(workspace, None)
@@ -214,13 +227,7 @@ def print_summary(workspace: Workspace) -> None:
     for hints, passages, right in labels_by_hints(workspace):
         table.add_row(str(hints), f"{passages:,}", f"{right:,}", f"{right / passages:.1%}")
     _OUT.print(table)
-    readers = readers_table(workspace)
-    table = _table("reader<", "passages", "NO ANSWER", "correct", "cut", title="\nReaders")
-    for name, passages, *counts in readers:
-        table.add_row(name, f"{passages:,}", *(f"{count / passages:.1%}" for count in counts))
-    _OUT.print(table)
-    for line in cut_replies(readers):
-        _OUT.print(escape(line), style="yellow", soft_wrap=True)
+    print_replies(readers_table(workspace))
     usage = usage_rows(workspace)
     if usage:
         table = _table(*(f"{name}<" if name == "language model" else name for name in USAGE), title="\nAsked, all runs")

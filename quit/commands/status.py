@@ -50,9 +50,10 @@ def status(
 
         typer.echo(as_text([workspace]), nl=False)
         return
-    from quit.commands.console import print_left_out, print_status
+    from quit.commands.console import print_left_out, print_replies, print_status
+    from quit.common.files import is_url
     from quit.engine.planning import readable_build
-    from quit.status.summary import as_dict
+    from quit.status.summary import as_dict, readers_table
     from quit.status.summary import left_out as rows_left_out
 
     if left_out:
@@ -65,3 +66,7 @@ def status(
         print_json(as_dict(opened, pipeline))
     else:
         print_status(opened, pipeline)
+        # Behind a URL the answers would have to be fetched first.
+        readers = [] if is_url(opened.address) else readers_table(opened)
+        if any(cut or sentences for *_, cut, sentences in readers):
+            print_replies(readers)

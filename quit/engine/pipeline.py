@@ -29,7 +29,7 @@ from quit.models.factory import Models, identities, reader_identity
 from quit.review.overrides import decisions, in_force
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, decisions_hash
-from quit.settings import ADDED, PLACES, Settings
+from quit.settings import ADDED, IN_IDENTITIES, Settings
 from quit.sources import SourceRef, read_sources, source_checksum
 from quit.stages import STAGES
 from quit.stages.split import read_pins
@@ -367,7 +367,7 @@ class Pipeline:
 
 def _counts(key: str, setting: Any) -> bool:
     """Return whether a setting is part of a fingerprint."""
-    return key not in PLACES and not (key in ADDED and setting == ADDED[key])
+    return key not in IN_IDENTITIES and not (key in ADDED and setting == ADDED[key])
 
 
 def check_labelers(settings: Settings) -> None:

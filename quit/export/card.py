@@ -238,10 +238,14 @@ def _configs(schemas: Mapping[str, pa.Schema], shards: Sequence[Shard]) -> str:
 
 
 def _labels(tables: ExportTables) -> str:
-    rows = [[f"`{info.name}`", info.role, info.kind, f"`{info.identity}`"] for info in tables.ordered_readers]
+    cut = {name: f"{count / len(tables.answers[name].rows):.1%}" for name, count in tables.cut.items() if count}
+    rows = [
+        [f"`{info.name}`", info.role, info.kind, *([cut.get(info.name, "–")] if cut else []), f"`{info.identity}`"]
+        for info in tables.ordered_readers
+    ]
     imported = tables.provenance.get("imported")
     origin = _imported(imported) if imported else _judged(tables)
-    return origin + "\n\n" + _table(["reader", "role", "kind", "identity"], rows)
+    return origin + "\n\n" + _table(["reader", "role", "kind", *(["replies cut"] if cut else []), "identity"], rows)
 
 
 def _imported(imported: Mapping[str, Any]) -> str:

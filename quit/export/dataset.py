@@ -57,7 +57,7 @@ class ExportTables:
     ``quit.review.report.verification``) and ``sources``, a list of mappings with any of name, file, checksum,
     licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
     ``statistics``: a release's own (``quit.evaluate.statistics.Statistics.to_dict``), None where they have to be
-    computed.
+    computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known.
     """
 
     questions: pa.Table
@@ -74,6 +74,7 @@ class ExportTables:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     embedded: bool = False
     statistics: Mapping[str, Any] | None = None
+    cut: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:

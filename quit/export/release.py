@@ -11,6 +11,7 @@ from quit.export.dataset import ExportTables, ReaderInfo, fingerprint_of
 from quit.export.files import read_manifest
 from quit.release.release import Release, verify
 from quit.release.tables import TableFiles
+from quit.stages.answers import cut_replies
 
 _SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
 
@@ -47,6 +48,11 @@ def frozen_tables(
         readers=tuple(readers),
         provenance=dict(provenance or {}),
         embedded=any(info.kind == "embedded" for info in readers),
+        cut={
+            name: sum(map(cut_replies, files.batches(f"answers/{name}", ["ended"])))
+            for name in (info.name for info in readers)
+            if "ended" in files.schema(f"answers/{name}").names
+        },
     )
 
 

@@ -15,7 +15,7 @@ from quit.review.report import verification
 from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
 from quit.sources import SOURCES
-from quit.stages.answers import Answers
+from quit.stages.answers import Answers, cut_replies
 
 _NEEDED = (
     "questions",
@@ -37,17 +37,19 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
     """
     check_finished(workspace, pipeline)
     columns = ["question_id", "permutation", "number"]
-    answers = {}
+    answers, cut = {}, {}
     for reader in pipeline.settings.readers:
         runs = [f"read:{reader.name}"]
         rows = workspace.read("answers", runs=runs, columns=columns)
         answers[reader.name] = Answers(rows, workspace.read("distinct_answers", runs=runs))
+        cut[reader.name] = cut_replies(workspace.read("answers", runs=runs, columns=["ended"]))
     return ExportTables(
         **{name: workspace.read(name) for name in _NEEDED},
         answers=answers,
         readers=readers_of(pipeline),
         provenance=provenance_of(workspace, pipeline) | _verification(workspace, pipeline),
         embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
+        cut=cut,
     )
 
 

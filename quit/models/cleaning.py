@@ -3,49 +3,92 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from quit.models.protocols import NO_ANSWER
 
-VERSION = 1
+VERSION = 2
 
-_LABEL = re.compile(r"^(?:the\s+)?(?:final\s+)?(?:answer|a)\s*[:：]\s*", re.IGNORECASE)
+Sentences = Literal["drop", "judge"]
+"""What becomes of a reply that is a sentence: ``NO ANSWER``, or the whole sentence is left to the judge."""
+
+_LABEL = re.compile(r"^(?:\d+[.)]\s+)?(?:the\s+)?(?:final\s+)?(?:answer|a)\s*[:：]\s*", re.IGNORECASE)
 _OPENING = "(\"'`“”‘’«*_ \t"
 _CLOSING = "\"'`“”‘’»*_ \t"
+_SHORTEST = 4  # words of a sentence without a pronoun as its subject
 _VERBS = frozenset(
     "is are was were am has have had does do did can could will would may might must should cannot isn't aren't "
-    "wasn't weren't don't doesn't didn't can't couldn't won't wouldn't refers became won wrote".split()
+    "wasn't weren't hasn't haven't hadn't don't doesn't didn't can't couldn't won't wouldn't refers became won wrote "
+    "began came took gave went sang got ran contains includes describes mentions says suggests indicates provides "
+    "consists belongs appears becomes comes takes plays sings goes gets gives makes means lies borders remains seems "
+    "asks appeared died lived occurred happened existed".split()
 )
-_STARTS = frozenset("i i'm it's there this that based sorry unfortunately he's she's".split())
+_PAST = frozenset("lost held made led found built left told fought met kept sold taught brought bought said".split())
+_PARTICIPLES = frozenset("named called titled entitled dubbed nicknamed considered".split())
+_DETERMINERS = frozenset("a an the his her its their this these those".split())
+_PRONOUNS = frozenset("it he she they we you i this that there".split())
+_RELATIVE = frozenset("who which that where when whose whom what".split())
+_STARTS = frozenset("i'm it's he's she's they're sorry unfortunately".split())
+_OPENERS = frozenset("i there this that based according given".split())
+_SMALL = frozenset("a an the of in on at to for and or but with by from".split())
 
 
-def clean_answer(raw: str) -> str:
+def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop") -> str:
     """Return the answer in a reply, or ``NO ANSWER``.
 
-    The last line that is not empty counts; a leading ``(``, quotes and emphasis around it are not part of the answer,
-    nor is an ``Answer:`` before it. No text, anything that contains "no answer", and a full sentence are ``NO
-    ANSWER``.
+    The last line that is not empty counts, of several the last that is whole; a leading ``(``, quotes and emphasis
+    around it are not part of the answer, nor is an ``Answer:`` before it. No text and anything that contains "no
+    answer" are ``NO ANSWER``, and so is a sentence, unless ``sentences`` leaves it to the judge. ``ended``: ``length``
+    where the reply ran into the token limit, so that a sentence may lack its end; else ``stop``.
     """
     lines = [line.strip() for line in raw.splitlines() if line.strip()]
+    cut = ended == "length"
+    if cut and len(lines) > 1 and raw[-1] not in "\r\n":
+        del lines[-1]
     if not lines:
         return NO_ANSWER
     text = lines[-1].lstrip(_OPENING).rstrip(_CLOSING)
     text = _LABEL.sub("", text).lstrip(_OPENING).rstrip(_CLOSING)
     if raw.strip().startswith("(") and text.endswith(")") and "(" not in text:
         text = text[:-1].rstrip(_CLOSING)
-    if not text.strip(".,;:!?- ") or "no answer" in text.casefold() or is_sentence(text):
+    if not text.strip(".,;:!?- ") or "no answer" in text.casefold():
         return NO_ANSWER
-    return text
+    return NO_ANSWER if sentences == "drop" and is_sentence(text, cut=cut) else text
 
 
-def is_sentence(text: str) -> bool:
-    """Return whether a reply is a full sentence and not a phrase.
+def is_sentence(text: str, *, cut: bool = False) -> bool:
+    """Return whether a reply is a sentence and not a phrase.
 
-    At least four words, closing punctuation, and a finite verb in lower case or a sentence's opening word. Titles
-    such as "Who Wants to Be a Millionaire?" and abbreviations such as "Washington D.C." are no sentences.
+    It has closing punctuation, unless it was cut, and a finite verb in lower case outside of relative clauses, or the
+    words in which an assistant begins. Titles such as "Who Wants to Be a Millionaire?", abbreviations such as
+    "Washington D.C." and phrases such as "the man who was king." are no sentences.
     """
     words = text.replace("’", "'").split()
-    if len(words) < 4 or text[-1] not in ".!?":
+    if not (cut or text[-1] in ".!?"):
         return False
-    if words[0].strip(",").casefold() in _STARTS:
+    bare = [word.strip(',;:.!?"') for word in words]
+    first, *rest = bare
+    if first.casefold() in _PRONOUNS and rest and rest[0] in _VERBS:
         return True
-    return any(word.strip(",;:.!?") in _VERBS for word in words[1:])
+    if len(words) < _SHORTEST:
+        return False
+    if first.casefold() in _STARTS:
+        return True
+    if first.casefold() in _OPENERS and any(word.islower() and word not in _SMALL for word in rest):
+        return True
+    return any(
+        _is_verb(bare, at) and _RELATIVE.isdisjoint(word.casefold() for word in bare[max(1, at - 2) : at])
+        for at in range(1, len(bare))
+    )
+
+
+def _is_verb(words: list[str], at: int) -> bool:
+    """Return whether a word is a finite verb: one of the list, or a past tense before a determiner or between names
+    (a participle has a preposition or nothing after it)."""
+    word, before, after = words[at], words[at - 1], words[at + 1] if at + 1 < len(words) else ""
+    if word in _VERBS:
+        return True
+    if not (word in _PAST or (word.islower() and word.endswith("ed"))) or word in _PARTICIPLES:
+        return False
+    between_names = before[:1].isupper() and before.casefold() not in _DETERMINERS and after[:1].isupper()
+    return after in _DETERMINERS or between_names

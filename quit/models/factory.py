@@ -20,9 +20,9 @@ from quit.models.language import (
     generator_identity,
     judge_prompt,
     language_judge_identity,
+    language_reader,
     language_reader_identity,
     make_generator,
-    reader_prompts,
 )
 from quit.models.loading import once
 from quit.models.prompting import load_prompt
@@ -165,16 +165,7 @@ class Models:
 
         def make() -> Reader:
             if spec.kind != "embedded":
-                from quit.models.readers.llm import LLMReader
-
-                return LLMReader(
-                    spec.name,
-                    self.generator(spec),
-                    *reader_prompts(spec),
-                    max_tokens=self._settings.labels.max_new_tokens,
-                    temperature=self._settings.labels.temperature,
-                    probe_temperature=self._settings.probe.temperature,
-                )
+                return language_reader(spec, self._settings, self.generator(spec))
             from quit.models.readers import embedded_reader
 
             pool = self._once("pool", lambda: answer_pool(collection))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from quit.models.generation.base import Generator, ModelOptions
+from quit.models.generation.base import ChatRequest, Completion, Generator, ModelOptions
 from quit.models.generation.meter import Meter
 from quit.models.judges.gpt_eval import JUDGE_FIELDS, gpt_eval_identity
 from quit.models.prompting import PromptTemplate, load_prompt
-from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, llm_reader_identity
+from quit.models.readers.llm import PROBE_FIELDS, READER_FIELDS, Completing, LLMReader
 from quit.settings import Judge, ReaderSettings, Settings
 
 if TYPE_CHECKING:
@@ -52,16 +53,35 @@ def judge_prompt(spec: Judge) -> PromptTemplate:
     return load_prompt(spec.prompt, JUDGE_FIELDS)
 
 
+class Unasked:
+    """Takes the place of a generator where requests and identities are made and nothing is asked."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity = identity
+
+    def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
+        """Raise ``AssertionError``."""
+        raise AssertionError("this model must not be asked")
+
+
+def language_reader(spec: ReaderSettings, settings: Settings, generator: Completing) -> LLMReader:
+    """Return an LLM reader that asks ``generator``."""
+    labels = settings.labels
+    return LLMReader(
+        spec.name,
+        generator,
+        *reader_prompts(spec),
+        max_tokens=labels.max_new_tokens,
+        temperature=labels.temperature,
+        probe_temperature=settings.probe.temperature,
+        stop=spec.stop,
+        sentences=labels.sentences,
+    )
+
+
 def language_reader_identity(spec: ReaderSettings, settings: Settings) -> str:
     """Return the identity of an LLM reader."""
-    labels = settings.labels
-    return llm_reader_identity(
-        generator_identity(spec),
-        *reader_prompts(spec),
-        labels.max_new_tokens,
-        labels.temperature,
-        settings.probe.temperature,
-    )
+    return language_reader(spec, settings, Unasked(generator_identity(spec))).identity
 
 
 def language_judge_identity(spec: Judge) -> str:

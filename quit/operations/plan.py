@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from quit.engine.pipeline import Pipeline
-from quit.models.generation.base import ChatRequest, Completion, cache_key
+from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
-from quit.models.language import generator_identity, judge_prompt, reader_prompts
+from quit.models.language import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
 from quit.settings import Judge, ReaderSettings
@@ -148,15 +148,7 @@ class _Planner:
         count = self._counter(spec)
         prompt, probe = reader_prompts(spec)
         settings, scale = self.pipeline.settings, self.questions / len(self.sampled) if self.sampled else 0.0
-        reader = LLMReader(
-            spec.name,
-            _Unused(generator_identity(spec)),
-            prompt,
-            probe,
-            max_tokens=settings.labels.max_new_tokens,
-            temperature=settings.labels.temperature,
-            probe_temperature=settings.probe.temperature,
-        )
+        reader = language_reader(spec, settings, Unasked(generator_identity(spec)))
         mine = self.measured.get(spec.name, {})
         each = mine["completion_tokens"] / mine["requests"] if mine.get("requests") else COMPLETION_TOKENS
         lines = []
@@ -295,13 +287,3 @@ def _known(
     ]
     identity = reader.generator_identity
     return len(cache.find([cache_key(identity, request) for request in requests]))
-
-
-class _Unused:
-    """Takes the place of a reader's generator: a plan makes requests and asks nothing."""
-
-    def __init__(self, identity: str) -> None:
-        self.identity = identity
-
-    def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
-        raise AssertionError("a plan asks no model")

@@ -63,7 +63,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     facts["funnel"] = _told([] if frozen else _funnel(workspace, facts["rejects"], releases))
     facts["statistics"] = _told(frozen.facts["statistics"] if frozen else _statistics(workspace))
     facts["readers_by_hints"] = [
-        dict(zip(("reader", "hints", "passages", "no_answer", "correct", "cut"), row, strict=True))
+        dict(zip(("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences"), row, strict=True))
         for row in readers_by_hints(workspace)
     ]
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))

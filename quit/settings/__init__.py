@@ -9,7 +9,7 @@ refused with the nearest right name. See ``docs/reference/settings.md`` (generat
 from quit.settings.benchmark import FineTune
 from quit.settings.construction import (
     ADDED,
-    PLACES,
+    IN_IDENTITIES,
     Convergence,
     Difficulty,
     Leakage,

@@ -116,8 +116,9 @@ class Difficulty(Section):
     hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 
 
-PLACES = ("difficulty.corpus",)
-"""Settings that say where something is: it may be moved, so its content is part of a fingerprint, not its path."""
+IN_IDENTITIES = ("difficulty.corpus", "labels.sentences")
+"""Settings that fingerprints know through a model's identity only: the corpus by its content, for it may be moved, and
+what becomes of sentences where a language model writes them."""
 
 ADDED = {"collect.questions": None}
 """Settings added later, and the value that changes nothing: with it, workspaces of before keep their fingerprints."""
@@ -171,6 +172,12 @@ class Labels(Section):
     )
     temperature: float = Field(
         0.0, ge=0, description="Sampling temperature of an LLM reader; 0 is greedy (embedded readers always are)."
+    )
+    sentences: Literal["drop", "judge"] = Field(
+        "drop",
+        description="What becomes of an LLM reader's reply that is a sentence, cut at the token limit or not: `drop` "
+        "makes it NO ANSWER, for the prompt (figure 8) forbids sentences; `judge` gives the whole sentence to the "
+        "judge, and one that it accepts is a valid answer. A noun phrase is an answer either way, also a cut one.",
     )
 
 

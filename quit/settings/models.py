@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -90,6 +90,12 @@ class ReaderSettings(LanguageModel):
     )
     prompt: str = Field("reader", description="Prompt with context: `reader` is the paper's figure 8, or a .txt file.")
     probe_prompt: str = Field("probe", description="Prompt without context, for the parametric probe, or a .txt file.")
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        (),
+        max_length=4,
+        description='Strings before the first of which a reply ends, such as ["\\n"], for a model that goes on after '
+        "its answer. Part of the reader's identity where there are any: all its replies are asked for again.",
+    )
 
 
 class ServerSettings(Section):

@@ -75,6 +75,11 @@ class Answers:
         return np.bincount(self.index, minlength=len(self.distinct))
 
 
+def cut_replies(answers: pa.Table) -> int:
+    """Return how many rows of ``answers`` (column ended) have a reply that ran into the token limit."""
+    return pc.sum(pc.equal(answers.column("ended"), "length")).as_py() or 0
+
+
 def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarray:
     """Return for each distinct reply the first row of ``table`` with its question and its value of ``column`` (answer
     or answer_key); int64, shape (distinct replies,), -1 where there is none."""

@@ -121,10 +121,12 @@ CUT_SHARE = 0.1
 """Share of a reader's replies that ran into the token limit, above which a build says so."""
 
 
-def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int, int]]:
-    """Return (reader, number of hints, passages, NO ANSWER, correct, cut) of the current answers, by reader and hints.
+def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int, int, int]]:
+    """Return (reader, number of hints, passages, NO ANSWER, correct, cut, sentences) of the current answers, by reader
+    and hints.
 
-    ``cut``: replies that ran into the token limit.
+    ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so; all but
+    a few are sentences (:func:`quit.models.cleaning.is_sentence`).
     """
     with workspace.connect() as connection:
         return connection.execute(
@@ -136,7 +138,9 @@ def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int
             )
             SELECT g.reader, g.hints, sum(g.passages)::BIGINT,
                 coalesce(sum(g.passages) FILTER (d.answer = 'NO ANSWER'), 0)::BIGINT,
-                coalesce(sum(g.passages) FILTER (v.correct), 0)::BIGINT, sum(g.cut)::BIGINT
+                coalesce(sum(g.passages) FILTER (v.correct), 0)::BIGINT, sum(g.cut)::BIGINT,
+                coalesce(sum(g.passages) FILTER (d.answer = 'NO ANSWER' AND d.raw NOT ILIKE '%no answer%'
+                    AND regexp_matches(d.raw, '[^\\s[:punct:]]')), 0)::BIGINT
             FROM given g JOIN distinct_answers d USING (question_id, reader, number)
             LEFT JOIN verdicts v USING (question_id, answer_key)
             GROUP BY ALL ORDER BY 1, 2
@@ -144,20 +148,35 @@ def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int
         ).fetchall()
 
 
-def readers_table(workspace: Workspace) -> list[tuple[str, int, int, int, int]]:
-    """Return (reader, passages, NO ANSWER, correct, cut) for each reader of the current answers."""
+Replies = tuple[str, int, int, int, int, int]
+"""(reader, passages, NO ANSWER, correct, cut, sentences): see :func:`readers_by_hints`."""
+REPLIES = ("passages", "NO ANSWER", "correct", "cut", "sentences")
+"""Heads of a table of :data:`Replies`."""
+
+
+def readers_table(workspace: Workspace) -> list[Replies]:
+    """Return the counts of each reader of the current answers."""
     totals: dict[str, list[int]] = {}
     for reader, _, *counts in readers_by_hints(workspace):
-        totals[reader] = [before + count for before, count in zip(totals.get(reader, [0] * 4), counts, strict=True)]
+        totals[reader] = [sum(pair) for pair in zip(totals.get(reader, [0] * len(REPLIES)), counts, strict=True)]
     return [(reader, *counts) for reader, counts in totals.items()]  # type: ignore[misc]
 
 
-def cut_replies(readers: Sequence[tuple[str, int, int, int, int]]) -> list[str]:
+def replies_rows(readers: Sequence[Replies]) -> list[tuple[str, ...]]:
+    """Return a row of texts for each reader: its name, its passages, and the share of them that each count is."""
+    return [
+        (name, f"{passages:,}", *(f"{count / passages:.1%}" for count in counts)) for name, passages, *counts in readers
+    ]
+
+
+def cut_replies(readers: Sequence[Replies]) -> list[str]:
     """Return a line for each reader of :func:`readers_table` whose replies often ran into the token limit."""
     return [
-        f"{reader}: {cut / passages:.0%} of its replies were cut at the token limit. Raise labels.max_new_tokens, or "
-        "have its prompt ask for shorter answers."
-        for reader, passages, _, _, cut in readers
+        f"{reader}: {cut / passages:.0%} of its replies were cut at the token limit, and {sentences / passages:.0%} of "
+        "its replies are sentences, which are no answers. If it goes on after its answer, give it stop strings "
+        '(stop = ["\\n"] in its block of the profile); if its answers are long, raise labels.max_new_tokens; if it '
+        "writes sentences, have its prompt ask for the answer alone, or set labels.sentences=judge."
+        for reader, passages, _, _, cut, sentences in readers
         if cut > CUT_SHARE * passages
     ]
 
@@ -261,8 +280,8 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
             for hints, passages, right in labels_by_hints(workspace)
         ],
         "readers": [
-            {"reader": name, "passages": count, "no_answer": none, "correct": right, "cut": cut}
-            for name, count, none, right, cut in readers_table(workspace)
+            dict(zip(("reader", "passages", "no_answer", "correct", "cut", "sentences"), row, strict=True))
+            for row in readers_table(workspace)
         ],
         "language_models": totals(workspace.path),
         "judges": asdict(agreement) if (agreement := judge_agreement(workspace)) else None,
@@ -281,11 +300,8 @@ def markdown_summary(workspace: Workspace) -> str:
         for hints, passages, right in labels_by_hints(workspace)
     ]
     readers = readers_table(workspace)
-    lines += ["", "| reader | passages | NO ANSWER | correct | cut |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {name} | {count:,} | {none / count:.1%} | {right / count:.1%} | {cut / count:.1%} |"
-        for name, count, none, right, cut in readers
-    ]
+    lines += ["", f"| reader | {' | '.join(REPLIES)} |", "|---" * (len(REPLIES) + 1) + "|"]
+    lines += [f"| {' | '.join(row)} |" for row in replies_rows(readers)]
     lines += ["", *cut_replies(readers)] if cut_replies(readers) else []
     usage = usage_rows(workspace)
     if usage:

@@ -59,7 +59,7 @@ class Opinions:
         requests = [ChatRequest(self._prompt, {"question": asked.text}, self._own.answer_tokens) for asked in questions]
         replies = self._answers.complete(requests)
         items = [
-            JudgeItem(asked.query_id, asked.text, asked.answers, clean_answer(reply.text))
+            JudgeItem(asked.query_id, asked.text, asked.answers, clean_answer(reply.text, reply.finish_reason))
             for asked, reply in zip(questions, replies, strict=True)
         ]
         return [ruling.verdict.correct for ruling in rule(items, self._models.judge)]

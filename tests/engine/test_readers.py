@@ -1,4 +1,5 @@
-"""Language models in this process: one is loaded at a time, in the probe as when passages are read."""
+"""Language models in this process: one is loaded at a time, in the probe as when passages are read; what they replied
+once is kept."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import pytest
 
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import plan_build
+from quit.models import cleaning
 from tests.servers.builds import three_questions
 from tests.servers.checkpoints import checkpoint
 
@@ -32,24 +34,44 @@ def _loaded(pipeline: Pipeline) -> set[str]:
     return {generator.name for generator in generators if "_loaded" in vars(generator)}
 
 
+def _build(pipeline: Pipeline) -> list[tuple[str, set[str]]]:
+    """Carry out what is pending; returns the readers' runs, each with the models that are loaded after it."""
+    pipeline.begin()
+    worked = []
+    for runs in [group for stage in {run.stage: None for run in pipeline.runs} for group in pipeline.runs_of(stage)]:
+        for run in runs:
+            for shard in (pending := pipeline.pending(run)):
+                pipeline.work_on(run, shard)
+            if run.reader and pending:
+                worked.append((run.key, _loaded(pipeline)))
+        for run in runs:
+            pipeline.finish(run)
+    return worked
+
+
 @pytest.mark.parametrize(("more", "together"), [("", False), ("[run]\nreaders_together = true", True)])
 def test_a_reader_is_released_when_it_is_finished_unless_all_work_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, together: bool
 ) -> None:
     monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
     pipeline = _pipeline(tmp_path, more)
-    pipeline.begin()
-    worked = []
-    for runs in [group for stage in {run.stage: None for run in pipeline.runs} for group in pipeline.runs_of(stage)]:
-        for run in runs:
-            for shard in pipeline.pending(run):
-                pipeline.work_on(run, shard)
-            if run.reader:
-                worked.append((run.key, _loaded(pipeline)))
-        for run in runs:
-            pipeline.finish(run)
+    worked = _build(pipeline)
     assert _loaded(pipeline) == set()
     expected = [(f"{stage}:{name}", {name}) for stage in ("probe", "read") for name in READERS]
     if together:
         expected = [(key, {*READERS} if key.endswith("two") else {"one"}) for key, _ in expected]
     assert worked == expected
+
+
+def test_a_workspace_of_before_is_read_anew_from_the_kept_replies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another cleaning makes other answers of the same replies: the readers' runs are pending, no model is loaded."""
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    with monkeypatch.context() as before:
+        before.setattr(cleaning, "VERSION", cleaning.VERSION - 1)
+        _build(_pipeline(tmp_path))
+    pipeline = _pipeline(tmp_path)
+    assert _build(pipeline) == [(f"{stage}:{name}", set()) for stage in ("probe", "read") for name in READERS]
+    assert all(counts["requests"] == 0 < counts["cached"] for counts in pipeline.models.meter.snapshot().values())
+    assert {*pipeline.models.meter.snapshot()} == {*READERS}

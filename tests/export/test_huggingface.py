@@ -58,6 +58,16 @@ def test_datasets_accepts_all_of_the_card(folder, tmp_path, caplog):
     assert "Ignoring" not in caplog.text
 
 
+def test_the_card_says_what_share_of_a_readers_replies_was_cut(folder, tables, tmp_path):
+    first = tables.readers[0].name
+    quarter = len(tables.answers[first].rows) // 4
+    export(replace(tables, cut={first: quarter}), ["huggingface"], tmp_path)
+    text = (tmp_path / "huggingface" / "README.md").read_text(encoding="utf-8")
+    [row] = [line for line in text.splitlines() if line.startswith(f"| `{first}` | ")]
+    assert "| reader | role | kind | replies cut | identity |" in text and "| 25.0% |" in row
+    assert "replies cut" not in (folder / "README.md").read_text(encoding="utf-8")
+
+
 def test_rows_by_split(loaded, release):
     questions = {split: [one for one, of in release.split.items() if of == split] for split in ("train", "dev", "test")}
     for split, ids in questions.items():

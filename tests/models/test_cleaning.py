@@ -1,8 +1,12 @@
-"""Replies by hand, as the spec's rules have them (section 8)."""
+"""Replies by hand, as the spec's rules have them (section 8), and replies of SmolLM2-135M-Instruct as it gave them."""
+
+import json
+from pathlib import Path
 
 import pytest
 
 from quit.models.cleaning import clean_answer, is_sentence
+from quit.models.protocols import NO_ANSWER
 
 
 @pytest.mark.parametrize(
@@ -19,6 +23,7 @@ from quit.models.cleaning import clean_answer, is_sentence
         ("*China*", "China"),
         ("**Barack Obama**", "Barack Obama"),
         ("Answer: Paris", "Paris"),
+        ("1. Answer: Paris", "Paris"),
         ("The answer: Paris", "Paris"),
         ("A: Paris", "Paris"),
         ("A Tale of Two Cities", "A Tale of Two Cities"),
@@ -29,21 +34,109 @@ from quit.models.cleaning import clean_answer, is_sentence
         ("(No answer)", "NO ANSWER"),
         ("There is no answer in the context", "NO ANSWER"),
         ("...", "NO ANSWER"),
-        ("The capital of France is Paris.", "NO ANSWER"),
-        ("I don't know who that was.", "NO ANSWER"),
-        ("He was the first president of his country.", "NO ANSWER"),
-        ("It's impossible to say from this.", "NO ANSWER"),
-        ("Washington D.C.", "Washington D.C."),
-        ("Who Wants to Be a Millionaire?", "Who Wants to Be a Millionaire?"),
-        ("Martin Luther King Jr.", "Martin Luther King Jr."),
         ("42", "42"),
         ("5.5", "5.5"),
     ],
 )
-def test_replies_become_answers(raw: str, answer: str) -> None:
-    assert clean_answer(raw) == answer
+@pytest.mark.parametrize("sentences", ["drop", "judge"])
+def test_replies_become_answers(raw: str, answer: str, sentences: str) -> None:
+    assert clean_answer(raw, "stop", sentences) == answer
+
+
+SENTENCES = [
+    "The answer is Paris",
+    "The capital of France is Paris",
+    "Paris is the capital of",
+    "It is located in the city of",
+    "It is Paris",
+    "He was the first president of his country",
+    "I don't know who that was",
+    "It's impossible to say from this",
+    "Based on the passage, Paris",
+    "According to the context, the country must lie in",
+    "Unfortunately, the passage does not say which",
+    "The passage says that it lies between",
+    "The band that plays in the film is known as",
+    "Blake Lively played Adaline in The Age of",
+    "Who was the first president of",
+    # SmolLM2-135M-Instruct, cut at 32 tokens
+    "The creature that lies dormant beneath the Pacific Ocean in the sunken city of R'lyeh is a sea serpent, a giant "
+    "squid, and it is a creature",
+    'The band that consists of members Axl Rose, Dizzy Reed, Richard Fortus, and Frank Ferrer is known as the "Axel '
+    "Rose-",
+    "Marcus Furius Calpurninus, a Roman soldier, crossed the Rubicon River in 49 BC, marking the beginning of the "
+    "Roman Civil War",
+    "Moses, the Jewish leader who led the Israelites out of slavery in Egypt and received the Ten Commandments on "
+    "Mount Sinai. He is often depicted as the leader who",
+    "The Rebel Alliance's infamous warrior, Kirakka, played a crucial role in the Battle of Endor, where the Galactic "
+    "Empire was defeated by",
+]
+PHRASES = [
+    "Washington D.C.",
+    "Martin Luther King Jr.",
+    "Who Wants to Be a Millionaire?",
+    "That Thing You Do!",
+    "The Lord of the Rings: The Return of the King",
+    "to be or not to be",
+    "Paris, Lyon, Marseille, Toulouse, Nice, Nantes, and",
+    "Paris, Paris, Paris, Paris, Paris, Paris, Par",
+    "the man who was king",
+    "a novel written by Herman Melville about the",
+    "the country where he was born and",
+    # SmolLM2-135M-Instruct: cut at 32 tokens, and whole
+    "Marcus Furius Calpurninus, a Roman general and statesman, who was assassinated in 49 BC, marking the beginning of "
+    "the Roman Civil War",
+    "Marcus Corneliusius Botha-Cannisterus, also known as Julius Caesar, who was a Roman general and statesman, who "
+    "crossed the Rubicon River",
+    "The Kyriarchal God of the Sea of the Pacific in the City of the Dead in the City of the Dead in the City of the "
+    "Dead in the",
+    "The Japanese God of the Sea and the Japanese God of the Sea.",
+    "The planet of Zorvath in the underworld of the ocean of Akak.",
+]
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_a_sentence_is_dropped_cut_or_not_and_kept_whole_for_the_judge(text: str) -> None:
+    whole = text if text.endswith(".") else f"{text}."
+    assert clean_answer(text, "length") == clean_answer(whole) == NO_ANSWER
+    assert clean_answer(whole, sentences="judge") == whole
+    assert clean_answer(text, "length", "judge") == text
+
+
+@pytest.mark.parametrize("text", PHRASES)
+def test_a_phrase_is_an_answer_cut_or_not(text: str) -> None:
+    assert clean_answer(text, "length") == clean_answer(text) == text
 
 
 def test_a_phrase_with_a_verb_and_no_full_stop_is_no_sentence() -> None:
     assert not is_sentence("the one that was found first")
     assert is_sentence("the one that was found first is here.")
+
+
+@pytest.mark.parametrize(
+    ("raw", "answer"),
+    [
+        ("Marcus Furius Calpurninus, a Roman general and statesman\n\nThe Rubicon River was a river that separated the "
+         "Roman Republic from the Roman Empire", "Marcus Furius Calpurninus, a Roman general and statesman"),
+        ("Moses, the first leader of the Israelites, was Moses. He was the first leader of the Israelites to receive "
+         "the Ten Commandments from God.\n\nM", "NO ANSWER"),
+        ("The band The Beatles is famous for their songs like 'The Beatles'\n\nThe band has been around since the ",
+         "NO ANSWER"),
+        ("Paris\n", "Paris"),
+        ("Paris\n\n", "Paris"),
+    ],
+)  # fmt: skip
+def test_the_last_line_of_a_cut_reply_counts_only_if_it_is_whole_or_the_only_one(raw: str, answer: str) -> None:
+    assert clean_answer(raw, "length") == answer
+
+
+def test_what_people_know_for_an_answer_is_hardly_ever_taken_for_a_sentence(data: Path) -> None:
+    """EVOUNA: 28,964 gold answers, of which some are sentences; what three language models wrote instead mostly is."""
+    records = [row for name in ("NQ", "TQ") for row in json.loads((data / "evouna" / f"{name}.json").read_text())]
+    gold = {answer.strip() for row in records for answer in (row["golden_answer"] or "").split("/")}
+    cut = [answer for answer in gold if len(answer.split()) >= 4]
+    assert sum(is_sentence(answer, cut=True) for answer in cut) / len(cut) < 0.02
+    long = [" ".join((row[f"answer_{system}"] or "").split()) for row in records for system in ("gpt35", "gpt4")]
+    whole = [text for text in long if len(text.split()) > 12 and text[-1] in ".!?"]
+    assert sum(map(is_sentence, whole)) / len(whole) > 0.85
+    assert sum(is_sentence(" ".join(text.split()[:12]), cut=True) for text in whole) / len(whole) > 0.7

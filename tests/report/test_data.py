@@ -78,10 +78,10 @@ def test_labels_by_hints_and_readers(facts) -> None:
     }
     assert shares == {1: pytest.approx(1 / 2), 2: pytest.approx(4 / 6)}
     assert facts["readers_by_hints"] == [
-        {"reader": "one", "hints": 1, "passages": 6, "no_answer": 0, "correct": 3, "cut": 0},
-        {"reader": "one", "hints": 2, "passages": 6, "no_answer": 0, "correct": 4, "cut": 0},
-        {"reader": "two", "hints": 1, "passages": 6, "no_answer": 6, "correct": 0, "cut": 0},
-        {"reader": "two", "hints": 2, "passages": 6, "no_answer": 6, "correct": 0, "cut": 0},
+        {"reader": "one", "hints": 1, "passages": 6, "no_answer": 0, "correct": 3, "cut": 0, "sentences": 0},
+        {"reader": "one", "hints": 2, "passages": 6, "no_answer": 0, "correct": 4, "cut": 0, "sentences": 0},
+        {"reader": "two", "hints": 1, "passages": 6, "no_answer": 6, "correct": 0, "cut": 0, "sentences": 0},
+        {"reader": "two", "hints": 2, "passages": 6, "no_answer": 6, "correct": 0, "cut": 0, "sentences": 0},
     ]
     assert facts["counts"] == {
         "questions": 3,

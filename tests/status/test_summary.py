@@ -13,23 +13,33 @@ from quit.engine.parts import write_part
 from quit.engine.workspace import Workspace
 from quit.stages.answers import number_answers
 from quit.status.summary import cut_replies, leakage_losses, markdown_summary, out_of_depth, readers_table
+from tests.conftest import call_quit
 from tests.report import tiny
 
 
-def test_replies_that_ran_into_the_token_limit_are_counted_and_said(tmp_path: Path) -> None:
-    """Of reader one's twelve replies two were cut, of reader two's none."""
+def test_replies_that_ran_into_the_token_limit_and_sentences_are_counted_and_said(tmp_path: Path) -> None:
+    """Of reader one's twelve replies two were cut and three are sentences; a model that says NO ANSWER writes none."""
     workspace = tiny.workspace(tmp_path / "W")
     folder, _ = workspace.current()["read:one"]
     rows = workspace.read("answers", runs=["read:one"]).drop_columns(["number", "ended", "asked"])
     ended = pa.array(["length", "stop", "length", *["stop"] * 9])
-    replies = rows.append_column("answer", pa.array(["Nile"] * 12)).append_column("ended", ended)
+    raw = pa.array(["It is the", "It is the Nile.", "It is the", "NO ANSWER", "(no answer", "...", *["Nile"] * 6])
+    answer = pa.array([*["NO ANSWER"] * 6, *["Nile"] * 6])
+    replies = rows.append_column("answer", answer).append_column("raw", raw).append_column("ended", ended)
     workspace.discard(folder)
     workspace.write_part(folder, WHOLE, number_answers(replies))
     workspace.finish(folder, ["answers", "distinct_answers"], 1, {"stage": "read"})
     readers = readers_table(workspace)
-    assert [(name, passages, cut) for name, passages, _, _, cut in readers] == [("one", 12, 2), ("two", 12, 0)]
+    assert [(name, passages, none, cut, sentences) for name, passages, none, _, cut, sentences in readers] == [
+        ("one", 12, 6, 2, 3),
+        ("two", 12, 12, 0, 0),
+    ]
     [line] = cut_replies(readers)
-    assert line.startswith("one: 17% of its replies were cut") and line in markdown_summary(workspace)
+    assert line.startswith("one: 17% of its replies were cut at the token limit, and 25% of its replies are sentences")
+    summary = markdown_summary(workspace)
+    assert line in summary and "| one | 12 | 50.0% | " in summary and " | 16.7% | 25.0% |" in summary
+    status = call_quit("status", "-w", str(workspace))
+    assert status.returncode == 0 and line in status.stdout
 
 
 @pytest.mark.parametrize(
@@ -57,7 +67,7 @@ def test_the_papers_losses_stand_beside_those_of_bem_by_its_method_alone(
 
 
 def test_a_tenth_of_cut_replies_is_not_worth_a_line() -> None:
-    assert cut_replies([("a", 10, 0, 0, 1), ("b", 10, 0, 0, 0)]) == []
+    assert cut_replies([("a", 10, 0, 0, 1, 0), ("b", 10, 0, 0, 0, 10)]) == []
 
 
 def test_rows_with_a_note_are_counted_in_one_line(tmp_path: Path) -> None:

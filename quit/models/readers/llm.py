@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Protocol
 
 from quit.models import cleaning
 from quit.models.generation import ChatRequest, Completion
+from quit.models.generation.base import before_stop
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Prompt, Reply
 
 READER_FIELDS = frozenset({"context", "question"})
 PROBE_FIELDS = frozenset({"question"})
-
-
-def llm_reader_identity(
-    generator: str, prompt: PromptTemplate, probe: PromptTemplate, max_tokens: int, temperature: float, probed: float
-) -> str:
-    """Return what an LLM reader's replies and answers depend on. ``probed``: the probe's temperature."""
-    return (
-        f"{generator}|{prompt.identity}+{probe.identity}|{max_tokens} tokens, temperature {temperature:g}/{probed:g}"
-        f"|clean-{cleaning.VERSION}"
-    )
 
 
 class Completing(Protocol):
@@ -35,7 +27,11 @@ class Completing(Protocol):
 
 
 class LLMReader:
-    """A language model that answers from a passage, or from the question alone where a prompt has no hints."""
+    """A language model that answers from a passage, or from the question alone where a prompt has no hints.
+
+    ``stop``: strings before the first of which a reply ends. ``sentences``: what becomes of sentences
+    (:func:`quit.models.cleaning.clean_answer`).
+    """
 
     def __init__(
         self,
@@ -47,10 +43,14 @@ class LLMReader:
         max_tokens: int = 32,
         temperature: float = 0.0,
         probe_temperature: float = 0.0,
+        stop: tuple[str, ...] = (),
+        sentences: cleaning.Sentences = "drop",
     ) -> None:
         self.name = name
-        self.identity = llm_reader_identity(
-            generator.identity, prompt, probe, max_tokens, temperature, probe_temperature
+        self.identity = (
+            f"{generator.identity}|{prompt.identity}+{probe.identity}|{max_tokens} tokens, temperature "
+            f"{temperature:g}/{probe_temperature:g}{f', stop {json.dumps(stop)}' if stop else ''}"
+            f"|clean-{cleaning.VERSION}{'+sentences' if sentences == 'judge' else ''}"
         )
         self._generator = generator
         self._prompt = prompt
@@ -58,16 +58,21 @@ class LLMReader:
         self._max_tokens = max_tokens
         self._temperature = temperature
         self._probe_temperature = probe_temperature
+        self._stop = stop
+        self._sentences = sentences
 
     def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
         """Return one reply a prompt, in order; they are sent question by question, depth first."""
         order = depth_first(prompts)
         completions = self._generator.complete([self.request(prompts[row], sample) for row in order])
-        replies = {
-            row: Reply(completion.text, cleaning.clean_answer(completion.text), completion.finish_reason)
-            for row, completion in zip(order, completions, strict=True)
-        }
+        replies = {row: self._reply(completion) for row, completion in zip(order, completions, strict=True)}
         return [replies[row] for row in range(len(prompts))]
+
+    def _reply(self, completion: Completion) -> Reply:
+        raw, ended = before_stop(completion.text, self._stop), completion.finish_reason
+        if raw != completion.text:  # a server that does not know stop strings
+            ended = "stop"
+        return Reply(raw, cleaning.clean_answer(raw, ended, self._sentences), ended)
 
     @property
     def generator_identity(self) -> str:
@@ -82,7 +87,9 @@ class LLMReader:
         else:
             fields = {"question": prompt.question}
             template, temperature = self._probe, self._probe_temperature
-        return ChatRequest(template, fields, self._max_tokens, temperature, sample, group=prompt.question_id)
+        return ChatRequest(
+            template, fields, self._max_tokens, temperature, sample, group=prompt.question_id, stop=self._stop
+        )
 
 
 def depth_first(prompts: Sequence[Prompt]) -> list[int]:

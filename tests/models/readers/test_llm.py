@@ -1,15 +1,22 @@
-"""The order in which an LLM reader asks, and that its replies come back in the caller's."""
+"""The order in which an LLM reader asks, that its replies come back in the caller's, and what it makes of them."""
 
 import itertools
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quit.models import cleaning
+from quit.models.factory import reader_identity
+from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
+from quit.models.generation.base import Done
 from quit.models.prompting import load_prompt
-from quit.models.protocols import Prompt
+from quit.models.protocols import NO_ANSWER, Prompt
 from quit.models.readers.llm import LLMReader, depth_first
+from quit.settings import load
 from tests.systems.scripted import scripted
 
 PATHS = [path for size in range(1, 6) for path in itertools.permutations(range(5), size)]
@@ -55,3 +62,67 @@ def test_replies_come_back_in_the_order_of_the_prompts() -> None:
 def test_without_hints_the_probe_prompt_is_used() -> None:
     assert _reader().answer([Prompt("q", "Who?")])[0].raw == "bare|Who?"
     assert "context" not in _reader().request(Prompt("q", "Who?")).template.placeholders
+
+
+class _Cut:
+    """Replies with a sentence that the token limit cut, and with an answer that more follows."""
+
+    name = identity = "cut"
+
+    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        for position, request in enumerate(requests):
+            texts = {"Who?": "It is a creature that lies in the", "Where?": "Paris\nThe capital of"}
+            done(position, Completion(texts[request.fields["question"]], "length"))
+
+
+class _Gone(_Cut):
+    """The same model, which must not be asked."""
+
+    def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+        raise AssertionError("a kept reply was asked for again")
+
+
+QUESTIONS = [Prompt("q1", "Who?"), Prompt("q2", "Where?")]
+
+
+def _cached(generator: _Cut, cache: GenerationCache, meter: Meter, **options) -> LLMReader:
+    return LLMReader(
+        "r", CachedGenerator(generator, cache, meter), load_prompt("reader"), load_prompt("probe"), **options
+    )
+
+
+def test_kept_replies_are_cleaned_anew_and_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with GenerationCache(tmp_path / "replies.sqlite") as cache:
+        meter = Meter()
+        with monkeypatch.context() as before:
+            before.setattr(cleaning, "VERSION", cleaning.VERSION - 1)
+            former = _cached(_Cut(), cache, meter)
+            former.answer(QUESTIONS)
+        dropping, judging = (_cached(_Gone(), cache, meter, sentences=policy) for policy in ("drop", "judge"))
+        assert len({former.identity, dropping.identity, judging.identity}) == 3
+        assert [reply.answer for reply in dropping.answer(QUESTIONS)] == [NO_ANSWER, "Paris"]
+        replies = judging.answer(QUESTIONS)
+        assert [reply.answer for reply in replies] == ["It is a creature that lies in the", "Paris"]
+        assert [reply.ended for reply in replies] == ["length", "length"]
+        counts = meter.snapshot()["cut"]
+        assert (counts["requests"], counts["cached"]) == (2, 4)
+
+
+def test_a_reply_ends_before_a_stop_string_also_where_the_server_knows_none(tmp_path: Path) -> None:
+    with GenerationCache(tmp_path / "replies.sqlite") as cache:
+        reader = _cached(_Cut(), cache, Meter(), stop=("\n",))
+        _, reply = reader.answer(QUESTIONS)
+    assert (reply.raw, reply.answer, reply.ended) == ("Paris", "Paris", "stop")
+    assert reader.request(QUESTIONS[0]).stop == ("\n",)
+
+
+def test_policy_and_stop_strings_are_in_the_identity_of_language_models_alone_and_only_where_they_are_set() -> None:
+    settings = load("server").settings
+    reader = settings.readers[0]
+    plain = reader_identity(reader, settings)
+    assert "stop" not in plain and plain.endswith(f"|clean-{cleaning.VERSION}")
+    judged = settings.model_copy(update={"labels": settings.labels.model_copy(update={"sentences": "judge"})})
+    stopped = reader_identity(reader.model_copy(update={"stop": ("\n",)}), settings)
+    assert len({plain, reader_identity(reader, judged), stopped}) == 3
+    embedded = load("embedded").settings.readers[0]
+    assert reader_identity(embedded, settings) == reader_identity(embedded, judged)
