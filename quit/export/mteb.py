@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from quit.export.card import CITATION, hub_licence
+from quit.export.card_facts import CITATION, hub_licence
 from quit.export.dataset import SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import QUESTIONS_A_SHARD, Lines

@@ -9,7 +9,7 @@ import yaml
 from quit.common.ids import passage_id
 from quit.evaluate.normalize import normalize_answer
 from quit.export import export, huggingface
-from quit.export.card import hub_licence
+from quit.export.card_facts import hub_licence
 from tests.answers import with_texts
 
 datasets = pytest.importorskip("datasets")
