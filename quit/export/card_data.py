@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from quit.evaluate.statistics import Summary
 from quit.export.baselines import METRICS
-from quit.export.card_facts import LISTED, PAPER, CardFacts, cell, markdown_table, prose, reader_names, setting
+from quit.export.card_facts import PAPER, CardFacts, cell, markdown_table, prose, reader_names, setting
 from quit.export.dataset import FULLY, SPLITS
 
+SYSTEMS = 8
+"""Systems at most of the baselines."""
 _BINS = ("easy", "medium", "hard")
 _ROWS = (  # of table 1: label, field, digits
     ("Avg. question length (words)", "question_words", 2),
@@ -51,7 +53,7 @@ def summary(facts: CardFacts) -> str:
         ("Contact", facts.card.contact),
         ("Homepage", facts.card.homepage),
     ]
-    pieces.append("\n".join(f"- {name}: {cell(value)}" for name, value in about if value))
+    pieces.append(" ".join(f"**{name}**: {cell(value)}." for name, value in about if value))
     return "\n\n".join(piece for piece in pieces if piece)
 
 
@@ -137,10 +139,10 @@ def baselines(facts: CardFacts) -> str:
         [cell(system), *(f"{100 * values[metric]:.2f}" if metric in values else "" for metric in metrics)]
         for system, values in systems.items()
     ]
-    more = f" {len(rows) - LISTED} more systems are not shown." if len(rows) > LISTED else ""
+    more = f" {len(rows) - SYSTEMS} more systems are not shown." if len(rows) > SYSTEMS else ""
     return (
         f"## Baselines\n\nPercent, over {cell(facts.baselines.questions)}, by `quit benchmark run`. `oracle` knows the "
-        f"labels: a bound, not a system.{more}\n\n" + markdown_table(["system", *metrics], rows[:LISTED])
+        f"labels: a bound, not a system.{more}\n\n" + markdown_table(["system", *metrics], rows[:SYSTEMS])
     )
 
 
@@ -160,7 +162,7 @@ def statistics(facts: CardFacts) -> str:
             f"passages{error}."
         )
     groups = [
-        f"- by {title}: {', '.join(shares)}"
+        f"- Share of label 2 by {title}: {', '.join(shares)}"
         for title, table, column in (
             ("number of hints", figures.by_hints, "n_hints"),
             ("question type", figures.by_type, "coarse"),
@@ -171,7 +173,7 @@ def statistics(facts: CardFacts) -> str:
     return (
         markdown_table(["", *(summary.split for summary in figures.summary)], rows)
         + "\n\nWords are split on single spaces. Lexical overlap: Jaccard index of the word sets without English stop "
-        f"words. {_containment(facts)} {similarity}\n\nShare of label 2, all splits:\n\n" + "\n".join(groups)
+        f"words. {_containment(facts)} {similarity}\n\n" + "\n".join(groups)
     )
 
 

@@ -169,7 +169,7 @@ def _people(people: Sequence[Mapping[str, Any]]) -> str:
         return ""
     names = ("evaluator", "gender", "age", "education")
     rows = [[cell(person.get(name)) for name in names] for person in people[:LISTED]]
-    more = f"\n\nand {len(people) - LISTED} more" if len(people) > LISTED else ""
+    more = f"\n\nand {len(people) - LISTED} more in `settings.json`" if len(people) > LISTED else ""
     return markdown_table([name.capitalize() for name in names], rows) + more
 
 
@@ -207,8 +207,6 @@ def limits(facts: CardFacts) -> str:
         "- The passages of a question share their hints: they are not independent samples.",
         "- Hints may repeat errors of their source.",
     ]
-    if facts.tables.embedded:
-        lines.append("- Made with embedded readers: see the warning at the top.")
     lines += [
         f"- **Quality gate `{waiver['gate']}` was waived**: {cell(waiver['waiver'])} ({waiver['violations']:,} "
         f"violations, such as {cell(waiver['examples'][0])}). {cell(waiver['why'])}"

@@ -47,7 +47,10 @@ class Hub:
             siblings = [{"rfilename": name} for name in files]
             return 200, {"id": repository, "private": self.repositories[repository]["private"], "siblings": siblings}
         if action.startswith("preupload"):
-            modes = [{"path": file["path"], "uploadMode": "regular", "shouldIgnore": False} for file in json.loads(body)["files"]]
+            modes = [
+                {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
+                for file in json.loads(body)["files"]
+            ]
             return 200, {"files": modes}
         for line in body.decode().splitlines():
             self._commit(files, json.loads(line))

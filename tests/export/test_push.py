@@ -101,7 +101,9 @@ def test_a_changed_file_is_not_published(folder, server):
     assert server.asked == []
 
 
-@pytest.mark.parametrize("name", ["data", "org/", "org/a b", "org/a--b", "org/a/b", "../data", "org/x.git", "o" * 99 + "/x"])
+@pytest.mark.parametrize(
+    "name", ["data", "org/", "org/a b", "org/a--b", "org/a/b", "../data", "org/x.git", "o" * 99 + "/x"]
+)
 def test_a_repository_needs_owner_and_name(name):
     with pytest.raises(SettingsError, match="write ORG/NAME"):
         Target(name)
