@@ -52,7 +52,7 @@ class ExportTables:
     question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
     ``verdicts`` holds one row a question and answer_key: the verdict in force. ``readers`` is in profile order.
 
-    ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``title``,
+    ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name),
     ``reviews`` (how people checked it, in words) and ``sources``, a list of mappings with any of name, file, checksum,
     licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
     ``statistics``: a release's own (``quit.evaluate.statistics.Statistics.to_dict``), None where they have to be

@@ -41,3 +41,8 @@ def test_another_leakage_method_leads_to_another_fingerprint_from_the_filter_on(
     usual, papers = _pipeline(tmp_path), _pipeline(tmp_path, "leakage.method=bem")
     assert papers.fingerprints["collect"] == usual.fingerprints["collect"]
     assert papers.fingerprints["filter"] != usual.fingerprints["filter"]
+
+
+def test_what_the_card_says_leads_to_no_other_fingerprint(tmp_path: Path) -> None:
+    said = ['card.name="Rivers"', "card.licence=cc0-1.0", "card.repository=org/rivers", 'card.authors=["Ada"]']
+    assert _pipeline(tmp_path, *said).fingerprints == _pipeline(tmp_path).fingerprints
