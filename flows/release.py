@@ -19,7 +19,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_last_build
 from quit.errors import without_secrets_in_errors
 from quit.export import export as export_tables
-from quit.export.release import export_tables_of_release, exported
+from quit.export.release import card_of_release, export_tables_of_release, exported
 from quit.models.factory import Models
 from quit.models.protocols import Encoder
 from quit.release.create import Created, create
@@ -46,7 +46,8 @@ def freeze(
 @without_secrets_in_errors
 def export(encoder: Encoder, release: Release, formats: list[str], out: Path, overwrite: bool) -> list[str]:
     """Write the release in these formats; returns their folders."""
-    written = export_tables(export_tables_of_release(release.path), formats, out, overwrite=overwrite, encoder=encoder)
+    tables, card = export_tables_of_release(release.path), card_of_release(release.path)
+    written = export_tables(tables, formats, out, overwrite=overwrite, encoder=encoder, card=card)
     folders = [str(out / export.format) for export in written]
     get_run_logger().info("exported: %s", folders)
     return folders

@@ -18,6 +18,7 @@ from quit.commands import (
     complexity,
     corpora,
     evaluate,
+    export,
     query,
     release,
     report,
@@ -35,16 +36,12 @@ from quit.commands.options import (
     QuietOption,
     SetOption,
     WorkspaceOption,
-    complete_formats,
     complete_sources,
     load_settings,
-    local_folder,
     open_to_read,
     open_workspace,
     place,
     print_json,
-    release_place,
-    split_names,
 )
 from quit.commands.overrides import override
 from quit.common.logs import without_secrets_in_logs
@@ -180,74 +177,7 @@ def show(
         print_question(life, passages)
 
 
-@app.command()
-def export(
-    workspace: WorkspaceOption = Path("workspace"),
-    release_: Annotated[
-        Path | None,
-        typer.Option(
-            "--release", **release_place, help="Folder or URL of a release, instead of the workspace's tables."
-        ),
-    ] = None,
-    format_: Annotated[
-        str, typer.Option("--format", "-f", help="Formats, separated by commas.", autocompletion=complete_formats)
-    ] = "huggingface,release-json",
-    out: Annotated[
-        Path, typer.Option("--out", "-o", **local_folder, help="Folder to write into; one subfolder a format.")
-    ] = Path("exports"),
-    paper_keys: Annotated[
-        bool, typer.Option("--paper-keys", help="release-json, paper-index: put answers under the paper's six names.")
-    ] = False,
-    positives: Annotated[
-        int, typer.Option("--positives", help="tevatron, colbert, monot5: passages of label 2 a question, at most.")
-    ] = 10,
-    negatives: Annotated[
-        int, typer.Option("--negatives", help="tevatron, colbert, monot5: negative passages a question, at most.")
-    ] = 10,
-    negative_kind: Annotated[
-        str,
-        typer.Option(
-            "--negative-kind",
-            help="other (label 2 of other questions: the paper's), any (of theirs), partial (label 1) or hard (mined).",
-        ),
-    ] = "other",
-    miner: Annotated[str, typer.Option("--miner", help="What finds hard negatives: bm25 or encoder.")] = "bm25",
-    seed: Annotated[str, typer.Option("--seed", help="Key of the choice of positives and negatives.")] = "export",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier export.")] = False,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Write the labelled dataset in formats that other tools read.
-
-    Formats: huggingface, release-json, paper-index, beir, trec, pyserini, mteb, tevatron, colbert, monot5.
-
-    Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out
-    DIR`
-    """
-    from quit.commands.console import print_exports, working
-    from quit.export import FineTuning
-    from quit.export import export as export_tables
-    from quit.models.factory import Models
-
-    chosen = FineTuning(positives, negatives, negative_kind, miner, seed)
-    formats = split_names(format_)
-    encoding = "huggingface" in formats or (negative_kind, miner) == ("hard", "encoder")
-    with working("export", quiet):
-        tables, settings = _labelled(workspace, release_)
-        exported = export_tables(
-            tables,
-            formats,
-            out,
-            paper_keys=paper_keys,
-            overwrite=overwrite,
-            encoder=Models(settings).encoder if encoding else None,
-            fine_tuning=chosen,
-        )
-    if as_json:
-        formats_of = [{"format": manifest.format, "files": len(manifest.files)} for manifest in exported]
-        print_json({"out": str(out), "formats": formats_of})
-    elif not quiet:
-        print_exports(out, exported)
+app.command()(export.export)
 
 
 @app.command()
@@ -358,20 +288,6 @@ app.add_typer(benchmark.app, name="benchmark")
 app.add_typer(sunar.app, name="sunar")
 for command in (check.check, query.query, report.report, report.browse, serve.serve, status.status):
     app.command()(command)
-
-
-def _labelled(workspace: Path, release: Path | None) -> tuple[Any, Any]:
-    """Return the labelled tables of a release, or of a workspace, and the settings of their models."""
-    from quit.engine.planning import last_build
-    from quit.export.release import export_tables_of_release
-    from quit.export.workspace import export_tables_of
-    from quit.settings import Settings
-
-    if release is not None:
-        return export_tables_of_release(release), Settings()
-    opened = open_workspace(workspace)
-    pipeline = last_build(opened)
-    return export_tables_of(opened, pipeline), pipeline.settings
 
 
 def _asked_build(

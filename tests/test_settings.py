@@ -3,7 +3,7 @@ from typer.testing import CliRunner
 
 from quit.cli import app
 from quit.errors import SettingsError
-from quit.settings import Settings, load, profile_names
+from quit.settings import Settings, load, load_card, profile_names
 
 
 def test_defaults_are_the_papers_numbers() -> None:
@@ -74,3 +74,30 @@ def test_a_profile_is_printed_to_be_copied_and_its_copy_loads(tmp_path) -> None:
     assert load(str(tmp_path / "mine.toml")).settings == load("paper").settings
     refused = CliRunner().invoke(app, ["settings", "--toml", "--set", "split.seed=other"])
     assert isinstance(refused.exception, SettingsError)
+
+
+def test_a_card_is_read_from_a_profile_or_a_file_of_its_own(tmp_path) -> None:
+    path = tmp_path / "card.toml"
+    path.write_text('[card]\nname = "Rivers"\nauthors = ["Ada"]\n')
+    assert load_card(path).given == {"name": "Rivers", "authors": ["Ada"]}
+    path.write_text(path.read_text() + "[split]\nseed = 'x'\n")
+    assert load_card(path).name == "Rivers" == load(str(path)).settings.card.name
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[card]\nlicense = 'mit'\n", "no setting 'card.license'. Did you mean 'licence'"),
+        ("[card]\nrepository = 'data'\n", "'card.repository' is 'data': .*write ORG/NAME"),
+        ("[card]\nlanguages = ['English']\n", "'English' is no ISO 639 code"),
+        ("[card]\npublished = '22.11.2026'\n", "'card.published' is '22.11.2026': .*write the date as 2026-11-22"),
+        ("[split]\nseed = 'x'\n", r"has no \[card\] block. Its keys: name, description"),
+    ],
+)
+def test_a_fault_in_a_card_is_named(tmp_path, text: str, said: str) -> None:
+    path = tmp_path / "card.toml"
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=said):
+        load_card(path)
+    with pytest.raises(SettingsError, match="There is no profile"):
+        load_card(tmp_path / "none.toml")

@@ -61,7 +61,7 @@ class Statistics:
     ``summary``: one ``Summary`` a split with questions, then ``all``. ``by_hints``, ``by_type``, ``by_difficulty``:
     Arrow tables with split, the group (n_hints int16; coarse or difficulty_bin string), label (int8), passages
     (int64) and share (float64, of the group's passages in that split), ordered by these. ``contained``: ids of
-    questions with an answer in a passage; must be empty. ``encoder``: identity of the encoder behind the similarity,
+    questions with a passage that contains a valid answer. ``encoder``: identity of the encoder behind the similarity,
     or None.
     """
 

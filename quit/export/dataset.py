@@ -52,9 +52,9 @@ class ExportTables:
     question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
     ``verdicts`` holds one row a question and answer_key: the verdict in force. ``readers`` is in profile order.
 
-    ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``title``,
-    ``reviews`` (how people checked it, in words), ``verification`` (the same as facts: see
-    ``quit.review.report.verification``) and ``sources``, a list of mappings with any of name, file, checksum,
+    ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
+    (how people checked it, in words), ``verification`` (the same as facts: :func:`quit.review.report.verification`)
+    and ``sources``, a list of mappings with any of name, file, checksum,
     licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
     ``statistics``: a release's own (``quit.evaluate.statistics.Statistics.to_dict``), None where they have to be
     computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known.

@@ -25,6 +25,7 @@ from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
 from quit.export.dataset import Dataset, ExportTables
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
+from quit.settings.card import Card
 
 MANIFEST = "manifest.json"
 MADE_BY = "QUIT builder"
@@ -37,12 +38,15 @@ class Options:
     """What a format may be asked for.
 
     ``paper_keys``: release-json only; ``encoder``: similarity in the card, hard negatives; ``fine_tuning``: which
-    passages tevatron, colbert and monot5 take.
+    passages tevatron, colbert and monot5 take; ``card``: what the publisher says, for cards; ``benchmark``: folder of
+    ``quit benchmark run``, whose figures the card of huggingface has.
     """
 
     paper_keys: bool = False
     encoder: Encoder | None = None
     fine_tuning: FineTuning = field(default_factory=FineTuning)
+    card: Card = field(default_factory=Card)
+    benchmark: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +67,8 @@ FORMATS: dict[str, Format] = {
         ),
         Format("release-json", 1, "quit.export.release_json", "The paper's own JSON files and corpus.jsonl"),
         Format("paper-index", 1, "quit.export.paper_index", "The index and retriever files of the paper's own scripts"),
+        Format("csv", 1, "quit.export.csv", "Questions and passages as tables for spreadsheets"),
+        Format("squad", 1, "quit.export.squad", "The layout of SQuAD 1.1, with answers that have no span"),
         Format("beir", 1, "quit.export.beir", "BEIR's corpus, queries and qrels"),
         Format("trec", 1, "quit.export.trec", "TREC topics, qrels and a collection, for trec_eval and its kin"),
         Format("pyserini", 1, "quit.export.pyserini", "A JSONL collection, topics and qrels for Pyserini"),
@@ -107,14 +113,12 @@ def export(
     formats: Sequence[str],
     out: Path,
     *,
-    paper_keys: bool = False,
     overwrite: bool = False,
-    encoder: Encoder | None = None,
-    fine_tuning: FineTuning | None = None,
+    **asked: Any,
 ) -> list[Manifest]:
     """Write each format into its own folder ``out/<format>`` and return their manifests, in the order asked for.
 
-    All targets are checked before anything is written; ``fine_tuning`` as in ``Options``. A target that holds these
+    ``asked``: fields of ``Options``. All targets are checked before anything is written. A target that holds these
     very bytes already, such as the first of two formats after a kill in the second, is left as it is. Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
     when ``overwrite`` is false; ``InputError`` when the tables do not fit together or an equal target is damaged;
@@ -126,7 +130,7 @@ def export(
     for wanted in chosen:
         _restore(Path(out) / wanted.name)
         check_target(Path(out) / wanted.name, overwrite, tables.fingerprint)
-    dataset, options = Dataset(tables), Options(paper_keys, encoder, fine_tuning or FineTuning())
+    dataset, options = Dataset(tables), Options(**asked)
     manifests = []
     for wanted in chosen:
         try:

@@ -7,6 +7,7 @@ is not named.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -16,9 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from quit.common.files import json_bytes
+from quit.evaluate.labels import ReaderAgreement, labels_by_split, reader_agreement, shared_answers
 from quit.evaluate.statistics import Statistics, statistics
-from quit.export.card import Shard, card
-from quit.export.dataset import FULLY, SPLITS, Block, Dataset
+from quit.export.baselines import read_baselines
+from quit.export.card import card
+from quit.export.card_facts import CardFacts, Example, Shard
+from quit.export.croissant import croissant
+from quit.export.dataset import FULLY, PARTIALLY, SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.stages.passages import iter_passage_texts
 
@@ -81,25 +87,51 @@ QUESTIONS_A_GROUP = 128  # a row group: what is in memory at a time
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
-    """Write all configs and the card; return rows by config and split, readers, statistics and what is unjudged."""
+    """Write all configs, the card, settings.json and croissant.json; return rows by config and split, readers,
+    statistics and what is unjudged.
+
+    Raises ``InputError`` for results of a benchmark that cannot be read or belong to another release.
+    """
+    tables = dataset.tables
+    content_id = tables.provenance.get("content_id")
+    baselines = read_baselines(options.benchmark, content_id) if options.benchmark else None
     shards: list[Shard] = []
+    patterns: Counter[int] = Counter()
     unjudged = 0
     for split in SPLITS:
-        split_shards, count = _write_split(dataset, split, folder)
+        split_shards, count = _write_split(dataset, split, folder, patterns)
         shards += split_shards
         unjudged += count
-    tables = dataset.tables
-    names = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
-    figures = (
-        statistics(**{name: getattr(tables, name) for name in names}, encoder=options.encoder)
-        if tables.statistics is None
-        else Statistics.from_dict(tables.statistics)
+    everyone, labelers = _agreements(dataset, patterns)
+    facts = CardFacts(
+        tables=tables,
+        card=options.card,
+        figures=_figures(dataset, options),
+        labels=labels_by_split(tables.splits, tables.labels),
+        agreement=everyone,
+        labelers=labelers,
+        shared=shared_answers(tables.splits, tables.questions),
+        example=_example(dataset),
+        schemas=CONFIGS,
+        shards=shards,
+        unjudged=unjudged,
+        baselines=baselines,
     )
-    text = card(tables, figures, CONFIGS, shards, unjudged)
-    folder.path("README.md").write_text(text, encoding="utf-8")
-    folder.done("README.md", text.count("\n"))
+    for name, content in (
+        ("README.md", card(facts).encode()),
+        ("settings.json", json_bytes({"card": options.card.given, **tables.provenance})),
+    ):
+        folder.path(name).write_bytes(content)
+        folder.done(name, content.count(b"\n"))
+    content = json_bytes(croissant(facts, [entry for entry in folder.entries() if entry.path.endswith(".parquet")]))
+    folder.path("croissant.json").write_bytes(content)
+    folder.done("croissant.json", content.count(b"\n"))
+    return _manifest_facts(dataset, facts)
+
+
+def _manifest_facts(dataset: Dataset, facts: CardFacts) -> dict[str, Any]:
     rows: dict[str, dict[str, int]] = {}
-    for shard in shards:
+    for shard in facts.shards:
         of_config = rows.setdefault(shard.config, {})
         of_config[shard.split] = of_config.get(shard.split, 0) + shard.rows
     return {
@@ -107,15 +139,61 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         "empty_splits": [split for split in SPLITS if not len(dataset.positions(split))],
         "readers": [
             {"name": info.name, "role": info.role, "kind": info.kind, "identity": info.identity}
-            for info in tables.ordered_readers
+            for info in facts.tables.ordered_readers
         ],
-        "unjudged_answers": unjudged,
-        "statistics": figures.to_dict(),
+        "unjudged_answers": facts.unjudged,
+        "statistics": facts.figures.to_dict(),
     }
 
 
-def _write_split(dataset: Dataset, split: str, folder: ExportFolder) -> tuple[list[Shard], int]:
-    """Return the files made, and how many answers have no verdict."""
+def _figures(dataset: Dataset, options: Options) -> Statistics:
+    tables = dataset.tables
+    if tables.statistics is not None:
+        return Statistics.from_dict(tables.statistics)
+    names = ("questions", "ranked_hints", "descriptions", "splits", "labels", "valid_answers")
+    return statistics(**{name: getattr(tables, name) for name in names}, encoder=options.encoder)
+
+
+def _agreements(dataset: Dataset, patterns: Counter[int]) -> tuple[ReaderAgreement, ReaderAgreement]:
+    """Return the agreement of all readers, and of the labelers, which have the lowest bits."""
+    readers, labelers = dataset.tables.ordered_readers, dataset.tables.labelers
+    of_labelers: Counter[int] = Counter()
+    for pattern, count in patterns.items():
+        of_labelers[pattern & ((1 << len(labelers)) - 1)] += count
+    everyone = reader_agreement([info.name for info in readers], patterns)
+    return everyone, reader_agreement([info.name for info in labelers], of_labelers)
+
+
+def _example(dataset: Dataset) -> Example:
+    """Return the first question of test (else dev, train) that has both labels, with the first passage of each; where
+    no question has both, the first question of all."""
+    some: list[int] = []
+    for split in reversed(SPLITS):
+        positions = dataset.positions(split)
+        if len(positions):
+            labels = dataset.labels(positions)
+            both = (labels == FULLY).any(axis=1) & (labels == PARTIALLY).any(axis=1)
+            some = some or [int(positions[0])]
+            if both.any():
+                some = [int(positions[both.argmax()])]
+                break
+    block = dataset.block(np.array(some))
+    columns = _by_passage(dataset, block)["passages"]
+    fully = (block.labels == FULLY).sum(axis=1)
+    question = pa.table(_questions(dataset, block.positions, np.full(len(dataset.ids), fully[0]))).to_pylist()[0]
+    first = sorted({int((block.labels[0] == label).argmax()) for label in np.unique(block.labels[0])[::-1]})
+    labelers = len(dataset.tables.labelers)
+    passages = [
+        {name: column[row].as_py() for name, column in columns.items()}
+        | {"answers": [block.values[code] for code in block.codes[0, row, :labelers]]}
+        for row in first
+    ]
+    return Example(question, passages)
+
+
+def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: Counter[int]) -> tuple[list[Shard], int]:
+    """Return the files made, and how many answers have no verdict; count in ``patterns`` which readers are right, as
+    ``quit.evaluate.labels.reader_patterns``."""
     positions = dataset.positions(split)
     count = -(-len(positions) // QUESTIONS_A_SHARD)
     shards: list[Shard] = []
@@ -130,6 +208,7 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder) -> tuple[li
                 fully[block.positions] = (block.labels == FULLY).sum(axis=1)
                 columns = _by_passage(dataset, block)
                 unjudged += columns["answers"]["correct"].null_count
+                patterns.update(_patterns(block))
                 for config in columns:
                     writers[config].write(columns[config])
             writers["questions"].write(_questions(dataset, some, fully))
@@ -140,6 +219,12 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder) -> tuple[li
             size = folder.path(name).stat().st_size
             shards.append(Shard(config, split, name, writer.rows, size, writer.bytes))
     return shards, unjudged
+
+
+def _patterns(block: Block) -> Counter[int]:
+    right = block.correct[np.arange(len(block.positions))[:, None, None], block.codes] == 1
+    numbers, counts = np.unique(right @ (1 << np.arange(right.shape[2], dtype=np.int64)), return_counts=True)
+    return Counter(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
 
 
 class _Writer:

@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from quit.export.card import CITATION, hub_licence
+from quit.export.card_facts import CITATION, TITLE, cell, licence_header, source_list
 from quit.export.dataset import SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import QUESTIONS_A_SHARD, Lines
+from quit.settings.card import Card
 
 CONFIGS: dict[str, pa.Schema] = {
     "corpus": pa.schema({"_id": pa.string(), "title": pa.string(), "text": pa.string()}),
@@ -58,7 +59,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
                 writer.write([lines.question_ids(some), lines.passage_ids(some), labels])
         files["default"][split], rows["default"][split] = [name], writer.rows
 
-    text = _card(dataset, files)
+    text = _card(dataset, files, options.card)
     folder.path("README.md").write_text(text, encoding="utf-8")
     folder.done("README.md", text.count("\n"))
     return {"rows": rows, "empty_splits": [split for split in SPLITS if split not in rows["default"]]}
@@ -93,13 +94,11 @@ class _Writer:
             self.folder.done(self.name, self.rows)
 
 
-def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]]) -> str:
+def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]], card: Card) -> str:
     tables = dataset.tables
-    sources = list(tables.provenance.get("sources") or [])
-    licences = sorted({hub_licence(str(source.get("licence") or "")) for source in sources}) or ["other"]
     header = {
-        "language": ["en"],
-        "license": licences if len(licences) > 1 else licences[0],
+        "language": list(card.languages),
+        **licence_header(tables, card),
         "multilinguality": "monolingual",
         "task_categories": ["text-retrieval"],
         "task_ids": ["document-retrieval"],
@@ -117,7 +116,6 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]]) -> str:
             for config, schema in CONFIGS.items()
         ],
     }
-    title = tables.provenance.get("title") or "Inferential question answering, made with QUIT builder"
     warning = (
         "\n> **Warning: embedded readers.** The labels follow from small closed-set guessers, not from language "
         "models; they must not be compared with labels made by LLMs, such as those of the QUIT dataset.\n"
@@ -125,13 +123,15 @@ def _card(dataset: Dataset, files: dict[str, dict[str, list[str]]]) -> str:
         else ""
     )
     return (
-        f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n# {title}\n{warning}\n"
+        f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=10**6)}---\n\n"
+        f"# {cell(card.name or TITLE)}\n{warning}\n"
         "Retrieval of passages from which an answer can be inferred. Scores: 2 fully relevant (a labeler answered "
         "correctly from the passage), 1 partially relevant; every passage of another question is irrelevant and not "
         "listed. Titles are empty.\n\n"
         f"Release fingerprint: `{tables.fingerprint}`\n\n"
         + "".join(
-            f"- Source: {source.get('name')}, licence {source.get('licence') or 'not stated'}\n" for source in sources
+            f"- Source: {cell(name)}, licence {cell(licence or card.licence or 'unknown')}\n"
+            for name, licence in ((source.get("name"), source.get("licence")) for source in source_list(tables))
         )
-        + f"\n```bibtex\n{CITATION}\n```\n"
+        + "".join(f"\n```bibtex\n{text}\n```\n" for text in (card.citation.strip(), CITATION) if text)
     )

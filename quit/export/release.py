@@ -9,8 +9,9 @@ from typing import Any
 
 from quit.export.dataset import ExportTables, ReaderInfo, fingerprint_of
 from quit.export.files import read_manifest
-from quit.release.release import Release, verify
+from quit.release.release import Release, open_release, verify
 from quit.release.tables import TableFiles
+from quit.settings.card import Card
 from quit.stages.answers import cut_replies
 
 _SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
@@ -24,6 +25,15 @@ def export_tables_of_release(path: str | Path) -> ExportTables:
     release = verify(path)
     tables = frozen_tables(release.files, release.readers, _provenance(release))
     return replace(tables, statistics=release.facts["statistics"] or None)
+
+
+def card_of_release(path: str | Path) -> Card:
+    """Return what the publisher said of a release when it was made: its profile's block ``[card]``.
+
+    Raises ``InputError`` as ``open_release`` does.
+    """
+    given = open_release(path).facts.get("card") or {}
+    return Card(**{name: value for name, value in given.items() if name in Card.model_fields})
 
 
 def exported(release: Release, format: str, out: str | Path) -> bool:

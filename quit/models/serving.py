@@ -132,7 +132,14 @@ def _command(model: str, revision: str, server: ServerSettings) -> tuple[str, ..
         return None
     address = urlsplit(server.urls()[0])
     return (
-        *("vllm", "serve", located(model), *(("--revision", revision) if revision else ()), "--served-model-name", model),
+        *(
+            "vllm",
+            "serve",
+            located(model),
+            *(("--revision", revision) if revision else ()),
+            "--served-model-name",
+            model,
+        ),
         *("--host", address.hostname or "127.0.0.1", "--port", str(address.port or 8000)),
         *("--max-model-len", str(MAX_MODEL_LEN), "--max-num-seqs", str(server.concurrency)),
         *("--enable-prefix-caching", "--enable-prompt-tokens-details"),

@@ -221,7 +221,7 @@ def _write(
         "prompts": _prompts(pipeline.settings),
         "reviews": _reviews(workspace, pipeline, frozen),
     }
-    return facts_of(name, content, frozen, results, encoder)
+    return facts_of(name, content, frozen, results, encoder, pipeline.settings.card.given)
 
 
 def table_path(folder: Path, table: str) -> Path:
@@ -237,9 +237,15 @@ def entry_of(folder: Path, table: str, rows: int) -> dict[str, Any]:
 
 
 def facts_of(
-    name: str, content: Mapping[str, Any], files: TableFiles, results: Sequence[GateResult], encoder: Encoder | None
+    name: str,
+    content: Mapping[str, Any],
+    files: TableFiles,
+    results: Sequence[GateResult],
+    encoder: Encoder | None,
+    card: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return ``release.json``; ``encoder``: measures the semantic similarity."""
+    """Return ``release.json``; ``encoder``: measures the semantic similarity; ``card``: what the publisher said, which
+    is no part of the content."""
     facts = {
         "made_by": MADE_BY,
         "layout": LAYOUT,
@@ -249,6 +255,7 @@ def facts_of(
         "counts": _counts(files),
         "statistics": _statistics(files, encoder),
         "gates": [result.to_dict() for result in results],
+        **({"card": dict(card)} if card else {}),
     }
     return {**facts, "checksum": checksum_of(facts)}
 

@@ -7,6 +7,7 @@ refused with the nearest right name. See ``docs/reference/settings.md`` (generat
 # ruff: noqa: F401  # what others import from here
 
 from quit.settings.benchmark import FineTune
+from quit.settings.card import Card
 from quit.settings.construction import (
     ADDED,
     IN_IDENTITIES,
@@ -18,7 +19,7 @@ from quit.settings.construction import (
     Split,
 )
 from quit.settings.corpora import Corpora, FirstStages, Graph
-from quit.settings.loading import LISTS, Loaded, flatten, load, parse, profile_file, profile_names
+from quit.settings.loading import LISTS, Loaded, flatten, load, load_card, parse, profile_file, profile_names
 from quit.settings.models import Judge, LanguageModel, ReaderSettings, ServerSettings
 from quit.settings.review import Review
 from quit.settings.schedules import Limits, Notice, Schedule, Serving

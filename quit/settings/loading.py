@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from quit.errors import SettingsError, did_you_mean
+from quit.settings.card import Card
 from quit.settings.models import ReaderSettings, ServerSettings
 from quit.settings.schedules import Schedule
 from quit.settings.settings import Settings
@@ -84,6 +85,17 @@ def load(profile: str = "embedded", overrides: Sequence[str] = ()) -> Loaded:
         _set(values, key.strip(), text.strip())
         origins[key.strip()] = "--set"
     return Loaded(parse(values), path.stem, origins)
+
+
+def load_card(path: Path) -> Card:
+    """Return the block ``[card]`` of a TOML file, which may be a whole profile.
+
+    Raises :class:`SettingsError` as :func:`load` does, and for a file without such a block.
+    """
+    loaded = load(str(path))
+    if not any(key.startswith("card.") for key in loaded.origins):
+        raise SettingsError(f"{path} has no [card] block. Its keys: {', '.join(Card.model_fields)}.")
+    return loaded.settings.card
 
 
 def parse(values: Mapping[str, Any]) -> Settings:

@@ -6,6 +6,7 @@ from pydantic import model_validator
 
 from quit.settings.bandits import Bandits, Reports
 from quit.settings.benchmark import Benchmark, FineTune
+from quit.settings.card import Card
 from quit.settings.complexity import Complexity
 from quit.settings.construction import (
     Collect,
@@ -46,6 +47,7 @@ class Settings(Section):
     servers: tuple[ServerSettings, ...] = ()
     review: Review = Review()
     release: Release = Release()
+    card: Card = Card()
     corpora: Corpora = Corpora()
     first_stages: FirstStages = FirstStages()
     graph: Graph = Graph()

@@ -48,3 +48,8 @@ def test_a_number_of_questions_is_part_of_the_fingerprint_only_where_it_is_given
     few = _pipeline(tmp_path, "collect.questions=3")
     assert few.fingerprints["collect"] != _pipeline(tmp_path).fingerprints["collect"]
     assert "questions" not in _pipeline(tmp_path)._settings_of(few.stage_run("collect").stage)["collect"]
+
+
+def test_what_the_card_says_leads_to_no_other_fingerprint(tmp_path: Path) -> None:
+    said = ['card.name="Rivers"', "card.licence=cc0-1.0", "card.repository=org/rivers", 'card.authors=["Ada"]']
+    assert _pipeline(tmp_path, *said).fingerprints == _pipeline(tmp_path).fingerprints

@@ -1,0 +1,147 @@
+"""What a dataset card is made from, and how its texts are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
+from quit.evaluate.statistics import Statistics
+from quit.export.baselines import Baselines
+from quit.export.dataset import ExportTables, ReaderInfo
+from quit.settings.card import Card
+
+CITATION = """@inproceedings{mozafari2026inferential,
+  title     = {Inferential Question Answering},
+  author    = {Mozafari, Jamshid and Zamani, Hamed and Zuccon, Guido and Jatowt, Adam},
+  booktitle = {Proceedings of the ACM Web Conference 2026 (WWW '26)},
+  year      = {2026},
+  doi       = {10.1145/3774904.3792653}
+}"""
+TITLE = "Inferential question answering, made with QUIT builder"
+_LICENCES = (
+    "mit apache-2.0 cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-3.0 "
+    "cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0 "
+    "odc-by odbl pddl bsd-2-clause bsd-3-clause gpl-2.0 gpl-3.0 lgpl-3.0 agpl-3.0 cdla-permissive-1.0 "
+    "cdla-permissive-2.0 cdla-sharing-1.0 gfdl unlicense unknown"
+).split()
+"""Identifiers of the Hugging Face Hub."""
+PAPER = "[Inferential Question Answering](https://doi.org/10.1145/3774904.3792653) (Mozafari et al., WWW 2026)"
+LISTED = 6
+"""Rows at most of what may be long: sources, people, differing labels. A card has at most 200 lines."""
+TEXT = 300
+"""Characters at most of a text in the example."""
+
+
+class Shard(NamedTuple):
+    """One Parquet file: its config and split, path within the folder, rows, size in bytes on disk and in memory."""
+
+    config: str
+    split: str
+    path: str
+    rows: int
+    bytes: int
+    loaded_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A question with passages: ``question`` a row of the config ``questions``; ``passages`` rows of ``passages``, each
+    with what the labelers answered from it (``answers``) beside."""
+
+    question: Mapping[str, Any]
+    passages: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class CardFacts:
+    """What a card is made from.
+
+    ``schemas``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers alone.
+    ``unjudged``: answers without a verdict. ``baselines``: None where no benchmark was named.
+    """
+
+    tables: ExportTables
+    card: Card
+    figures: Statistics
+    labels: Sequence[SplitLabels]
+    agreement: ReaderAgreement
+    labelers: ReaderAgreement
+    shared: Sequence[SharedAnswers]
+    example: Example
+    schemas: Mapping[str, pa.Schema]
+    shards: Sequence[Shard]
+    unjudged: int = 0
+    baselines: Baselines | None = None
+
+    @property
+    def title(self) -> str:
+        """The dataset's name."""
+        return self.card.name or TITLE
+
+    def of(self, config: str, split: str) -> list[Shard]:
+        """Return the files of a config and split."""
+        return [shard for shard in self.shards if (shard.config, shard.split) == (config, split)]
+
+
+def hub_licence(licence: str) -> str:
+    """Return the hub's identifier of a licence: ``CC BY 4.0`` -> ``cc-by-4.0``; ``other`` for one it does not know,
+    ``unknown`` for none."""
+    folded = "-".join(licence.casefold().replace("-", " ").split()).removesuffix("-license").removesuffix("-licence")
+    return {"": "unknown", "cc0": "cc0-1.0", **{known: known for known in _LICENCES}}.get(folded, "other")
+
+
+def licence_header(tables: ExportTables, card: Card) -> dict[str, Any]:
+    """Return the card's fields on licences: that of the settings, else those of the sources."""
+    if not card.licence:
+        known = sorted({hub_licence(str(source.get("licence") or "")) for source in source_list(tables)})
+        return {"license": known[0] if len(known) == 1 else known or "unknown"}
+    licence = hub_licence(card.licence)
+    if licence != "other":
+        return {"license": licence}
+    name = re.sub(r"[^a-z0-9.]+", "-", card.licence.casefold()).strip("-")
+    return {"license": licence, "license_name": name} | (
+        {"license_link": card.licence_link} if card.licence_link else {}
+    )
+
+
+def source_list(tables: ExportTables) -> list[Mapping[str, Any]]:
+    """Return what is known of the sources: mappings as in ``ExportTables.provenance``."""
+    return list(tables.provenance.get("sources") or [])
+
+
+def setting(facts: CardFacts, section: str) -> Mapping[str, Any]:
+    """Return a section of the build's settings; empty where they are not known."""
+    return (facts.tables.provenance.get("settings") or {}).get(section) or {}
+
+
+def reader_names(readers: Iterable[ReaderInfo]) -> str:
+    """Return the names as code, with commas."""
+    return ", ".join(f"`{info.name}`" for info in readers)
+
+
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table; its cells are written as they are."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def cell(value: Any) -> str:
+    """Return a value for a table or a line: HTML, bars and line ends escaped, a dash for None."""
+    return "–" if value is None else " ".join(escape(str(value), quote=False).replace("|", "\\|").split())
+
+
+def prose(value: str) -> str:
+    """Return a source's or model's text for prose: cut, on one line, with Markdown's marks escaped."""
+    cut = value if len(value) <= TEXT else value[:TEXT] + "..."
+    return cell("".join(f"\\{char}" if char in "\\`*_[]#~" else char for char in cut))
+
+
+def count(number: int, word: str, several: str = "") -> str:
+    """Return a number with its noun: ``1 person``, ``2 people``."""
+    return f"{number:,} {word if number == 1 else several or word + 's'}"

@@ -1,0 +1,100 @@
+"""CSV for spreadsheets: ``questions.{split}.csv`` and ``passages.{split}.csv``, UTF-8 with a byte order mark.
+
+Lists are JSON in one cell. A cell that a spreadsheet would take for a formula begins with ``'``
+(``quit.export.safe.safe_cell``). A split without questions has no files.
+"""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from quit.export.dataset import FULLY, SPLITS, Dataset
+from quit.export.files import ExportFolder, Options
+from quit.export.lines import Lines
+from quit.export.safe import CELL_RULE, json_text, safe_cells
+
+_MARK = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for another encoding
+
+
+def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:
+    """Write both tables of each split; return rows by table and split, and how many cells were changed."""
+    lines = Lines(dataset, escaped=False)
+    rows: dict[str, dict[str, int]] = {"questions": {}, "passages": {}}
+    changed = 0
+    for split in SPLITS:
+        if not len(positions := dataset.positions(split)):
+            continue
+        with _Sheet(folder, f"passages.{split}.csv") as passages, _Sheet(folder, f"questions.{split}.csv") as questions:
+            for some in lines.ranges(positions):
+                labels = dataset.labels(some)
+                questions.write(_questions(dataset, some, (labels == FULLY).sum(axis=1)))
+                passages.write(_passages(dataset, lines, some, labels))
+        rows["questions"][split], rows["passages"][split] = questions.rows, passages.rows
+        changed += questions.changed + passages.changed
+    return {"rows": rows, "changed_cells": changed, "cell_rule": CELL_RULE}
+
+
+def _questions(dataset: Dataset, positions: np.ndarray, fully: np.ndarray) -> dict[str, pa.Array]:
+    taken = pa.array(positions)
+    questions, described = (dataset.aligned(name).take(taken) for name in ("questions", "descriptions"))
+    hints = [[row["hint"] for row in dataset.selected_hints[position]] for position in positions]
+    valid = [dataset.valid_answers[position] for position in positions]
+    return {
+        "id": questions["question_id"],
+        "question": questions["question"],
+        "answers": pa.array([json_text(answers) for answers in questions["answers"].to_pylist()]),
+        "valid_answers": pa.array([json_text(answers) for answers in valid]),
+        **{f"hint_{index}": pa.array(column) for index, column in enumerate(zip(*hints, strict=True))},
+        "type": described["coarse"],
+        "difficulty": described["difficulty"],
+        "difficulty_bin": described["difficulty_bin"],
+        "source": questions["source"],
+        "fully_relevant_passages": pa.array(fully),
+    }
+
+
+def _passages(dataset: Dataset, lines: Lines, positions: np.ndarray, labels: np.ndarray) -> dict[str, pa.Array]:
+    permutations = dataset.permutations
+    rows = pa.array(np.tile(np.arange(len(permutations), dtype=np.int32), len(positions)))
+    questions = pa.array([dataset.questions[position] for position in positions])
+    return {
+        "id": lines.passage_ids(positions),
+        "question_id": lines.question_ids(positions),
+        "question": questions.take(pa.array(np.repeat(np.arange(len(positions)), len(permutations)))),
+        "text": lines.texts(positions, str),
+        "label": pa.array(labels.ravel()),
+        "n_hints": pa.array(permutations.hints).take(rows),
+    }
+
+
+class _Sheet:
+    """One CSV file, written a range of questions at a time."""
+
+    def __init__(self, folder: ExportFolder, name: str) -> None:
+        self.folder, self.name, self.rows, self.changed = folder, name, 0, 0
+        self.file: BinaryIO = folder.path(name).open("wb")
+        self.file.write(_MARK)
+
+    def __enter__(self) -> _Sheet:
+        return self
+
+    def write(self, columns: dict[str, Any]) -> None:
+        """Write rows; the first ones with a line of heads before them."""
+        safe = {}
+        for name, column in columns.items():
+            safe[name] = safe_cells(column) if pa.types.is_string(column.type) else column
+            if safe[name] is not column:
+                self.changed += pc.sum(pc.not_equal(safe[name], column)).as_py() or 0
+        table = pa.table(safe)
+        csv.write_csv(table, self.file, csv.WriteOptions(include_header=not self.rows))
+        self.rows += len(table)
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        self.file.close()
+        if kind is None:
+            self.folder.done(self.name, self.rows)

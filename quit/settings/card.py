@@ -1,0 +1,61 @@
+"""Settings of the dataset card."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from quit.settings.section import Section
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9](?!.*(?:--|\.\.))[A-Za-z0-9._-]{0,94}(?<![.-])")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]+)*")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+class Card(Section):
+    """What a publisher says of the dataset, for its card and metadata. It changes no table and no fingerprint."""
+
+    name: str = Field("", description="Name of the dataset.")
+    description: str = Field("", description="A paragraph on what it holds and what it is for.")
+    repository: str = Field("", description="Where it is published on the Hugging Face Hub: `ORG/NAME`.")
+    homepage: str = Field("", description="Address of a page on the dataset.")
+    licence: str = Field(
+        "",
+        description="Licence of the dataset, best as the hub's identifier (`cc-by-4.0`), and of sources that name "
+        "none. If not given: the sources' licences, `unknown` where one is not known.",
+    )
+    licence_link: str = Field("", description="Address of the licence's text, where the hub knows no such licence.")
+    authors: tuple[str, ...] = Field((), description="Names of the authors.")
+    contact: str = Field("", description="E-mail or address for questions about the dataset.")
+    languages: tuple[str, ...] = Field(("en",), min_length=1, description="Languages, as ISO 639 codes.")
+    citation: str = Field("", description="How to cite the dataset, best as BibTeX.")
+    published: str = Field("", description="Date of publication: `2026-11-22`.")
+
+    @field_validator("repository")
+    @classmethod
+    def _has_owner_and_name(cls, value: str) -> str:
+        if value and (not _REPOSITORY.fullmatch(value) or len(value) > 96 or value.endswith(".git")):
+            raise ValueError("write ORG/NAME, each of letters, digits, dots, dashes and underscores")
+        return value
+
+    @field_validator("languages")
+    @classmethod
+    def _are_codes(cls, values: tuple[str, ...]) -> tuple[str, ...]:
+        for value in values:
+            if not _LANGUAGE.fullmatch(value):
+                raise ValueError(f"{value!r} is no ISO 639 code such as en or de")
+        return values
+
+    @field_validator("published")
+    @classmethod
+    def _is_a_date(cls, value: str) -> str:
+        if value and not _DATE.fullmatch(value):
+            raise ValueError("write the date as 2026-11-22")
+        return value
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What was set, as JSON-like values: empty where nothing was."""
+        return self.model_dump(mode="json", exclude_defaults=True)

@@ -1,0 +1,107 @@
+"""A hub for tests: what huggingface_hub asks for when a repository is made and a folder uploaded, over real HTTP."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+TOKEN = "hf_right0123456789abcdef"
+
+
+class Hub:
+    """Repositories by name: ``private`` and ``files`` (path -> bytes). ``asked``: method and path of every request."""
+
+    def __init__(self) -> None:
+        self.repositories: dict[str, dict[str, Any]] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.failing = 0
+        self.address = ""
+
+    def answer(self, method: str, path: str, token: str, body: bytes) -> tuple[int, Any]:
+        """Return status and JSON of a reply."""
+        self.asked.append((method, path))
+        if self.failing:
+            return self.failing, {"error": f"no, {token}"}
+        if path == "/api/validate-yaml":
+            return 200, {"errors": [], "warnings": []}
+        if token != TOKEN:
+            return 401, {"error": f"Invalid token {token}"}
+        if path == "/api/repos/create":
+            return self._create(json.loads(body))
+        repository = "/".join(path.removeprefix("/api/datasets/").split("/")[:2])
+        if repository.startswith("closed/"):
+            return 403, {"error": "Forbidden"}
+        files = self.repositories[repository]["files"]
+        action = path.removeprefix(f"/api/datasets/{repository}").strip("/")
+        if method == "GET" and action.startswith("tree"):
+            entries = [
+                {"type": "file", "path": name, "size": len(data), "oid": "0" * 40} for name, data in files.items()
+            ]
+            return 200, entries
+        if method == "GET":
+            siblings = [{"rfilename": name} for name in files]
+            return 200, {"id": repository, "private": self.repositories[repository]["private"], "siblings": siblings}
+        if action.startswith("preupload"):
+            modes = [
+                {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
+                for file in json.loads(body)["files"]
+            ]
+            return 200, {"files": modes}
+        for line in body.decode().splitlines():
+            self._commit(files, json.loads(line))
+        return 200, {"commitUrl": f"{self.address}/datasets/{repository}/commit/1", "commitOid": "1" * 40}
+
+    def _create(self, asked: dict[str, Any]) -> tuple[int, Any]:
+        repository = f"{asked['organization']}/{asked['name']}"
+        if asked["organization"] == "closed":
+            return 403, {"error": "Forbidden"}
+        known = repository in self.repositories
+        self.repositories.setdefault(repository, {"private": asked["visibility"] == "private", "files": {}})
+        return (409 if known else 200), {"url": f"{self.address}/datasets/{repository}"}
+
+    @staticmethod
+    def _commit(files: dict[str, bytes], line: dict[str, Any]) -> None:
+        value = line["value"]
+        if line["key"] == "file":
+            files[value["path"]] = base64.b64decode(value["content"])
+        elif line["key"] == "deletedFile":
+            del files[value["path"]]
+
+
+@contextmanager
+def hub() -> Iterator[Hub]:
+    """Serve a hub on a free port of this machine."""
+    served = Hub()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _reply(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+            status, value = served.answer(self.command, self.path.partition("?")[0], token, body)
+            content = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = _reply
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served.address = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield served
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

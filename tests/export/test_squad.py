@@ -1,0 +1,49 @@
+import json
+from collections import Counter
+
+import pytest
+
+from quit.export import export
+
+datasets = pytest.importorskip("datasets")
+
+
+@pytest.fixture(scope="module")
+def folder(tables, tmp_path_factory):
+    out = tmp_path_factory.mktemp("squad")
+    export(tables, ["squad", "huggingface"], out)
+    return out
+
+
+def test_datasets_loads_every_passage_with_its_question_answers_and_label(folder, tmp_path):
+    passages = datasets.load_dataset(str(folder / "huggingface"), "passages", cache_dir=str(tmp_path))
+    questions = datasets.load_dataset(str(folder / "huggingface"), "questions", cache_dir=str(tmp_path))
+    files = {split: str(folder / "squad" / f"{split}.json") for split in ("train", "dev", "test")}
+    loaded = datasets.load_dataset("json", data_files=files, field="data", cache_dir=str(tmp_path))
+    for split, articles in loaded.items():
+        given = {row["id"]: row for row in questions[split]}
+        assert articles["title"][:] == list(given)
+        found = []
+        for article in articles:
+            for paragraph in article["paragraphs"]:
+                (asked,) = paragraph["qas"]
+                question = given[article["title"]]
+                assert asked["question"] == question["question"]
+                assert asked["answers"] == [{"text": text, "answer_start": -1} for text in question["valid_answers"]]
+                found.append((asked["id"], paragraph["context"], asked["label"]))
+        assert found == [(row["id"], row["text"], row["label"]) for row in passages[split]]
+
+
+def test_texts_can_be_scored_as_squad_scores_them(folder):
+    """As SQuAD's evaluation reads the file: the best match of a prediction over a question's answers, by its id."""
+    data = json.loads((folder / "squad" / "test.json").read_text(encoding="utf-8"))["data"]
+    asked = [qa for article in data for paragraph in article["paragraphs"] for qa in paragraph["qas"]]
+    predictions = {qa["id"]: qa["answers"][0]["text"] if qa["label"] == 2 else "wrong" for qa in asked}
+    exact = sum(max(predictions[qa["id"]] == answer["text"] for answer in qa["answers"]) for qa in asked)
+    assert exact == Counter(qa["label"] for qa in asked)[2] and len(predictions) == 650
+
+
+def test_a_split_without_questions_has_no_file(tmp_path, release):
+    export(release.make({"q1": "train", "q2": "test"}), ["squad", "csv"], tmp_path)
+    assert sorted(path.name for path in (tmp_path / "squad").iterdir()) == ["manifest.json", "test.json", "train.json"]
+    assert not list((tmp_path / "csv").glob("*.dev.csv"))
