@@ -1,0 +1,100 @@
+from collections import Counter
+from itertools import product
+
+import duckdb
+import pyarrow as pa
+import pytest
+import pytrec_eval
+
+from quit.evaluate.agreement import cohen_kappa, krippendorff_alpha
+from quit.evaluate.labels import labels_by_split, reader_agreement, reader_patterns, shared_answers
+
+SPLITS = pa.table({"question_id": ["a", "b", "c", "d"], "split": ["test", "test", "train", "test"]})
+LABELS = pa.table(
+    {
+        "question_id": ["a", "a", "b", "b", "c", "c", "d", "d", "other"],
+        "permutation": ["0", "1"] * 4 + ["0"],
+        "label": [2, 1, 1, 1, 1, 2, 2, 2, 2],
+    }
+)
+
+
+def test_labels_by_split_counts_questions_and_passages():
+    train, test, whole = labels_by_split(SPLITS, LABELS)
+    assert (train.split, train.questions, train.with_label_2, train.passages, train.label_2) == ("train", 1, 1, 2, 1)
+    assert (test.split, test.questions, test.without_label_2, test.passages, test.label_2) == ("test", 3, 1, 6, 3)
+    assert (whole.split, whole.questions, whole.with_label_2, whole.share) == ("all", 4, 3, 0.5)
+    assert labels_by_split(SPLITS, LABELS.set_column(0, "question_id", LABELS["question_id"].dictionary_encode())) == [
+        train,
+        test,
+        whole,
+    ]
+
+
+def test_no_run_gets_beyond_the_bound_in_trec_eval():
+    """The best possible run, all of the question's own passages with label 2 first, reaches the bound exactly."""
+    qrels: dict[str, dict[str, int]] = {}
+    for row in LABELS.to_pylist():
+        qrels.setdefault(row["question_id"], {})[row["permutation"]] = row["label"]
+    del qrels["c"], qrels["other"]
+    run = {question: {passage: float(label) for passage, label in labels.items()} for question, labels in qrels.items()}
+    values = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank", "success.1"}, relevance_level=2).evaluate(run)
+    test = next(row for row in labels_by_split(SPLITS, LABELS) if row.split == "test")
+    for name in ("recip_rank", "success_1"):
+        assert (
+            sum(row[name] for row in values.values()) / len(values) == pytest.approx(test.bound) == pytest.approx(2 / 3)
+        )
+
+
+def test_agreement_of_readers_is_that_of_their_values_one_by_one():
+    patterns = Counter({0: 5, 1: 3, 2: 1, 3: 4, 5: 2, 7: 6})
+    units = [[bool(pattern & 1 << bit) for bit in range(3)] for pattern in patterns.elements()]
+    found = reader_agreement(("x", "y", "z"), patterns)
+    assert found.passages == 21 and found.correct == {"x": 15 / 21, "y": 11 / 21, "z": 8 / 21}
+    assert found.alpha == pytest.approx(krippendorff_alpha(units))
+    for pair in found.pairs:
+        first, second = ([unit["xyz".index(name)] for unit in units] for name in (pair.first, pair.second))
+        assert pair.kappa == pytest.approx(cohen_kappa(first, second))
+        assert pair.agreement == pytest.approx(sum(map(bool.__eq__, first, second)) / 21)
+
+
+@pytest.mark.parametrize(("readers", "patterns"), [(("x",), {1: 2}), (("x", "y"), {0: 3}), (("x", "y"), {3: 3})])
+def test_agreement_is_not_defined_where_nothing_varies(readers, patterns):
+    found = reader_agreement(readers, patterns)
+    assert found.alpha is None and {pair.kappa for pair in found.pairs} <= {None}
+
+
+def test_patterns_of_tables():
+    """Reader y is correct on a/1 and b/0, reader x on a/1 alone; c has no split, an unjudged answer is not correct."""
+    answers, distinct = [], []
+    for question, reader in product("abc", "xy"):
+        distinct += [
+            {"question_id": question, "reader": reader, "number": 0, "answer_key": f"{reader} yes"},
+            {"question_id": question, "reader": reader, "number": 1, "answer_key": "no"},
+        ]
+        for permutation in "01":
+            right = (question, permutation) == ("a", "1") or (question, permutation, reader) == ("b", "0", "y")
+            answers.append(
+                {"question_id": question, "permutation": permutation, "reader": reader, "number": int(not right)}
+            )
+    verdicts = [{"question_id": q, "answer_key": f"{reader} yes", "correct": True} for q in "abc" for reader in "xy"]
+    verdicts += [{"question_id": q, "answer_key": "no", "correct": None if q == "a" else False} for q in "abc"]
+    with duckdb.connect() as connection:
+        for name, rows in (("answers", answers), ("distinct_answers", distinct), ("verdicts", verdicts)):
+            connection.register(name, pa.Table.from_pylist(rows))
+        connection.register("splits", pa.table({"question_id": ["a", "b"], "split": ["dev", "test"]}))
+        assert reader_patterns(connection, ("x", "y")) == {0: 2, 3: 1, 2: 1}
+        assert reader_patterns(connection, ("y",)) == {0: 2, 1: 2}
+
+
+def test_answers_that_splits_share_in_normalised_form():
+    splits = pa.table({"question_id": ["a", "b", "c", "d"], "split": ["train", "train", "test", "test"]})
+    questions = pa.table(
+        {
+            "question_id": ["d", "c", "b", "a", "other"],
+            "answers": [["Paris"], ["the Nile"], ["Nile", "Blue Nile"], ["Rome"], ["Rome"]],
+        }
+    )
+    (shared,) = shared_answers(splits, questions)
+    assert (shared.first, shared.second, shared.answers) == ("train", "test", ("Nile",))
+    assert (shared.first_questions, shared.second_questions) == (1, 1)
