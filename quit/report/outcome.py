@@ -10,7 +10,11 @@ from quit.report.pieces import SPLITS, Facts, Plot, Section, Table, number, perc
 
 def verdicts(facts: Facts) -> Section:
     """The judge against people, and against a second judge."""
-    section = Section("verdicts", "Judges and people")
+    terms = {
+        "Judge": "the model that says whether an answer is correct; people overrule it",
+        "Cohen's kappa": "agreement beyond chance: 1 is perfect, 0 what chance gives",
+    }
+    section = Section("verdicts", "Judges and people", terms)
     people, judges = facts["people"], facts["judges"]
     if people:
         section.said.append(
@@ -93,10 +97,8 @@ def review(facts: Facts, most: int) -> Section:
 
 
 def models(facts: Facts) -> Section:
-    """Readers, and what language models cost."""
-    section = Section("models", "Readers, costs and cache")
-    rows = [(row["name"], row["role"] or "in no profile", row["kind"] or "–") for row in facts["readers"]]
-    section.tables.append(Table("Readers", ("reader", "role", "kind"), rows, (1, 2)))
+    """What language models cost."""
+    section = Section("models", "Costs and cache")
     usage = facts["usage"]
     if not usage["costs"]:
         if not facts["release"]:  # that does not know what it cost
