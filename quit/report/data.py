@@ -56,18 +56,17 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             "release": frozen is not None,
             "imported": imported_lines(frozen) if frozen and frozen.imported else [],
             "rejects": _counted(_rows(connection, _REJECTS)),
-            "sources": _counted(_rows(connection, "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER "
-                                               "BY 2 DESC, 1")),
+            "sources": _counted(_rows(connection, _SOURCES)),
             "convergence": _counted(_convergence(connection, settings.pages.bins)),
             "leakage": _counted(None if frozen else _leakage(connection, settings)),
             "probe": _counted(_rows(connection, PROBE)),
             "types": _counted(_types(connection)),
             "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
+        facts["splits"] = _counted(split_figures(connection))
         facts["agreement"] = _counted(agreement_figures(connection, facts["readers"]))
         facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
         facts["examples"] = _counted(examples(workspace, connection, settings))
-    facts["splits"] = _counted(split_figures(workspace))
     facts["funnel"] = _counted([] if frozen else _funnel(workspace, facts["rejects"], releases))
     facts["statistics"] = _counted(frozen.facts["statistics"] if frozen else _statistics(workspace))
     facts["readers_by_hints"] = [
@@ -136,6 +135,7 @@ def _readers(workspace: Workspace, settings: Settings, connection: duckdb.DuckDB
     ]
 
 
+_SOURCES = "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1"
 _REJECTS = """
     SELECT stage, kind, reason, count(*) AS count, min(detail) AS example FROM rejects
     GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 2, 3

@@ -105,8 +105,8 @@ def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
 
 
 def example(question: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return what is shown of one question; ``question``: its story; ``most``: answers at most, those from most passages
-    first."""
+    """Return what is shown of one question; ``question``: its story; ``most``: answers at most, those from most
+    passages first."""
     passages, record = question["passages"], question["question"] or {}
     readers: dict[str, set[str]] = {}
     for passage in passages:
@@ -138,7 +138,8 @@ def example(question: dict[str, Any], most: int) -> dict[str, Any]:
         "readers": len({reader for passage in passages for reader in passage["answers"]}),
         "more_answers": max(0, len(shown) - most),
         "reasons": list(dict.fromkeys(
-            f"{row['stage']}: {row['reason']} ({row['detail']})" for row in question["rejects"] if row["kind"] == "question"
+            f"{row['stage']}: {row['reason']} ({row['detail']})"
+            for row in question["rejects"] if row["kind"] == "question"
         )),
         "changes": [row["reason"] for row in question["changes"] if row["reviews"]][:most],
     }  # fmt: skip

@@ -27,16 +27,21 @@ def cautions(facts: Facts) -> list[str]:
     for row in facts["splits"]["labels"]:
         if row["split"] == "test" and row["without_label_2"]:
             sentences.append(
-                f"{row['without_label_2']:,} of {counted(row['questions'], 'test question')} have no passage with label "
-                f"2: no labeler answers them from any passage. {BOUND.format(**row)}"
+                f"{row['without_label_2']:,} of {counted(row['questions'], 'test question')} "
+                f"{_have(row['without_label_2'])} no passage with label 2: no labeler answers from any of them. "
+                f"{BOUND.format(**row)}"
             )
     for row in facts["splits"]["shared"]:
         if row["second"] == "test" and row["answers"]:
             sentences.append(
-                f"{counted(row['second_questions'], 'test question')} {'has' if row['second_questions'] == 1 else 'have'} "
-                f"a gold answer that is also one in {row['first']}."
+                f"{counted(row['second_questions'], 'test question')} {_have(row['second_questions'])} a gold answer "
+                f"that is also one in {row['first']}."
             )
     return sentences
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
 
 
 def labels(facts: Facts) -> Section:
@@ -45,8 +50,8 @@ def labels(facts: Facts) -> Section:
         "Label 2, fully relevant": "at least one labeler answers correctly from the passage",
         "Label 1, partially relevant": "no labeler does",
         "Labeler": "a reader whose answers decide labels",
-        "Hit, RR, Recall": "scores of a ranking: is a relevant passage among the first, 1 / rank of the first one, share "
-        "of the relevant ones that are retrieved",
+        "Hit, RR, Recall": "scores of a ranking: is a relevant passage among the first, 1 / rank of the first one, "
+        "share of the relevant ones that are retrieved",
     }
     section = Section("labels", "Labels", terms)
     rows = facts["splits"]["labels"]
@@ -96,8 +101,8 @@ def _labels_by_split(rows: Sequence[Facts]) -> Table:
          share(row["without_label_2"], row["questions"]), number(row["bound"])) for row in rows
     ]  # fmt: skip
     note = (
-        "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever a "
-        "system retrieves. So the share of the other questions is the highest mean that a system can reach."
+        "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever "
+        "a system retrieves. So the share of the other questions is the highest mean that a system can reach."
     )
     return Table("Labels by split, and the highest scores", heads, cells, note=note)
 

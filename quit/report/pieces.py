@@ -26,7 +26,7 @@ class Table:
     @property
     def wide(self) -> bool:
         """Whether half a page is too narrow for it."""
-        return sum(max(len(str(cell)) for cell in column) for column in zip(self.heads, *self.rows)) > 60
+        return sum(max(len(str(cell)) for cell in column) for column in zip(self.heads, *self.rows, strict=True)) > 60
 
 
 @dataclass(frozen=True)

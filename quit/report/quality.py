@@ -10,20 +10,20 @@ from typing import Any
 
 import duckdb
 
-from quit.engine.workspace import Workspace
 from quit.evaluate.labels import labels_by_split, reader_agreement, reader_patterns, shared_answers
 
 
-def split_figures(workspace: Workspace) -> dict[str, Any]:
+def split_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """Return ``labels`` (a row for each split with questions, then ``all``) and ``shared`` (a row for every two
     splits), as :mod:`quit.evaluate.labels` counts them."""
-    splits = workspace.read("splits")
-    labels = workspace.read("labels", columns=["question_id", "label"])
+    splits = connection.sql("SELECT question_id, split FROM splits").to_arrow_table()
+    labels = connection.sql("SELECT question_id, label FROM labels").to_arrow_table()
+    questions = connection.sql("SELECT question_id, answers FROM questions ORDER BY question_id").to_arrow_table()
     by_split = [
         {**asdict(row), "without_label_2": row.without_label_2, "bound": row.bound, "share": row.share}
         for row in labels_by_split(splits, labels)
     ]
-    shared = [asdict(row) for row in shared_answers(splits, workspace.read("questions"))]
+    shared = [asdict(row) for row in shared_answers(splits, questions)]
     return {"labels": by_split, "shared": shared}
 
 
