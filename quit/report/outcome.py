@@ -22,6 +22,11 @@ def verdicts(facts: Facts) -> Section:
             f"{people['answers']:,} answers that it had to decide and people settled (Cohen's kappa "
             f"{number(people['kappa'])})."
         )
+        if not people["both_yes"] + people["only_judge"]:
+            rejected = share(people["both_no"], people["answers"])
+            section.said.append(
+                f"The judge accepts none of these answers, and people reject {rejected}: the agreement says little."
+            )
         rows = [
             ("judge: correct", f"{people['both_yes']:,}", f"{people['only_judge']:,}"),
             ("judge: wrong", f"{people['only_people']:,}", f"{people['both_no']:,}"),
