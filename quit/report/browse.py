@@ -132,7 +132,7 @@ class _Pages:
         question = story(self._workspace, identity)
         return self._html(
             "question.html",
-            told=question,
+            story=question,
             row=row,
             nodes=tree(question, self._labelers, [reader.name for reader in self._readers]),
             probe=Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in question["probe"]),

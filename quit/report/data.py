@@ -147,17 +147,17 @@ def _histogram(
 ) -> list[dict[str, Any]]:
     """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
     known = f"FROM {table} WHERE {value} IS NOT NULL"
-    groups = [row["one"] for row in _rows(connection, f"SELECT DISTINCT {group} AS one {known} ORDER BY 1")]
+    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {known} ORDER BY 1")]
     bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
     counted = _rows(
         connection,
-        f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS one,
+        f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS name,
                    count(*) AS count
             {known} GROUP BY 1, 2""",
         bins=bins,
     )
     for row in counted:
-        bars[row["bar"]][row["one"]] = row["count"]
+        bars[row["bar"]][row["name"]] = row["count"]
     return bars
 
 
@@ -166,9 +166,9 @@ def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, 
     return {
         "bars": _histogram(connection, "ranked_hints", "convergence", used, bins),
         "groups": [
-            row["one"]
+            row["name"]
             for row in _rows(
-                connection, f"SELECT DISTINCT {used} AS one FROM ranked_hints WHERE convergence IS NOT NULL ORDER BY 1"
+                connection, f"SELECT DISTINCT {used} AS name FROM ranked_hints WHERE convergence IS NOT NULL ORDER BY 1"
             )
         ],
         "producers": _rows(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from quit.report import plots
 from quit.report.pieces import Facts, Plot, Section, Table, counted, number, percent, share
 
-BOUND = "At label 2, no system can exceed {bound:.2f} in Hit, RR or Recall over {split}."
+BOUND = "At label 2, no system can exceed {bound:.2f} in Hit, RR or Recall over all {split} questions."
 _TABLE_1 = (
     ("questions", "questions", ",.0f"),
     ("passages", "passages", ",.0f"),
@@ -28,7 +28,7 @@ def cautions(facts: Facts) -> list[str]:
         if row["split"] == "test" and row["without_label_2"]:
             sentences.append(
                 f"{row['without_label_2']:,} of {counted(row['questions'], 'test question')} "
-                f"{_have(row['without_label_2'])} no passage with label 2: no labeler answers from any of them. "
+                f"{_have(row['without_label_2'])} no passage with label 2 (no labeler answers correctly). "
                 f"{BOUND.format(**row)}"
             )
     for row in facts["splits"]["shared"]:

@@ -56,7 +56,7 @@ _OVERVIEW = """
         SELECT question_id, count(*) AS cut FROM answers WHERE ended = 'length' GROUP BY 1
     ), altered AS (
         SELECT question_id, count(*) FILTER (change = 'label') AS changed FROM changes GROUP BY 1
-    ), said AS (
+    ), reviewed AS (
         SELECT question_id, count(DISTINCT annotator) AS people FROM live WHERE kind = 'annotation' GROUP BY 1
     )
     SELECT q.question_id, q.question, q.answers, q.source, d.coarse, d.difficulty, d.difficulty_bin,
@@ -69,7 +69,7 @@ _OVERVIEW = """
     FROM questions q LEFT JOIN descriptions d USING (question_id) LEFT JOIN splits s USING (question_id)
     LEFT JOIN labelled l USING (question_id) LEFT JOIN gone g USING (question_id) LEFT JOIN hinted h USING (question_id)
     LEFT JOIN leaking k USING (question_id) LEFT JOIN shortened c USING (question_id)
-    LEFT JOIN altered a USING (question_id) LEFT JOIN said r USING (question_id)
+    LEFT JOIN altered a USING (question_id) LEFT JOIN reviewed r USING (question_id)
     ORDER BY q.question_id
 """
 

@@ -37,9 +37,9 @@ def agreement_figures(connection: duckdb.DuckDBPyConnection, readers: Sequence[M
     answering = {name for (name,) in connection.execute("SELECT DISTINCT reader FROM distinct_answers").fetchall()}
     names = [reader["name"] for reader in readers if reader["name"] in answering]
     labelers = {reader["name"] for reader in readers if reader["role"] == "labeler"}
-    if len(names) < 2:
+    patterns = reader_patterns(connection, names) if len(names) > 1 else {}
+    if not patterns:
         return {"all": None, "labelers": None}
-    patterns = reader_patterns(connection, names)
     kept = [position for position, name in enumerate(names) if name in labelers]
     of_labelers: Counter[int] = Counter()
     for pattern, passages in patterns.items():

@@ -110,8 +110,8 @@ def test_what_bounds_scores_is_at_the_top(tmp_path) -> None:
             row |= {"label": 1, "labelers": []}
     page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings()), rows=50))
     text = " ".join(page.text.split())
-    caution = "1 of 1 test question has no passage with label 2: no labeler answers from any of them. At label 2, no "
-    assert caution + "system can exceed 0.00 in Hit, RR or Recall over test." in text
+    caution = "1 of 1 test question has no passage with label 2 (no labeler answers correctly). At label 2, no "
+    assert caution + "system can exceed 0.00 in Hit, RR or Recall over all test questions." in text
     assert text.index(caution) < text.index("From collected to released")
 
 
