@@ -31,6 +31,7 @@ from quit.common.starting import OwnServer
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.export import FORMATS
+from quit.report.lookup import Lookup
 
 
 def measured(name: str, command: Sequence[str], wrote: Sequence[Path], count: int) -> dict[str, Any]:
@@ -88,6 +89,8 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
     step(
         "release diff", quit_("release", "diff", *(str(workspace / "releases" / one) for one in ("v1", "v2")), "--json")
     )
+    step("report", quit_("report", *w, "--quiet", "--out", str(folder / "report.html")), folder / "report.html")
+    step("browse: first page", [*inner, "browse"])
     for name in formats:
         keys = ["--paper-keys"] if name in ("release-json", "paper-index") else []
         command = quit_("export", "--release", str(workspace / "releases" / "v2"), "-f", name, *keys, "--out", str(out))
@@ -112,14 +115,16 @@ def measure(folder: Path, count: int, formats: Sequence[str]) -> list[dict[str, 
 
 
 def run_alone(what: str, workspace: Path) -> None:
-    """Carry out one stage again, or a floor: ``server`` starts a Prefect server, ``scan`` reads the columns of all
-    readers' answers that labels and exports need."""
+    """Carry out one stage again, make the browser view's table (``browse``), or a floor: ``server`` starts a Prefect
+    server, ``scan`` reads the columns of all readers' answers that labels and exports need."""
     if what == "server":
         OwnServer().wait()
     elif what == "scan":
         for path in workspace.glob("tables/08_read_*/*/answers/*.parquet"):
             with pq.ParquetFile(path, read_dictionary=["question_id", "permutation"]) as part:
                 part.read(["question_id", "permutation", "number"])
+    elif what == "browse":
+        Lookup(Workspace.open(workspace), labelers=3).search()
     else:
         pipeline = last_build(Workspace.open(workspace))
         run, state = pipeline.stage_run(what), pipeline.workspace.state

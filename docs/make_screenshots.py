@@ -48,9 +48,9 @@ def shoot(driver, address: str, target: Path, width: int, height: int, scheme: s
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
     )
     driver.get(address)
-    made = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
+    picture = driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(base64.b64decode(made["data"]))
+    target.write_bytes(base64.b64decode(picture["data"]))
 
 
 def main(workspace: Path, question: str | None) -> None:

@@ -40,15 +40,15 @@ def report(
         typer.Option(
             "--release",
             **release_place,
-            help="Folder of a release; twice, the earlier one first: tell their difference.",
+            help="Folder of a release; twice, the earlier one first: show their difference.",
         ),
     ] = None,
     set_: SetOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write one HTML page about the dataset: funnel, hints, types, labels, agreement, review, costs, examples,
-    releases. Of a release (`-w RELEASE`): what it holds of these, written beside its folder.
+    """Write one HTML page about the dataset: what bounds the scores, what was left out, hints, types, labels, readers,
+    review, costs, releases, examples. Of a release (`-w RELEASE`): what it holds of these, written beside its folder.
 
     The page needs no network and is the same for the same workspace. People who reviewed are numbered, not named.
 
@@ -82,8 +82,9 @@ def browse(
     ] = None,
     set_: SetOption = None,
 ) -> None:
-    """Search the questions of a workspace, or of a release (`-w RELEASE`), in a web browser, and open one: hints,
-    passages, answers, verdicts, reviews, history.
+    """Search the questions of a workspace, or of a release (`-w RELEASE`), in a web browser, narrow them to what needs
+    a look (leaks, no label 2, disagreement, cut replies), and open one: hints, passages, answers, verdicts, reviews,
+    history.
 
     Only this machine can reach the page, and nothing can be changed there. Ctrl-C ends it.
 

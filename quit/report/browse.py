@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -20,14 +21,14 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.release.view import shown_readers
 from quit.report.data import gather
-from quit.report.lookup import FILTERS, ORDERS, Lookup
+from quit.report.lookup import CHECKS, FILTERS, Lookup
 from quit.report.page import environment, render, style
 from quit.report.tree import tree
 from quit.settings import Settings
@@ -44,6 +45,8 @@ _SAFE = {
 _ONLY_OURS = (
     "default-src 'none'; style-src {}; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_DEFAULTS = (("order", "id"), ("page", "1"))
+"""What an address need not say."""
 
 
 def application(workspace: Workspace, settings: Settings) -> Starlette:
@@ -79,7 +82,9 @@ class _Pages:
     def __init__(self, workspace: Workspace, settings: Settings) -> None:
         self._workspace = workspace
         self._settings = settings
-        self._lookup = Lookup(workspace)
+        self._readers = shown_readers(workspace, settings)
+        self._labelers = [reader.name for reader in self._readers if reader.role == "labeler"]
+        self._lookup = Lookup(workspace, len(self._labelers))
         self._report: tuple[Any, str] | None = None
         self._drawing = threading.Lock()
 
@@ -92,41 +97,45 @@ class _Pages:
         ]
 
     def search(self, request: Request) -> Response:
+        """Return results. What narrows them is in the address, and nothing else is, so that it can be passed on."""
         asked = request.query_params
-        page = int(asked.get("page", "1")) if asked.get("page", "1").isdecimal() else 1
+        given = [(name, value) for name, value in asked.multi_items() if value and (name, value) not in _DEFAULTS]
+        if len(given) < len(asked.multi_items()):  # a form sends its empty fields too
+            return RedirectResponse("/?" + urlencode(given) if given else "/", 303, _headers("'self'"))
         filters = {name: asked.get(name, "") for name in FILTERS}
+        checks = [name for name in CHECKS if name in asked.getlist("check")]
         order = asked.get("order", "id")
+        page = int(asked.get("page", "1")) if asked.get("page", "1").isdecimal() else 1
         size = self._settings.pages.results
-        matches = self._lookup.search(asked.get("q", "")[:1000], filters, order, page, size)
-        pages = max(1, -(-matches.total // size))
+        results = self._lookup.search(asked.get("q", "")[:1000], filters, order, page, size, checks)
+        pages = max(1, -(-results.total // size))
         page = min(max(page, 1), pages)
-        given = {name: value for name, value in {"q": asked.get("q", ""), **filters, "order": order}.items() if value}
+        kept = [(name, value) for name, value in given if name != "page"]
         return self._html(
             "search.html",
-            found=matches,
-            asked={**dict.fromkeys(FILTERS, ""), "q": "", **given},
+            results=results,
+            asked={"q": asked.get("q", ""), **filters},
+            checks=checks,
+            narrowed=bool(kept),
             order=order,
-            orders=list(ORDERS),
             page=page,
             pages=pages,
             first=(page - 1) * size,
-            to=lambda number: "/?" + urlencode({**given, "page": number}),
+            to=lambda number: "/?" + urlencode([*kept, ("page", number)]),
         )
 
     def question(self, request: Request) -> Response:
         identity = request.path_params["question_id"]
-        if not self._lookup.has(identity):
+        row = self._lookup.row(identity)
+        if row is None:
             raise HTTPException(404, f"There is no question {identity!r} in this workspace.")
         question = story(self._workspace, identity)
-        roles = shown_readers(self._workspace, self._settings)
-        nodes = tree(
-            question, [reader.name for reader in roles if reader.role == "labeler"], [reader.name for reader in roles]
-        )
         return self._html(
             "question.html",
-            told=question,
-            nodes=nodes,
-            fully=sum(passage["label"] == 2 for passage in question["passages"]),
+            story=question,
+            row=row,
+            nodes=tree(question, self._labelers, [reader.name for reader in self._readers]),
+            probe=Counter((answer["reader"], answer["answer"], answer["correct"]) for answer in question["probe"]),
             releases=self._lookup.releases(identity),
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,16 @@ from quit.release.release import Release, open_release
 from quit.release.show import imported_lines
 from quit.release.tables import TableFiles
 from quit.release.view import release_of, shown_judge, shown_readers, shown_releases
-from quit.report.examples import examples
+from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
+from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.settings import Judge, ReaderSettings, Settings
+from quit.status.history import runs_of
 from quit.status.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
 from quit.status.usage import totals
 
 SPLITS = ("train", "dev", "test")
-_FIGURES = 17  # steps of ``gather`` that progress is reported about
+_FIGURES = 21  # steps of ``gather`` that progress is reported about
 
 
 def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = ()) -> dict[str, Any]:
@@ -43,42 +46,53 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
         facts = {
-            "name": workspace.name,
+            "name": frozen.name if frozen else workspace.name,
+            "date": _date(workspace),
             "program": __version__,
             "profile": (workspace.build or {}).get("profile"),
-            "counts": _told(_counts(connection)),
-            "readers": _told(_readers(workspace, settings, connection)),
+            "counts": _counted(_counts(connection)),
+            "readers": _counted(_readers(workspace, settings, connection)),
             "judge": shown_judge(workspace, settings),
             "release": frozen is not None,
             "imported": imported_lines(frozen) if frozen and frozen.imported else [],
-            "rejects": _told(_rows(connection, _REJECTS)),
-            "sources": _told(_rows(connection, "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER "
-                                               "BY 2 DESC, 1")),
-            "convergence": _told(_convergence(connection, settings.pages.bins)),
-            "leakage": _told(None if frozen else _leakage(connection, settings.pages.bins)),
-            "types": _told(_types(connection)),
-            "difficulty": _told(_difficulty(connection, settings.pages.bins)),
+            "rejects": _counted(_rows(connection, _REJECTS)),
+            "sources": _counted(_rows(connection, _SOURCES)),
+            "convergence": _counted(_convergence(connection, settings.pages.bins)),
+            "leakage": _counted(None if frozen else _leakage(connection, settings)),
+            "probe": _counted(_rows(connection, PROBE)),
+            "types": _counted(_types(connection)),
+            "difficulty": _counted(_difficulty(connection, settings.pages.bins)),
         }  # fmt: skip
-        facts["examples"] = _told(examples(workspace, connection, settings))
-    facts["funnel"] = _told([] if frozen else _funnel(workspace, facts["rejects"], releases))
-    facts["statistics"] = _told(frozen.facts["statistics"] if frozen else _statistics(workspace))
+        facts["splits"] = _counted(split_figures(connection))
+        facts["agreement"] = _counted(agreement_figures(connection, facts["readers"]))
+        facts["passage"] = _counted(example_passage(workspace, connection, facts["readers"]))
+        facts["examples"] = _counted(examples(workspace, connection, settings))
+    facts["funnel"] = _counted([] if frozen else _funnel(workspace, facts["rejects"], releases))
+    facts["statistics"] = _counted(frozen.facts["statistics"] if frozen else _statistics(workspace))
     facts["readers_by_hints"] = [
         dict(zip(("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences"), row, strict=True))
         for row in readers_by_hints(workspace)
     ]
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
-    facts["judges"] = _told(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)
-    facts["people"] = _told(judge_against_people(workspace, settings.review))
-    facts["review"] = _told(review_progress(workspace, settings.review))
-    facts["usage"] = _told(_usage(workspace, settings))
-    facts["releases"] = _told([_release(release) for release in releases])
-    facts["difference"] = _told(_difference(compared[0], compared[1], releases) if compared else None)
+    facts["judges"] = _counted(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)
+    facts["people"] = _counted(judge_against_people(workspace, settings.review))
+    facts["review"] = _counted(review_progress(workspace, settings.review))
+    facts["usage"] = _counted(_usage(workspace, settings))
+    facts["releases"] = _counted([_release(release) for release in releases])
+    facts["difference"] = _counted(_difference(compared[0], compared[1], releases) if compared else None)
     return facts
 
 
-def _told(value: Any) -> Any:
+def _counted(value: Any) -> Any:
     advance("figures", 1, _FIGURES)
     return value
+
+
+def _date(workspace: Workspace) -> str | None:
+    """Return the day (UTC, ISO 8601) of the last run that changed the workspace; None where no run is recorded, as in
+    a release. Not the clock's: the same workspace gives the same report."""
+    finished = [run["finished"] for run in runs_of(workspace) if run["outcome"] == "done"]
+    return datetime.fromtimestamp(finished[-1], UTC).date().isoformat() if finished else None
 
 
 def _funnel(workspace: Workspace, rejects: list[dict[str, Any]], releases: Sequence[Release]) -> list[tuple[str, int]]:
@@ -121,6 +135,7 @@ def _readers(workspace: Workspace, settings: Settings, connection: duckdb.DuckDB
     ]
 
 
+_SOURCES = "SELECT source, count(*) AS questions FROM questions GROUP BY 1 ORDER BY 2 DESC, 1"
 _REJECTS = """
     SELECT stage, kind, reason, count(*) AS count, min(detail) AS example FROM rejects
     GROUP BY 1, 2, 3 ORDER BY 1, 4 DESC, 2, 3
@@ -132,17 +147,17 @@ def _histogram(
 ) -> list[dict[str, Any]]:
     """Return ``low, high, <group value>: count`` for ``bins`` equal bars over 0 to 1; 1 itself is in the last one."""
     known = f"FROM {table} WHERE {value} IS NOT NULL"
-    groups = [row["one"] for row in _rows(connection, f"SELECT DISTINCT {group} AS one {known} ORDER BY 1")]
+    groups = [row["name"] for row in _rows(connection, f"SELECT DISTINCT {group} AS name {known} ORDER BY 1")]
     bars = [{"low": at / bins, "high": (at + 1) / bins, **{name: 0 for name in groups}} for at in range(bins)]
     counted = _rows(
         connection,
-        f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS one,
+        f"""SELECT least(greatest(floor({value} * $bins), 0), $bins - 1)::INTEGER AS bar, {group} AS name,
                    count(*) AS count
             {known} GROUP BY 1, 2""",
         bins=bins,
     )
     for row in counted:
-        bars[row["bar"]][row["one"]] = row["count"]
+        bars[row["bar"]][row["name"]] = row["count"]
     return bars
 
 
@@ -151,9 +166,9 @@ def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, 
     return {
         "bars": _histogram(connection, "ranked_hints", "convergence", used, bins),
         "groups": [
-            row["one"]
+            row["name"]
             for row in _rows(
-                connection, f"SELECT DISTINCT {used} AS one FROM ranked_hints WHERE convergence IS NOT NULL ORDER BY 1"
+                connection, f"SELECT DISTINCT {used} AS name FROM ranked_hints WHERE convergence IS NOT NULL ORDER BY 1"
             )
         ],
         "producers": _rows(
@@ -165,7 +180,7 @@ def _convergence(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, 
     }
 
 
-def _leakage(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]:
+def _leakage(connection: duckdb.DuckDBPyConnection, settings: Settings) -> dict[str, Any]:
     return {
         "hints": _rows(connection, "SELECT count(*) AS count FROM hints")[0]["count"],
         "methods": _rows(
@@ -181,7 +196,9 @@ def _leakage(connection: duckdb.DuckDBPyConnection, bins: int) -> dict[str, Any]
                    LEFT JOIN leak_findings f ON f.question_id = q.question_id AND NOT f.overridden GROUP BY 1)
                GROUP BY 1 ORDER BY 1""",
         ),
-        "bars": _histogram(connection, "leak_findings", "probability", "'findings'", bins),
+        "bars": _histogram(connection, "leak_findings", "probability", "'findings'", settings.pages.bins),
+        "leaking": _rows(connection, "SELECT count(DISTINCT question_id) AS count FROM leak_findings")[0]["count"],
+        "questions": _rows(connection, LEAKS, rows=settings.pages.rows),
     }
 
 

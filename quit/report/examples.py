@@ -1,8 +1,9 @@
-"""Examples for the report, by fixed rules: those that hints answer best and worst, those where judge and people part,
-those left out."""
+"""Examples for the report, by fixed rules: one passage with its answers, questions that hints answer best and worst,
+those that people changed, those left out."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -46,6 +47,46 @@ KINDS = (
 )
 """Kind, heading, rule in words, and the rule."""
 
+_PASSAGE = """
+    WITH shares AS (
+        SELECT s.question_id, s.split = 'test' AS test, avg((l.label = 2)::INTEGER) AS share
+        FROM splits s JOIN labels l USING (question_id) GROUP BY ALL
+    ), mixed AS (FROM shares WHERE share > 0 AND share < 1)
+    SELECT question_id FROM mixed
+    ORDER BY test DESC, abs(share - (SELECT median(share) FROM mixed AS m WHERE m.test = mixed.test)), question_id
+    LIMIT 1
+"""
+
+
+def example_passage(
+    workspace: Workspace, connection: duckdb.DuckDBPyConnection, readers: Sequence[Mapping[str, str]]
+) -> dict[str, Any] | None:
+    """Return one passage with its text and what each reader answered, or None before there are labels of both kinds.
+
+    The question has passages of both labels and, of such test questions (of all, where test has none), the median
+    share of label 2; the passage has all its hints in order of convergence. ``readers``: name and role, in the order
+    wanted.
+    """
+    chosen = connection.execute(_PASSAGE).fetchone()
+    if chosen is None:
+        return None
+    question = story(workspace, chosen[0])
+    passage = max(question["passages"], key=lambda row: len(row["permutation"]))  # the first such: by permutation
+    verdicts = {normalize_answer(row["answer"]): row["correct"] for row in question["verdicts"]}
+    return {
+        "question_id": question["question_id"],
+        "question": question["question"]["question"],
+        "gold": question["question"]["answers"],
+        "split": question["split"]["split"],
+        "text": passage["text"],
+        "label": passage["label"],
+        "answers": [
+            {**reader, "answer": answer, "correct": verdicts.get(normalize_answer(answer))}
+            for reader in readers
+            if (answer := passage["answers"].get(reader["name"])) is not None
+        ],
+    }
+
 
 def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settings: Settings) -> list[dict[str, Any]]:
     """Return ``kind, title, rule, questions`` for each kind that has any; no question appears twice."""
@@ -63,28 +104,28 @@ def examples(workspace: Workspace, connection: duckdb.DuckDBPyConnection, settin
     return chosen
 
 
-def example(told: dict[str, Any], most: int) -> dict[str, Any]:
-    """Return what is shown of one question; ``told``: its story; ``most``: answers at most, those from most passages
-    first."""
-    passages, asked = told["passages"], told["question"] or {}
+def example(question: dict[str, Any], most: int) -> dict[str, Any]:
+    """Return what is shown of one question; ``question``: its story; ``most``: answers at most, those from most
+    passages first."""
+    passages, record = question["passages"], question["question"] or {}
     readers: dict[str, set[str]] = {}
     for passage in passages:
         for reader, answer in passage["answers"].items():
             readers.setdefault(normalize_answer(answer), set()).add(reader)
-    shown = [row for row in told["verdicts"] if row["passages"]]
+    shown = [row for row in question["verdicts"] if row["passages"]]
     labelled = [passage["label"] for passage in passages if passage["label"] is not None]
     return {
-        "question_id": told["question_id"],
-        "question": asked.get("question", ""),
-        "gold": asked.get("answers", []),
-        "split": (told["split"] or {}).get("split"),
-        "parametric": (told["split"] or {}).get("parametric"),
-        "type": (told["description"] or {}).get("coarse"),
-        "difficulty": (told["description"] or {}).get("difficulty_bin"),
+        "question_id": question["question_id"],
+        "question": record.get("question", ""),
+        "gold": record.get("answers", []),
+        "split": (question["split"] or {}).get("split"),
+        "parametric": (question["split"] or {}).get("parametric"),
+        "type": (question["description"] or {}).get("coarse"),
+        "difficulty": (question["description"] or {}).get("difficulty_bin"),
         "hints": [
             {"hint": hint["hint"], "convergence": hint["convergence"], "selected": hint["selected"],
-             "leaks": [leak["span"] for leak in told["leak_findings"] if leak["hint_id"] == hint["hint_id"]]}
-            for hint in told["hints"] if hint["selected"] or not passages
+             "leaks": [leak["span"] for leak in question["leak_findings"] if leak["hint_id"] == hint["hint_id"]]}
+            for hint in question["hints"] if hint["selected"] or not passages
         ],
         "passages": len(labelled),
         "fully": labelled.count(2),
@@ -97,7 +138,8 @@ def example(told: dict[str, Any], most: int) -> dict[str, Any]:
         "readers": len({reader for passage in passages for reader in passage["answers"]}),
         "more_answers": max(0, len(shown) - most),
         "reasons": list(dict.fromkeys(
-            f"{row['stage']}: {row['reason']} ({row['detail']})" for row in told["rejects"] if row["kind"] == "question"
+            f"{row['stage']}: {row['reason']} ({row['detail']})"
+            for row in question["rejects"] if row["kind"] == "question"
         )),
-        "changes": [row["reason"] for row in told["changes"] if row["reviews"]][:most],
+        "changes": [row["reason"] for row in question["changes"] if row["reviews"]][:most],
     }  # fmt: skip

@@ -4,7 +4,7 @@ change."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,36 +20,56 @@ ORDERS = {
     "most": "share DESC NULLS LAST, question_id",
     "fewest": "share NULLS LAST, question_id",
     "hardest": "difficulty DESC NULLS LAST, question_id",
+    "disagreement": "disagreement DESC NULLS LAST, question_id",
+    "cut": "cut DESC, question_id",
     "changed": "changed DESC, question_id",
 }
-"""Order of the results: by id, by share of label 2, by difficulty, by labels that people changed."""
+"""Order of the results: by id, by share of label 2, by difficulty, by the share of passages on which labelers disagree,
+by replies cut at the token limit, by labels that people changed."""
 FILTERS = {"state": "state", "type": "coarse", "difficulty": "difficulty_bin"}
 """What results can be narrowed to: the split (or why a question was left out), the coarse type, the difficulty's
 bin."""
+CHECKS = {
+    "leak": "leaks > 0",
+    "no-label-2": "fully = 0",
+    "disagreement": "disagreement >= 0.5",
+    "cut": "cut > 0",
+    "changed": "changed > 0",
+}
+"""What an owner looks for: a hint leaks an answer; no passage has label 2; labelers disagree on half of the passages or
+more; a reply was cut at the token limit; people changed labels."""
 
 _OVERVIEW = """
     CREATE TABLE overview AS
     WITH labelled AS (
-        SELECT question_id, count(*) AS passages, count(*) FILTER (label = 2) AS fully FROM labels GROUP BY 1
+        SELECT question_id, count(*) AS passages, count(*) FILTER (label = 2) AS fully,
+            count(*) FILTER (len(labelers) BETWEEN 1 AND $labelers - 1) / count(*) AS disagreement
+        FROM labels GROUP BY 1
     ), gone AS (
         SELECT question_id, min(stage || ': ' || reason) AS reason FROM rejects
         WHERE kind = 'question' AND question_id IS NOT NULL GROUP BY 1
     ), hinted AS (
         SELECT question_id, string_agg(hint, ' ' ORDER BY position) AS hints FROM hints GROUP BY 1
+    ), leaking AS (
+        SELECT question_id, count(DISTINCT hint_id) AS leaks FROM leak_findings WHERE NOT overridden GROUP BY 1
+    ), shortened AS (
+        SELECT question_id, count(*) AS cut FROM answers WHERE ended = 'length' GROUP BY 1
     ), altered AS (
         SELECT question_id, count(*) FILTER (change = 'label') AS changed FROM changes GROUP BY 1
-    ), said AS (
+    ), reviewed AS (
         SELECT question_id, count(DISTINCT annotator) AS people FROM live WHERE kind = 'annotation' GROUP BY 1
     )
     SELECT q.question_id, q.question, q.answers, q.source, d.coarse, d.difficulty, d.difficulty_bin,
            coalesce(s.split, g.reason, 'not split yet') AS state, l.passages, l.fully, l.fully / l.passages AS share,
-           coalesce(a.changed, 0) AS changed, coalesce(r.people, 0) AS people,
+           CASE WHEN $labelers > 1 THEN l.disagreement END AS disagreement, coalesce(k.leaks, 0) AS leaks,
+           coalesce(c.cut, 0) AS cut, coalesce(a.changed, 0) AS changed, coalesce(r.people, 0) AS people,
            lower(strip_accents(
                concat_ws(' ', q.question_id, q.question, array_to_string(q.answers, ' '), h.hints)
            )) AS haystack
     FROM questions q LEFT JOIN descriptions d USING (question_id) LEFT JOIN splits s USING (question_id)
     LEFT JOIN labelled l USING (question_id) LEFT JOIN gone g USING (question_id) LEFT JOIN hinted h USING (question_id)
-    LEFT JOIN altered a USING (question_id) LEFT JOIN said r USING (question_id)
+    LEFT JOIN leaking k USING (question_id) LEFT JOIN shortened c USING (question_id)
+    LEFT JOIN altered a USING (question_id) LEFT JOIN reviewed r USING (question_id)
     ORDER BY q.question_id
 """
 
@@ -57,33 +77,42 @@ _OVERVIEW = """
 @dataclass(frozen=True)
 class Results:
     """``rows``: one page of questions; ``total``: how many there are; ``choices``: filter -> (value, questions of the
-    collection)."""
+    collection); ``checks``: name of :data:`CHECKS` -> questions of the collection."""
 
     rows: list[dict[str, Any]]
     total: int
     choices: Mapping[str, list[tuple[str, int]]]
+    checks: Mapping[str, int]
 
 
 class Lookup:
-    """The search table of one workspace. Safe to use from several threads."""
+    """The search table of one workspace; ``labelers``: how many there are (below two none can disagree). Safe to use
+    from several threads."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, labelers: int = 0) -> None:
         self.workspace = workspace
+        self._labelers = labelers
         self._lock = threading.Lock()
         self._version: Any = None
         self._connection: duckdb.DuckDBPyConnection | None = None
 
     def search(
-        self, text: str = "", filters: Mapping[str, str] | None = None, order: str = "id", page: int = 1, size: int = 50
+        self,
+        text: str = "",
+        filters: Mapping[str, str] | None = None,
+        order: str = "id",
+        page: int = 1,
+        size: int = 50,
+        checks: Sequence[str] = (),
     ) -> Results:
         """Return the questions with every word of ``text`` in id, question, answers or hints (case and accents do not
         matter).
 
         ``filters``: name of :data:`FILTERS` -> value; ``order``: a name of :data:`ORDERS`, others are taken as ``id``;
-        ``page`` from 1.
+        ``page`` from 1; ``checks``: names of :data:`CHECKS` that must all hold, others are left out.
         """
         cursor = self._cursor()
-        where, values = ["true"], []
+        where, values = ["true", *(CHECKS[name] for name in checks if name in CHECKS)], []
         for word in text.split():
             where.append("contains(haystack, lower(strip_accents(?)))")
             values.append(word)
@@ -102,11 +131,15 @@ class Lookup:
             ).fetchall()
             for name, column in FILTERS.items()
         }
-        return Results(rows, total, choices)
+        counts = ", ".join(f"count(*) FILTER ({condition})" for condition in CHECKS.values())
+        [counted] = cursor.execute(f"SELECT {counts} FROM overview").fetchall()
+        return Results(rows, total, choices, dict(zip(CHECKS, counted, strict=True)))
 
-    def has(self, question_id: str) -> bool:
-        """Whether the collection has this question."""
-        return bool(self._cursor().execute("SELECT 1 FROM overview WHERE question_id = ?", [question_id]).fetchall())
+    def row(self, question_id: str) -> dict[str, Any] | None:
+        """Return the question's row of the results, or None where the collection has no such question."""
+        query = "SELECT * EXCLUDE (haystack) FROM overview WHERE question_id = ?"
+        rows = self._cursor().sql(query, params=[question_id]).to_arrow_table().to_pylist()
+        return rows[0] if rows else None
 
     def releases(self, question_id: str) -> list[dict[str, Any]]:
         """Return ``release, split, passages, fully`` of the workspace's releases that hold the question, by name."""
@@ -138,6 +171,6 @@ class Lookup:
             if self._connection is None or version != self._version:
                 connection = self.workspace.connect()
                 connection.register("live", live_reviews(ReviewStore(self.workspace).read()))
-                connection.execute(_OVERVIEW)
+                connection.execute(_OVERVIEW, {"labelers": self._labelers})
                 self._connection, self._version = connection, version
             return self._connection.cursor()

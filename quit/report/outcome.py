@@ -10,7 +10,11 @@ from quit.report.pieces import SPLITS, Facts, Plot, Section, Table, number, perc
 
 def verdicts(facts: Facts) -> Section:
     """The judge against people, and against a second judge."""
-    section = Section("verdicts", "Judges and people")
+    terms = {
+        "Judge": "the model that says whether an answer is correct; people overrule it",
+        "Cohen's kappa": "agreement beyond chance: 1 is perfect, 0 what chance gives",
+    }
+    section = Section("verdicts", "Judges and people", terms)
     people, judges = facts["people"], facts["judges"]
     if people:
         section.said.append(
@@ -25,6 +29,11 @@ def verdicts(facts: Facts) -> Section:
         )
         if not any(kind["blind"] for kind in people["kinds"]):
             section.said.append("People saw the judge's verdicts, so this agreement is not independent of them.")
+        if not people["both_yes"] + people["only_judge"]:
+            rejected = share(people["both_no"], people["answers"])
+            section.said.append(
+                f"The judge accepts none of these answers, and people reject {rejected}: the agreement says little."
+            )
         rows = [
             ("judge: correct", f"{people['both_yes']:,}", f"{people['only_judge']:,}"),
             ("judge: wrong", f"{people['only_people']:,}", f"{people['both_no']:,}"),
@@ -110,10 +119,8 @@ def review(facts: Facts, most: int) -> Section:
 
 
 def models(facts: Facts) -> Section:
-    """Readers, and what language models cost."""
-    section = Section("models", "Readers, costs and cache")
-    rows = [(row["name"], row["role"] or "in no profile", row["kind"] or "–") for row in facts["readers"]]
-    section.tables.append(Table("Readers", ("reader", "role", "kind"), rows, (1, 2)))
+    """What language models cost."""
+    section = Section("models", "Costs and cache")
     usage = facts["usage"]
     if not usage["costs"]:
         if not facts["release"]:  # that does not know what it cost

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from quit.common.files import replacing, writing
+from quit.report.labels import cautions
+from quit.report.pieces import share
 from quit.report.sections import sections
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -56,35 +57,47 @@ def render(facts: dict[str, Any], rows: int, links: str = "") -> str:
     ``rows``: of a list at most. ``links``: where questions can be opened, before their ids; empty: nowhere. Raises
     ``MissingDependency`` without matplotlib.
     """
-    rendered = []
-    for section in sections(facts, rows):
-        drawn = [
-            {**asdict(plot), "svg": Markup(plot.svg)} for plot in section.plots
-        ]  # our own markup, its texts escaped
-        rendered.append({**asdict(section), "plots": drawn})
-    counts = facts["counts"]
-    share = counts["fully"] / counts["passages"] if counts["passages"] else None
-    numbers = [
-        ("questions", f"{counts['questions']:,}"),
-        ("passages", f"{counts['passages']:,}"),
-        ("fully relevant", "–" if share is None else f"{share:.1%}"),
-        ("valid answers", f"{counts['valid_answers']:,}"),
-        ("answered without hints", "–" if counts["parametric"] is None else f"{counts['parametric']:,}"),
-        ("readers", f"{len(facts['readers']):,}"),
-    ]
     return (
         environment()
         .get_template("report.html")
         .render(
             facts=facts,
-            sections=rendered,
-            numbers=numbers,
+            sections=sections(facts, rows),
+            numbers=_numbers(facts),
+            cautions=cautions(facts),
             embedded=[row["name"] for row in facts["readers"] if row["kind"] == "embedded"],
             style=Markup(style()),
             links=links,
         )
         .lstrip()
     )
+
+
+def _numbers(facts: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return term, figure and meaning of what stands at the top."""
+    counts, roles = facts["counts"], [row["role"] for row in facts["readers"]]
+    by_split = [row for row in facts["splits"]["labels"] if row["split"] != "all"]
+    labelers = roles.count("labeler")
+    return [
+        (
+            "questions",
+            f"{counts['questions']:,}",
+            ", ".join(f"{row['questions']:,} in {row['split']}" for row in by_split),
+        ),
+        ("passages", f"{counts['passages']:,}", "some or all of a question's hints, in every order"),
+        (
+            "fully relevant",
+            share(counts["fully"], counts["passages"]),
+            "passages with label 2: at least one labeler answers correctly",
+        ),
+        ("valid answers", f"{counts['valid_answers']:,}", "gold answers, and labelers' answers found correct"),
+        (
+            "known without hints",
+            "–" if counts["parametric"] is None else f"{counts['parametric']:,}",
+            "questions that a reader answers without any hint",
+        ),
+        ("readers", f"{len(roles):,}", f"models that answer; {labelers} of them decide labels (labelers)"),
+    ]
 
 
 def write(html: str, target: Path) -> None:

@@ -23,6 +23,11 @@ class Table:
     note: str = ""
     more: int = 0
 
+    @property
+    def wide(self) -> bool:
+        """Whether half a page is too narrow for it."""
+        return sum(max(len(str(cell)) for cell in column) for column in zip(self.heads, *self.rows, strict=True)) > 60
+
 
 @dataclass(frozen=True)
 class Plot(Table):
@@ -35,10 +40,11 @@ class Plot(Table):
 
 @dataclass(frozen=True)
 class Section:
-    """``said``: sentences; then plots, then tables."""
+    """``terms``: words of the section and what they mean; ``said``: sentences; then plots, then tables."""
 
     name: str
     title: str
+    terms: dict[str, str] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
@@ -52,6 +58,11 @@ def percent(value: float | None) -> str:
 def number(value: float | None, form: str = ",.2f") -> str:
     """Return a number; a dash for None."""
     return "–" if value is None else format(value, form)
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: ``1 hint``, ``1,200 hints``."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def share(part: float, whole: float) -> str:

@@ -41,7 +41,7 @@ def bars(
 ) -> str:
     """Draw horizontal bars, one a label, the first at the top, each with its value; several series are stacked.
 
-    ``share``: values are shares of 1, written as percentages.
+    ``share``: values are shares of 1, written as percentages. The axis ends a little after the longest bar.
     """
 
     def draw(axes: Any) -> None:
@@ -54,13 +54,11 @@ def bars(
             axes.annotate(f"{end:.1%}" if share else f"{end:,.0f}", (end, height), (3, 0), textcoords="offset points",
                           va="center", fontsize=8.5)  # fmt: skip
         axes.set_yticks(places, [_short(label) for label in labels])
-        axes.set_xlim(0, (1 if share else max(ends, default=1)) * 1.18 or 1)
+        axes.set_xlim(0, max(ends, default=1) * 1.18 or 1)
         axes.set_xlabel(across)
         axes.invert_yaxis()
         axes.tick_params(axis="y", length=0)
         _ticks(axes.xaxis, share)
-        if share:
-            axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
         if len(series) > 1:
             _legend(axes, series)
 
@@ -90,7 +88,7 @@ def histogram(name: str, rows: Sequence[Mapping[str, Any]], groups: Sequence[str
     return _svg(name, draw, 2.7)
 
 
-def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str, most: float | None = 1) -> str:
+def lines(name: str, series: Mapping[str, Mapping[Any, float]], across: str, up: str, most: float | None = None) -> str:
     """Draw a line a series over whole numbers or names; values are shares of 1. ``most``: end of the axis (None: a
     little above the highest value)."""
 

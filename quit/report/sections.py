@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quit.report import construction, outcome
+from quit.report import construction, labels, outcome
 from quit.report.pieces import Facts, Section
 
 
@@ -13,7 +13,8 @@ def sections(facts: Facts, rows: int) -> list[Section]:
         construction.funnel(facts),
         construction.hints(facts),
         construction.questions(facts),
-        construction.labels(facts),
+        labels.labels(facts),
+        labels.readers(facts),
         outcome.verdicts(facts),
         outcome.review(facts, rows),
         outcome.models(facts),

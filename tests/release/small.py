@@ -100,7 +100,8 @@ def tables(made: Rows) -> dict[str, pa.Table]:
     for name, rows in made.items():
         table, _, reader = name.partition("/")
         if reader:
-            replies = pa.Table.from_pylist(rows, schemas.table(table).former_schema)
+            columns = schemas.table(table).former_schema.append(pa.field("ended", pa.string()))
+            replies = pa.Table.from_pylist(rows, columns)
             by_name |= {f"{part}/{reader}": numbered for part, numbered in number_answers(replies).items()}
         else:
             by_name[name] = schemas.table(table).from_rows(rows)

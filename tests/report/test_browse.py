@@ -41,6 +41,23 @@ def test_a_search_leads_to_its_questions(client) -> None:
     assert following and "/question/q4" in client.get(following.group(1).replace("&amp;", "&")).text
 
 
+def test_a_search_has_an_address_without_what_it_does_not_narrow(client) -> None:
+    form = {"q": "", "state": "dev", "type": "", "order": "id", "check": ["disagreement", "cut"], "page": "1"}
+    response = client.get("/", params=form)
+    assert (response.url.path, response.url.query) == ("/", b"state=dev&check=disagreement&check=cut")
+    page = Parsed(response.text)
+    assert page.attributes.count(("checked", "")) == 2 and ("href", "/") in page.attributes
+    assert client.get("/", params={"q": "", "order": "id"}).url.query == b""
+    # The next page keeps what narrows the search.
+    following = re.search(r'rel="next" href="([^"]*)"', client.get("/?order=hardest").text)
+    assert following and following.group(1) == "/?order=hardest&amp;page=2"
+
+
+def test_a_question_says_what_an_owner_looks_for(client) -> None:
+    assert "a hint leaks an answer" in client.get("/").text
+    assert "No passage has label 2" not in client.get("/question/q1").text
+
+
 def test_what_is_searched_for_is_shown_as_text(client) -> None:
     page = Parsed(client.get("/", params={"q": '"><script>x</script>', "state": "<b>", "page": "-1"}).text)
     assert ("value", '"><script>x</script>') in page.attributes
@@ -108,7 +125,7 @@ def address(workspace: Workspace) -> Iterator[str]:
 def test_in_a_real_browser(address: str, tmp_path: Path) -> None:
     with annotator(address, tmp_path / "profile") as page:
         driver = page.driver
-        for width in (1280, 375):
+        for width in (1280, 400):
             driver.execute_cdp_cmd(
                 "Emulation.setDeviceMetricsOverride",
                 {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False},
@@ -117,6 +134,16 @@ def test_in_a_real_browser(address: str, tmp_path: Path) -> None:
                 driver.get(address + path)
                 page.until(lambda: driver.execute_script("return document.readyState") == "complete")
                 assert driver.execute_script("return document.documentElement.scrollWidth") <= width, (path, width)
+                # What is wider than its page scrolls, and its edge says so; nothing else lies beyond the edge.
+                beyond = """return [...document.querySelectorAll('body *')].filter(e => !e.closest('svg')
+                    && (!e.closest('.scroll') || e.matches('.scroll'))
+                    && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).length"""
+                assert driver.execute_script(beyond) == 0
+        edges = driver.execute_script(
+            "return [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth)"
+            ".map(e => getComputedStyle(e).backgroundAttachment)"
+        )
+        assert edges and set(edges) == {"local, local, scroll, scroll"}
         colours = set()
         for scheme in ("light", "dark"):
             driver.execute_cdp_cmd(
@@ -128,6 +155,7 @@ def test_in_a_real_browser(address: str, tmp_path: Path) -> None:
         page._css('input[name="q"]').send_keys("guernica")
         page._css("button").click()
         page.until(lambda: "1 question" in driver.page_source)
+        assert driver.current_url.endswith("/?q=guernica")
         page._css("th.asked a").click()
         page.until(lambda: driver.current_url.endswith("/question/q2"))
         closed = driver.execute_script("return [...document.querySelectorAll('.tree details')].map(e => e.open)")

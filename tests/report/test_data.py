@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -10,6 +11,8 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.report.data import gather
 from quit.report.examples import example
+from quit.report.quality import agreement_figures
+from quit.status.history import record_run
 from quit.status.story import story
 from tests.release import small
 from tests.report import tiny
@@ -135,6 +138,93 @@ def test_costs_follow_from_the_prices(facts) -> None:
     assert facts["usage"]["costs"] == [
         {"model": "one", "replies": 40, "asked": 30, "kept": 10, "kept_share": 0.25, "cost": 6.5}
     ]
+
+
+def test_labels_by_split_and_their_bounds(tmp_path) -> None:
+    rows = tiny.rows()
+    for row in rows["labels"]:
+        if row["question_id"] == "q3":
+            row |= {"label": 1, "labelers": []}
+    rows["questions"][1]["answers"] = ["the LIMA!"]  # of dev; test's is Lima
+    splits = gather(tiny.workspace(tmp_path / "W", rows), tiny.settings())["splits"]
+    columns = ("split", "questions", "without_label_2", "passages", "label_2", "bound")
+    assert [tuple(row[name] for name in columns) for row in splits["labels"]] == [
+        ("train", 1, 0, 4, 3, 1.0),
+        ("dev", 1, 0, 4, 2, 1.0),
+        ("test", 1, 1, 4, 0, 0.0),
+        ("all", 3, 1, 12, 5, pytest.approx(2 / 3)),
+    ]
+    [shared] = [row for row in splits["shared"] if row["answers"]]
+    assert (shared["first"], shared["second"], shared["second_questions"]) == ("dev", "test", 1)
+
+
+def test_agreement_of_readers_and_of_labelers(tmp_path) -> None:
+    rows = tiny.rows()
+    for row in rows["answers/two"]:
+        if row["question_id"] == "q2":  # right where reader one is, 0 and 01, and on 1, where it is not
+            row["answer"] = row["raw"] = "Picasso" if row["permutation"] != "10" else "Wrong"
+    workspace = tiny.workspace(tmp_path / "W", rows)
+    agreement = gather(workspace, tiny.settings())["agreement"]
+    # Of twelve passages one is right on 7, two on 3; both on 2, neither on 4.
+    assert agreement["all"]["right"] == [4, 6, 2]
+    assert agreement["all"]["correct"] == {"one": pytest.approx(7 / 12), "two": pytest.approx(3 / 12)}
+    [pair] = agreement["all"]["pairs"]
+    chance = 7 / 12 * 3 / 12 + 5 / 12 * 9 / 12
+    assert pair["kappa"] == pytest.approx((6 / 12 - chance) / (1 - chance))
+    assert agreement["labelers"] is None  # there is one
+    with workspace.connect() as connection:
+        labelers = [{"name": name, "role": role} for name, role in (("two", "labeler"), ("x", ""), ("one", "labeler"))]
+        figures = agreement_figures(connection, labelers)
+    assert figures["labelers"] == figures["all"] and figures["all"]["right"] == [4, 6, 2]
+
+
+def test_answers_without_hints_by_reader(tmp_path) -> None:
+    rows = tiny.rows()
+    answers = [("q1", 0, "Nile", True), ("q1", 1, "NO ANSWER", False), ("q2", 0, "Wrong", False), ("q2", 1, "?", None)]
+    rows["probe_answers"] = [
+        {"question_id": question, "reader": "one", "repetition": repetition, "raw": answer, "answer": answer,
+         "correct": correct, "producer": "p", "judge": "j"} for question, repetition, answer, correct in answers
+    ]  # fmt: skip
+    assert gather(tiny.workspace(tmp_path / "W", rows), tiny.settings())["probe"] == [
+        {"reader": "one", "questions": 2, "answers": 4, "no_answer": 1, "correct": 1, "known": 1}
+    ]
+
+
+def test_leaks_by_question_say_what_came_of_them(tmp_path, facts) -> None:
+    assert facts["leakage"]["questions"] == [
+        {"question_id": "q4", "question": "Which city?", "leaking": 1, "hints": 1,
+         "words": "“Rome” gives away “Rome” (exact)", "outcome": "left out"}
+    ]  # fmt: skip
+    rows = tiny.rows()
+    [finding] = rows["leak_findings"]
+    for question, overridden in (("q1", True), ("q2", False)):
+        rows["leak_findings"].append(
+            {**finding, "question_id": question, "hint_id": f"{question}-h00", "overridden": overridden}
+        )
+    leakage = gather(tiny.workspace(tmp_path / "W", rows), tiny.settings(rows=2))["leakage"]
+    assert [(row["question_id"], row["outcome"]) for row in leakage["questions"]] == [
+        ("q1", "kept: a person overruled it"),
+        ("q2", "kept without these hints"),
+    ]
+    assert leakage["leaking"] == 3
+
+
+def test_the_example_passage_has_all_hints_and_every_answer(facts) -> None:
+    passage = facts["passage"]  # of q3, the one test question
+    assert (passage["text"], passage["label"]) == ("It lies on the Pacific. Pizarro founded it.", 2)
+    assert [(row["name"], row["role"], row["answer"], row["correct"]) for row in passage["answers"]] == [
+        ("one", "labeler", "Lima", True),
+        ("two", "reader", "NO ANSWER", None),
+    ]
+
+
+def test_the_date_is_that_of_the_last_run_that_changed_anything(tmp_path) -> None:
+    workspace = tiny.workspace(tmp_path / "W")
+    assert gather(workspace, tiny.settings())["date"] is None
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
+    for outcome, day in (("done", 0), ("done", 1), ("nothing new", 5), ("failed", 6)):
+        record_run(workspace, "build", outcome, noon, noon + day * 86_400)
+    assert gather(workspace, tiny.settings())["date"] == "2026-03-02"
 
 
 def test_examples_follow_their_rules(facts) -> None:

@@ -48,6 +48,30 @@ def test_filters_orders_and_pages(lookup) -> None:
     assert _ids(lookup.search(page=99, size=3)) == ["q4"]
 
 
+def test_what_an_owner_looks_for(tmp_path) -> None:
+    rows = tiny.rows()
+    for row in rows["labels"]:
+        if row["question_id"] == "q3":
+            row |= {"label": 1, "labelers": []}
+    for row in rows["answers/two"]:
+        if row["question_id"] == "q2":
+            row["ended"] = "length" if row["permutation"] in ("0", "10") else "stop"
+    lookup = Lookup(tiny.workspace(tmp_path / "W", rows, shards=2), labelers=2)
+    assert _ids(lookup.search(checks=["leak"])) == ["q4"]
+    assert _ids(lookup.search(checks=["no-label-2"])) == ["q3"]
+    # One of two labelers is right on 3 of q1's passages, on 2 of q2's, on none of q3's.
+    assert _ids(lookup.search(checks=["disagreement"])) == ["q1", "q2"]
+    assert [row["disagreement"] for row in lookup.search(order="disagreement").rows] == [0.75, 0.5, 0.0, None]
+    assert _ids(lookup.search(checks=["cut", "disagreement"])) == _ids(lookup.search(order="cut", size=1)) == ["q2"]
+    assert _ids(lookup.search(checks=["leak", "cut"])) == []
+    assert _ids(lookup.search(checks=["1; drop table overview"])) == ["q1", "q2", "q3", "q4"]
+    found = lookup.search(checks=["cut"])
+    assert found.checks == {"leak": 1, "no-label-2": 1, "disagreement": 2, "cut": 1, "changed": 0}
+    assert found.rows[0]["cut"] == 2 and lookup.row("q2") == found.rows[0] and lookup.row("q9") is None
+    # A single labeler cannot disagree with itself.
+    assert _ids(Lookup(lookup.workspace, labelers=1).search(checks=["disagreement"])) == []
+
+
 def test_rows_and_choices_say_what_there_is(lookup) -> None:
     found = lookup.search()
     first = found.rows[0]

@@ -92,6 +92,29 @@ def test_a_hint_with_markup_is_shown_as_written(tmp_path) -> None:
     assert "script" not in page.tags and "img" not in page.tags
 
 
+def test_what_models_wrote_is_text(tmp_path) -> None:
+    rows = tiny.rows()
+    for row in rows["answers/two"]:
+        row["answer"] = row["raw"] = tiny.MARKUP
+    rows["leak_findings"][0] |= {"span": tiny.MARKUP, "answer": "<b>Rome</b>"}
+    rows["questions"][-1]["question"] = "<i>Which city?</i>"
+    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings()), rows=50))
+    assert page.text.count(tiny.MARKUP) >= 2 and "<b>Rome</b>" in page.text and "<i>Which city?</i>" in page.text
+    assert not {"script", "img", "b", "i"} & set(page.tags)
+
+
+def test_what_bounds_scores_is_at_the_top(tmp_path) -> None:
+    rows = tiny.rows()
+    for row in rows["labels"]:
+        if row["question_id"] == "q3":
+            row |= {"label": 1, "labelers": []}
+    page = Parsed(render(gather(tiny.workspace(tmp_path / "W", rows), tiny.settings()), rows=50))
+    text = " ".join(page.text.split())
+    caution = "1 of 1 test question has no passage with label 2 (no labeler answers correctly). At label 2, no "
+    assert caution + "system can exceed 0.00 in Hit, RR or Recall over all test questions." in text
+    assert text.index(caution) < text.index("From collected to released")
+
+
 def test_every_plot_has_a_name_and_a_table_and_no_two_share_an_id(html) -> None:
     page = Parsed(html)
     assert len(page.ids) == len(set(page.ids))

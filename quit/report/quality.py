@@ -1,0 +1,83 @@
+"""What somebody must know before comparing scores: labels by split and the bounds that follow, agreement of readers,
+answers without hints, answers shared by splits, leaks by question."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import duckdb
+
+from quit.evaluate.labels import labels_by_split, reader_agreement, reader_patterns, shared_answers
+
+
+def split_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    """Return ``labels`` (a row for each split with questions, then ``all``) and ``shared`` (a row for every two
+    splits), as :mod:`quit.evaluate.labels` counts them."""
+    splits = connection.sql("SELECT question_id, split FROM splits").to_arrow_table()
+    labels = connection.sql("SELECT question_id, label FROM labels").to_arrow_table()
+    questions = connection.sql("SELECT question_id, answers FROM questions ORDER BY question_id").to_arrow_table()
+    by_split = [
+        {**asdict(row), "without_label_2": row.without_label_2, "bound": row.bound, "share": row.share}
+        for row in labels_by_split(splits, labels)
+    ]
+    shared = [asdict(row) for row in shared_answers(splits, questions)]
+    return {"labels": by_split, "shared": shared}
+
+
+def agreement_figures(connection: duckdb.DuckDBPyConnection, readers: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+    """Return ``all`` and ``labelers``: passages, correct, pairs and alpha of
+    :func:`quit.evaluate.labels.reader_agreement`, and ``right``: passages by the number of readers that answer
+    correctly, from none to all. None for fewer than two readers with answers.
+
+    ``readers``: name and role.
+    """
+    answering = {name for (name,) in connection.execute("SELECT DISTINCT reader FROM distinct_answers").fetchall()}
+    names = [reader["name"] for reader in readers if reader["name"] in answering]
+    labelers = {reader["name"] for reader in readers if reader["role"] == "labeler"}
+    patterns = reader_patterns(connection, names) if len(names) > 1 else {}
+    if not patterns:
+        return {"all": None, "labelers": None}
+    kept = [position for position, name in enumerate(names) if name in labelers]
+    of_labelers: Counter[int] = Counter()
+    for pattern, passages in patterns.items():
+        of_labelers[sum((pattern >> position & 1) << bit for bit, position in enumerate(kept))] += passages
+    return {
+        "all": _agreement(names, patterns),
+        "labelers": _agreement([names[position] for position in kept], of_labelers) if len(kept) > 1 else None,
+    }
+
+
+def _agreement(names: Sequence[str], patterns: Mapping[int, int]) -> dict[str, Any]:
+    right = [0] * (len(names) + 1)
+    for pattern, passages in patterns.items():
+        right[pattern.bit_count()] += passages
+    return {"readers": list(names), **asdict(reader_agreement(names, patterns)), "right": right}
+
+
+PROBE = """
+    SELECT reader, count(DISTINCT question_id) AS questions, count(*) AS answers,
+           count(*) FILTER (answer = 'NO ANSWER') AS no_answer, count(*) FILTER (correct) AS correct,
+           count(DISTINCT question_id) FILTER (correct) AS known
+    FROM probe_answers GROUP BY 1
+"""
+"""Answers without hints, by reader. ``known``: questions that the reader answers correctly in any repetition."""
+
+LEAKS = """
+    WITH leaking AS (
+        SELECT question_id, count(DISTINCT hint_id) AS hints, bool_and(overridden) AS overridden,
+               string_agg(DISTINCT '“' || span || '” gives away “' || answer || '” (' || method || ')', '; '
+                   ORDER BY '“' || span || '” gives away “' || answer || '” (' || method || ')') AS words
+        FROM leak_findings GROUP BY 1
+    ), gone AS (
+        SELECT DISTINCT question_id FROM rejects WHERE kind = 'question' AND question_id IS NOT NULL
+    )
+    SELECT l.question_id, q.question, l.hints AS leaking, count(h.hint_id) AS hints, l.words,
+           CASE WHEN l.overridden THEN 'kept: a person overruled it' WHEN l.question_id IN (FROM gone) THEN 'left out'
+                ELSE 'kept without these hints' END AS outcome
+    FROM leaking l JOIN questions q USING (question_id) LEFT JOIN hints h USING (question_id)
+    GROUP BY ALL ORDER BY leaking DESC, l.question_id LIMIT $rows
+"""
+"""Questions with leaking hints, those with most first."""
