@@ -173,7 +173,8 @@ def _record(path: Path) -> str:
         return "the dataset card"
     text = path.read_text(encoding="utf-8")
     if path.suffix in (".json", ".jsonl"):
-        first = json.loads(text)[0] if path.suffix == ".json" else json.loads(text.splitlines()[0])
+        value = json.loads(text if path.suffix == ".json" else text.splitlines()[0])
+        first = value[0] if path.suffix == ".json" and isinstance(value, list) else value
         return ", ".join(f"`{key}`" for key in first) if isinstance(first, dict) else f"a list of {len(first)} integers"
     if text.startswith("<top>"):
         return "a `<top>` block with `<num>` and `<title>`"
