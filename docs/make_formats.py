@@ -40,6 +40,9 @@ EXAMPLES: dict[str, Any] = {
          {"hint": "It has eight arms.", "convergence": 0.9, "url": "https://example.org/octopus"}],
         "question_type": {"coarse": "ENTY:ENTITY", "fine": "animal:Animal"}, "difficulty": "Easy",
     },
+    "csv": "id,question,answer,hint,candidates\n"
+        "octopus,Which animal is meant?,octopus,It has three hearts.,squid|crab\n"
+        'octopus,,,"It has eight arms, and suckers on each.",\n',
     "hinteval": {
         "subsets": {"test": {"instances": {"q1": {
             "question": {"question": "Which animal is meant?", "metadata": {}}, "answers": [{"answer": "octopus"}],
@@ -62,11 +65,12 @@ REASONS = {
      "look for a file in one cell"),
     "too_many": ("record", "more than a thousand hints, candidates or scores",
      "look for a column that ran into one cell"),
-    "lengths_differ": ("record", "lists that run side by side have different lengths",
-     "make them equally long, or leave one out"),
+    "lengths_differ": ("record", "parallel lists have different lengths; a CSV row has more cells than columns",
+     "make them equally long, or leave one out; put a text with commas into quotes"),
     "no_question": ("record", "the question is blank", "write it"),
     "no_answer": ("record", "no answer that is not blank", "write it"),
-    "duplicate_id": ("record", "the id was there before in this file", "give each record its own"),
+    "duplicate_id": ("record", "the id was there before in this file; in CSV, with another question",
+     "give each record its own"),
     "duplicate_question": ("record", "the question was there before (only with `collect.duplicates=keep_first`)",
      "nothing, or `pool`"),
     "too_few_hints": ("question", "fewer than five distinct hints (`convergence.hints`)",
@@ -92,8 +96,8 @@ def page() -> str:
     """Return the page, without the note at its head."""
     lines = ["# Formats\n", "## Sources\n"]
     lines += [
-        "Named `KIND:PATH`; a path that ends in `.jsonl` or `.parquet` needs no kind. `quit check` reads one without "
-        "building.\n"
+        "Named `KIND:PATH`; a path that ends in `.jsonl`, `.parquet`, `.csv` or `.tsv` needs no kind. `quit check` "
+        "reads one without building.\n"
     ]
     for name, source in SOURCES.items():
         lines += [f"### {name}\n", f"{source.doc} Expected: {source.expected}.\n"]
@@ -107,7 +111,8 @@ def page() -> str:
         if name == "jsonl":
             lines += _fields()
         if name in EXAMPLES:
-            lines += ["```json", json.dumps(EXAMPLES[name], ensure_ascii=False), "```\n"]
+            text = EXAMPLES[name].rstrip() if name == "csv" else json.dumps(EXAMPLES[name], ensure_ascii=False)
+            lines += [f"```{'csv' if name == 'csv' else 'json'}", text, "```\n"]
     lines += [
         "### What is repaired\n",
         "In every text: mojibake, HTML entities, Unicode forms, invisible characters, white space. In hints also: "
@@ -116,8 +121,8 @@ def page() -> str:
         "text; keys that are not named are not read (`quit check` tells those that come near one). A byte order mark "
         "and Windows line ends do no harm.\n",
         "### What is left out\n",
-        "One fault costs its record or hint, never the file (but for a JSON array that is broken in the middle). Each "
-        "is a row of [`rejects`](tables.md#rejects): `quit check`, `quit status --left-out`.\n",
+        "One fault costs its record or hint, never the file (but for a JSON array or CSV that is broken in the "
+        "middle). Each is a row of [`rejects`](tables.md#rejects): `quit check`, `quit status --left-out`.\n",
         "| reason | leaves out | when | what to do |\n|---|---|---|---|",
         *(f"| `{reason}` | {' | '.join(words)} |" for reason, words in REASONS.items()),
         "",
@@ -170,7 +175,8 @@ def _record(path: Path) -> str:
         return "the dataset card"
     text = path.read_text(encoding="utf-8")
     if path.suffix in (".json", ".jsonl"):
-        first = json.loads(text)[0] if path.suffix == ".json" else json.loads(text.splitlines()[0])
+        value = json.loads(text if path.suffix == ".json" else text.splitlines()[0])
+        first = value[0] if path.suffix == ".json" and isinstance(value, list) else value
         return ", ".join(f"`{key}`" for key in first) if isinstance(first, dict) else f"a list of {len(first)} integers"
     if text.startswith("<top>"):
         return "a `<top>` block with `<num>` and `<title>`"

@@ -11,10 +11,13 @@ import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
 from quit.common.progress import advance
+from quit.common.words import counted
 
 
 def check(
-    source: Annotated[list[str], typer.Argument(help="KIND:PATH, or a path that ends in .jsonl or .parquet.")],
+    source: Annotated[
+        list[str], typer.Argument(help="KIND:PATH, or a path that ends in .jsonl, .parquet, .csv or .tsv.")
+    ],
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Faults and notes to print; 0 for all.")] = 50,
@@ -54,9 +57,10 @@ def _lines(findings: dict[str, Any], limit: int) -> list[str]:
         lines.append(f"Skipped: {findings['skipped']}.")
     faults = len(findings["faults"])
     counts = (
-        f"{findings['records']:,} records: {findings['questions']:,} usable questions with {findings['hints']:,} hints"
+        f"{counted(findings['records'], 'record')}: {counted(findings['questions'], 'usable question')} with "
+        f"{counted(findings['hints'], 'hint')}"
     )
-    return [*lines, f"{counts}; " + (f"{faults:,} fault{'s' * (faults > 1)}" if faults else "no faults")]
+    return [*lines, f"{counts}; {counted(faults, 'fault') if faults else 'no faults'}"]
 
 
 def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
@@ -99,7 +103,7 @@ def examine(refs: Any, settings: Any, models: Any = None) -> dict[str, Any]:
 class _Read:
     """The records of sources, counted and looked at as they pass."""
 
-    def __init__(self, refs: Any, units: dict[str, str]) -> None:
+    def __init__(self, refs: Any, units: dict[str, tuple[str, int]]) -> None:
         self._refs, self._units = refs, units
         self.records = 0
         self.notes: list[dict[str, str]] = []
@@ -119,7 +123,7 @@ class _Read:
             yield record
 
 
-def _faults(tables: dict[str, Any], leaks: Any, units: dict[str, str]) -> list[dict[str, str]]:
+def _faults(tables: dict[str, Any], leaks: Any, units: dict[str, tuple[str, int]]) -> list[dict[str, str]]:
     """Return what would be left out, by file and position; a leak is where its question came from first."""
     origins = {row["question_id"]: row for row in reversed(tables["origins"].to_pylist())}
     rows = tables["rejects"].to_pylist()
@@ -136,30 +140,34 @@ def _faults(tables: dict[str, Any], leaks: Any, units: dict[str, str]) -> list[d
 
 
 def _notes_on_files(refs: Any, without_candidates: Counter[str]) -> list[dict[str, str]]:
+    from quit.sources.csv import column_notes
     from quit.sources.notes import key_notes
 
     notes = []
     for ref in refs:
-        if ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet":
-            notes += [{"file": ref.path.name, "detail": remark} for remark in key_notes(ref.path)]
+        if ref.kind == "csv" or (ref.kind == "jsonl" and ref.path.suffix.lower() != ".parquet"):
+            remarks = (column_notes if ref.kind == "csv" else key_notes)(ref.path)
+            notes += [{"file": ref.path.name, "detail": remark} for remark in remarks]
     for file, count in (+without_candidates).items():
         pool = "without candidates (plausible wrong answers): the pool of all answers replaces them."
         notes.append({"file": file, "detail": f"{count:,} {pool}"})
     return notes
 
 
-def _unit(ref: Any) -> str:
-    """Return what a position counts: lines (from 1 for people), rows or records."""
+def _unit(ref: Any) -> tuple[str, int]:
+    """Return what a position counts, and the number of the first for people: lines and a table's rows from 1."""
     from quit.sources.files import is_array
 
+    if ref.kind == "csv":
+        return "row", 1
     if ref.kind != "jsonl":
-        return "record"
+        return "record", 0
     if ref.path.suffix.lower() == ".parquet":
-        return "row"
-    return "record" if is_array(ref.path) else "line"
+        return "row", 0
+    return ("record", 0) if is_array(ref.path) else ("line", 1)
 
 
-def _where(units: dict[str, str], file: str | None, position: int | None, record_id: str | None) -> str:
-    unit = units.get(Path(file or "").name.partition("#")[0], "record")
-    number = (position or 0) + (unit == "line")
+def _where(units: dict[str, tuple[str, int]], file: str | None, position: int | None, record_id: str | None) -> str:
+    unit, first = units.get(Path(file or "").name.partition("#")[0], ("record", 0))
+    number = (position or 0) + first
     return f"{unit} {number} ({record_id})" if record_id else f"{unit} {number}"

@@ -23,6 +23,7 @@ from rich.progress import (
 from rich.table import Table
 
 from quit.common.progress import Listener, listening
+from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.operations.plan import Plan
@@ -47,6 +48,9 @@ from quit.status.summary import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from quit.settings.benchmark import Benchmark
+    from quit.systems.benchmark.runfile import RunScores
 
 _OUT = Console(highlight=False)
 _ERR = Console(stderr=True, highlight=False)
@@ -272,6 +276,26 @@ def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[st
         _OUT.print(table)
     if limit and len(rows) > limit:
         _OUT.print(f"... {len(rows) - limit} more (--limit 0 shows all)")
+
+
+def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None:
+    """Print a run's metrics with their intervals, and what to know about them."""
+    _OUT.print(f"{escape(scores.name)}: {counted(scores.split, 'question')} of {escape(split)}, values in percent")
+    table = _table("metric<", "value", f"{settings.level:.0%} interval")
+    for row in scores.results.to_pylist():
+        value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
+        table.add_row(row["metric"], value, f"{low} to {high}")
+    _OUT.print(table)
+    policy = "count as 0" if settings.without_relevant == "zero" else "are left out of the metrics with rel=2"
+    for count, what in (
+        (scores.missing, "of the split not in the run: they count as 0"),
+        (scores.others, f"of the run not in the split {split}: not scored"),
+        (scores.without_full, f"without a passage of label 2: they {policy}"),
+    ):
+        if count:
+            _OUT.print(escape(f"- {counted(count, 'question')} {what}"), soft_wrap=True)
+    if scores.unknown:
+        _OUT.print(f"- {counted(scores.unknown, 'line')} with a passage that the release does not have: not relevant")
 
 
 def print_plan(plan: Plan) -> None:

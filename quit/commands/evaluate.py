@@ -1,4 +1,4 @@
-"""``quit evaluate``: measure the instruments against people or published labels."""
+"""``quit evaluate``: score a run file, or measure the instruments against people or published labels."""
 
 from __future__ import annotations
 
@@ -15,11 +15,56 @@ from quit.commands.options import (
     load_settings,
     open_workspace,
     print_json,
+    release_place,
     show,
 )
 from quit.errors import SettingsError
 
-app = typer.Typer(help="Measure the instruments against people or published labels.", no_args_is_help=True)
+app = typer.Typer(
+    help="Score a run file; measure the instruments against people or published labels.", no_args_is_help=True
+)
+
+
+@app.command("run")
+def run(
+    run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A line: question Q0 passage rank score name.")],
+    release: Annotated[
+        Path | None, typer.Option("--release", "-r", **release_place, help="Folder or URL of a release.")
+    ] = None,
+    workspace: WorkspaceOption = Path("workspace"),
+    split: Annotated[str, typer.Option("--split", help="Questions: train, dev, test or all.")] = "test",
+    set_: SetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Score a ranking of passages by any system, with the metrics and intervals of `quit benchmark run`.
+
+    Question and passage ids are those of `quit export`. Without --release the labels are the workspace's own.
+
+    Example: `quit evaluate run bm25.run --release W/releases/v1`
+    """
+    from quit.commands.console import print_run_scores, working
+    from quit.engine.planning import last_build
+    from quit.export.release import export_tables_of_release
+    from quit.export.workspace import export_tables_of
+    from quit.systems.benchmark.runfile import score_run
+
+    settings = load_settings("embedded", set_).benchmark
+    with working("evaluate", as_json):
+        if release is not None:
+            tables = export_tables_of_release(release)
+        else:
+            opened = open_workspace(workspace)
+            tables = export_tables_of(opened, last_build(opened))
+        scores = score_run(run_file, tables, split, settings)
+    if as_json:
+        counts = {name: value for name, value in vars(scores).items() if name != "results"}
+        metrics = [
+            {name: row[name] for name in ("metric", "value", "low", "high", "questions")}
+            for row in scores.results.to_pylist()
+        ]
+        print_json({**counts, "metrics": metrics})
+    else:
+        print_run_scores(scores, split, settings)
 
 
 @app.command("equivalence")

@@ -84,7 +84,8 @@ def export(
 ) -> None:
     """Write the labelled dataset in formats that other tools read, and publish it.
 
-    Formats: huggingface, release-json, paper-index, csv, squad, beir, trec, pyserini, mteb, tevatron, colbert, monot5.
+    Formats: huggingface, release-json, paper-index, csv, squad, beir, trec, pyserini, mteb, tevatron, colbert, monot5,
+    hinteval.
 
     Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out
     DIR --push ORG/NAME --dry-run`

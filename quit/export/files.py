@@ -76,6 +76,7 @@ FORMATS: dict[str, Format] = {
         Format("tevatron", 1, "quit.export.tevatron", "Training records, queries and corpus for Tevatron"),
         Format("colbert", 1, "quit.export.colbert", "Collection, queries and triples with integer ids for ColBERT"),
         Format("monot5", 1, "quit.export.monot5", "Triples of texts for MonoT5"),
+        Format("hinteval", 1, "quit.export.hinteval", "One JSON file for the toolkit HintEval"),
     )
 }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from quit.common.files import file_checksum, file_mark
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.sources import hinteval, huggingface, jsonl, triviahg, wikihint
+from quit.sources import csv, hinteval, huggingface, jsonl, triviahg, wikihint
 from quit.sources.fields import plain
 from quit.sources.files import check_file, check_folder
 from quit.sources.records import SourceRecord
@@ -76,6 +76,7 @@ SOURCES: dict[str, Source] = {
             "Your own questions: JSON Lines or Parquet of the documented schema.",
             expected=jsonl.EXPECTED,
         ),
+        Source("csv", csv.read, "Your own questions from a spreadsheet: CSV.", expected=csv.EXPECTED),
         Source(
             "huggingface",
             huggingface.read,
@@ -89,20 +90,21 @@ SOURCES: dict[str, Source] = {
     )
 }
 
-_BARE = (".jsonl", ".parquet")
-_SHEETS = (".csv", ".tsv", ".xlsx", ".ods")
+_BARE = {".jsonl": "jsonl", ".parquet": "jsonl", ".csv": "csv", ".tsv": "csv"}
+_SHEETS = (".xlsx", ".xls", ".ods")
 
 
 def split_source(text: str) -> tuple[str, str]:
-    """Return kind and path of ``KIND:PATH``; a bare path is of kind ``jsonl`` where its name says so, else of ""."""
+    """Return kind and path of ``KIND:PATH``; a bare path is of the kind that its ending says, else of ""."""
     kind, colon, rest = text.partition(":")
     if colon and "/" not in kind:
         return kind, rest
-    return ("jsonl" if text.lower().endswith(_BARE) else ""), text
+    return _BARE.get(Path(text).suffix.lower(), ""), text
 
 
 def parse_source(text: str) -> SourceRef:
-    """Return the source that ``KIND:PATH`` names; a bare path in ``.jsonl`` or ``.parquet`` is of kind ``jsonl``.
+    """Return the source that ``KIND:PATH`` names; a bare path in ``.jsonl`` or ``.parquet`` is of kind ``jsonl``, one
+    in ``.csv`` or ``.tsv`` of kind ``csv``.
 
     Raises ``SettingsError`` for an unknown or missing kind, ``InputError`` for a path that is missing, unreadable or
     empty.
@@ -110,8 +112,7 @@ def parse_source(text: str) -> SourceRef:
     kind, rest = split_source(text)
     if text.lower().endswith(_SHEETS):
         raise SettingsError(
-            f"Source {text!r} is a table, which no kind reads: turn it into JSON Lines first (docs/tutorial.md has "
-            "the lines)."
+            f"Source {text!r} is a spreadsheet, which no kind reads: save it as CSV (Excel: 'CSV UTF-8') and name that."
         )
     if not kind:
         raise SettingsError(f"Source {text!r} names no kind: write KIND:PATH with one of {', '.join(SOURCES)}.")

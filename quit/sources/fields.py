@@ -54,13 +54,14 @@ class Item:
 
 @dataclass(slots=True)
 class DraftHint:
-    """A hint as the source has it; ``text`` may still be anything."""
+    """A hint as the source has it; ``text`` may still be anything. ``where``: its place, for messages."""
 
     text: Any
     rank: int | None = None
     convergence: float | None = None
     url: str | None = None
     scores: dict[str, int] | None = None
+    where: str = ""
 
 
 @dataclass(slots=True)
@@ -333,7 +334,7 @@ def _finish(draft: Draft, source: str, item: Item) -> SourceRecord:
         elif not fault and is_boilerplate(text):
             fault = ("boilerplate_hint", f"says nothing about the answer: {quote(text)}")
         if fault:
-            detail = f"Hint {number} of the record {fault[1]}."
+            detail = f"{hint.where or f'Hint {number} of the record'} {fault[1]}."
             rejects.append(reject(item, source, STAGE, "hint", fault[0], detail, draft.record_id))
             continue
         scores: dict[str, int] = {}

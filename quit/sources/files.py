@@ -20,7 +20,7 @@ LONGEST_LINE = 1 << 24
 """Bytes of one line of JSON Lines, 16 MiB: a thousand hints with scores of a hundred candidates each take a quarter of
 it."""
 LARGEST_WHOLE = 1 << 31
-"""Bytes of a JSON file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines may be of
+"""Bytes of a file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines may be of
 any size."""
 
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
@@ -69,15 +69,19 @@ def check_folder(path: Path, expected: str) -> None:
         raise InputError(f"{path} cannot be read ({error.strerror or error}); expected {expected}.") from None
 
 
-def read_text(path: Path, expected: str) -> str:
-    """Return the text of a file in UTF-8. Raises ``InputError``, also above ``LARGEST_WHOLE`` bytes."""
+def read_bytes(path: Path, expected: str) -> bytes:
+    """Return the content of a file. Raises ``InputError``, also above ``LARGEST_WHOLE`` bytes."""
     check_file(path, expected)
     if (size := path.stat().st_size) > LARGEST_WHOLE:
         raise InputError(
-            f"{path} has {size:,} bytes, and JSON that is no JSON Lines is read whole, up to {LARGEST_WHOLE:,}: split "
-            "the file."
+            f"{path} has {size:,} bytes, and all but JSON Lines is read whole, up to {LARGEST_WHOLE:,}: split the file."
         )
-    data = path.read_bytes()
+    return path.read_bytes()
+
+
+def read_text(path: Path, expected: str) -> str:
+    """Return the text of a file in UTF-8. Raises ``InputError`` as :func:`read_bytes`, and for other encodings."""
+    data = read_bytes(path, expected)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -18,7 +18,7 @@ def test_faults_are_named_by_their_line_and_make_it_fail(call, tmp_path: Path) -
     lines = shown.out.splitlines()
     assert lines[0].startswith("mine.jsonl, line 2 (2)") and "too_few_hints" in lines[0]
     assert lines[1].startswith("mine.jsonl, line 3") and "not_json" in lines[1]
-    assert lines[-1] == "3 records: 1 usable questions with 5 hints; 2 faults"
+    assert lines[-1] == "3 records: 1 usable question with 5 hints; 2 faults"
     printed = json.loads(call("check", path, "--json").out)
     assert (printed["records"], printed["questions"], printed["hints"]) == (3, 1, 5)
     assert [fault["reason"] for fault in printed["faults"]] == ["too_few_hints", "not_json"]
@@ -30,7 +30,7 @@ def test_a_sound_file_passes_and_nothing_is_written(call, tmp_path: Path) -> Non
     path.parent.mkdir()
     path.write_text(json.dumps(GOOD) + "\n")
     shown = call("check", f"jsonl:{path}")
-    assert (shown.code, shown.out) == (0, "1 records: 1 usable questions with 5 hints; no faults\n")
+    assert (shown.code, shown.out) == (0, "1 record: 1 usable question with 5 hints; no faults\n")
     assert list(path.parent.iterdir()) == [path]
     bare = {key: value for key, value in GOOD.items() if key != "candidates"}
     path.write_text(json.dumps(bare) + "\n")
@@ -44,3 +44,16 @@ def test_another_language_is_noted(call, tmp_path: Path) -> None:
     path.write_text(json.dumps({**GOOD, "question": "Wer hat das geschrieben?", "hints": hints}) + "\n")
     shown = call("check", path, "--no-models")
     assert "mine.jsonl, line 1 (1): The question and its hints are not English" in shown.out
+
+
+def test_faults_of_csv_name_rows_as_a_spreadsheet_counts(call, tmp_path: Path):
+    hints = "".join(f"1,,,Hint number {number}.\n" for number in range(5))
+    (tmp_path / "q.csv").write_text(
+        "id,question,answer,hint\n1,Which city?,Rome,It has seven hills.\n"
+        + hints
+        + "2,Which?,Lima,Old walls.\n,Which?,,x\n"
+    )
+    shown = call("check", "q.csv", "--no-models")
+    assert shown.code == 1 and "q.csv, row 8 (2): The question has 1 distinct hint" in shown.out
+    assert "q.csv, row 9: The column 'id' is blank" in shown.out
+    assert shown.out.splitlines()[-1] == "3 records: 1 usable question with 6 hints; 2 faults"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from quit.commands import evaluate
+from tests.release import small
 from tests.report import tiny
 
 PARIS = {"question": "Which city is the capital of France?", "answers": ["Paris"]}
@@ -111,3 +112,24 @@ def test_judges(call, tmp_path: Path) -> None:
     assert [(row["question_id"], row["correct"]) for row in printed["disagreements"]] == [("q2", False), ("q3", None)]
     shown = call("evaluate", "judges", "-w", workspace, "--limit", 1)
     assert shown.code == 0 and "Wrong" in shown.out
+
+
+def test_run(call, tmp_path: Path) -> None:
+    (tmp_path / "R").mkdir()
+    small.freeze(tmp_path / "R", small.rows())
+    split = {row["question_id"]: row["split"] for row in small.rows()["splits"]}
+    [question, *_] = [name for name in sorted(split) if split[name] == "test"]
+    run = tmp_path / "mine.run"
+    # label 1 first, then label 2, then a passage of nobody
+    run.write_text(f"{question} Q0 {question}_1_1 1 3 mine\n{question} Q0 {question}_0_0 2 2 mine\nx Q0 y 1 1 mine\n")
+    shown = call("evaluate", "run", run, "--release", "R", "--set", "benchmark.resamples=100")
+    tests = sum(name == "test" for name in split.values())
+    assert shown.code == 0 and f"mine: {tests} question" in shown.out
+    assert f"MRR@100 {100 / tests:.2f}" in " ".join(shown.out.split())
+    assert f"MRR(rel=2)@100 {50 / tests:.2f}" in " ".join(shown.out.split())
+    assert "- 1 question of the run not in the split test: not scored" in shown.out
+    values = {row["metric"]: row for row in call("evaluate", "run", run, "--release", "R", "--json").json()["metrics"]}
+    assert values["Hit(rel=2)@1"]["value"] == 0 and values["Hit(rel=2)@10"]["value"] == 1 / tests
+    run.write_text(f"{question} Q0 {question}_1_1 1 3 mine\nhello\n")
+    failed = call("evaluate", "run", run, "--release", "R")
+    assert failed.code == 3 and "line 2 has 1 column" in failed.err and failed.err.count("\n") == 1

@@ -21,14 +21,15 @@ from make_formats import EXAMPLES, REASONS  # noqa: E402
 def test_each_example_is_one_its_reader_takes_whole(kind: str, tmp_path: Path) -> None:
     example = EXAMPLES[kind]
     path = tmp_path / ("example.jsonl" if kind == "jsonl" else "example.json")
-    path.write_text(json.dumps([example] if kind in ("triviahg", "wikihint") else example), encoding="utf-8")
+    text = example if kind == "csv" else json.dumps([example] if kind in ("triviahg", "wikihint") else example)
+    path.write_text(text, encoding="utf-8")
     [record] = list(read_source(SourceRef(kind, path)))
     assert record.question and not record.rejects
     assert record.question.answers == ("octopus",) and record.question.hints[0].text == "It has three hearts."
 
 
 def test_every_reason_of_readers_and_collection_is_explained() -> None:
-    own = ("fields", "files", "jsonl", "triviahg", "wikihint", "huggingface", "hinteval")
+    own = ("fields", "files", "jsonl", "csv", "triviahg", "wikihint", "huggingface", "hinteval")
     files = [ROOT / "quit" / "sources" / f"{name}.py" for name in own]
     files.append(ROOT / "quit" / "stages" / "collect.py")
     found: set[str] = set()

@@ -18,7 +18,6 @@ from tests.docs.annotator import verify_all
 from tests.docs.pages import Block, blocks, missing
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
-CSV = 'id,question,answer,hint\n1,Which?,It,One.\n1,Which?,It,Two.\n2,Who?,She,"One, and more."\n'
 
 
 @pytest.mark.parametrize(
@@ -76,8 +75,6 @@ class Reader:
         elif block.kind == "sh" and word.startswith("in the background"):
             self._start(block.text, rest)
         elif block.kind in ("sh", "python"):
-            if block.note == "with hints.csv":
-                (self.folder / "hints.csv").write_text(CSV, encoding="utf-8")
             self._run(block, 1 if block.note == "exits with 1" else 0)
         elif block.kind == "text":
             assert (line := missing(block.text, self.printed)) is None, f"line {block.line}: {line}\n{self.printed}"
@@ -145,8 +142,6 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path, prefect_home: Path) -> N
                 reader.do(block)
     finally:
         reader.leave()
-    made = (tmp_path / "from-csv.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(made) == 2 and "One, and more." in made[1]
     assert (tmp_path / "exports" / "huggingface" / "README.md").is_file()
     if reason:
         pytest.skip(f"all but section 5 was run: {reason}")

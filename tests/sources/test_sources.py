@@ -18,7 +18,7 @@ def write(path, *records):
 
 
 def test_every_kind_is_described():
-    assert list(SOURCES) == ["triviahg", "wikihint", "jsonl", "huggingface", "hinteval"]
+    assert list(SOURCES) == ["triviahg", "wikihint", "jsonl", "csv", "huggingface", "hinteval"]
     assert all(source.name == name and source.doc and source.expected for name, source in SOURCES.items())
     assert SOURCES["triviahg"].licence == "MIT" and SOURCES["wikihint"].licence == "CC BY 4.0"
 
@@ -37,8 +37,8 @@ def test_a_source_is_a_kind_and_a_path(tmp_path):
         ("triviahq:x.json", "Did you mean 'triviahg'?"),
         ("zzz:x.json", "Known: triviahg"),
         ("x.json", "write KIND:PATH"),
-        ("./x.csv", "JSON Lines first"),
-        ("jsonl:x.tsv", "JSON Lines first"),
+        ("./x.xlsx", "save it as CSV"),
+        ("csv:x.ods", "save it as CSV"),
         ("./x.txt", "write KIND:PATH"),
         ("", "write KIND:PATH"),
         ("triviahg:", "names no path"),
@@ -97,7 +97,7 @@ def test_read_source(tmp_path):
     ref = SourceRef("jsonl", write(tmp_path / "a.jsonl", LINE))
     assert [record.question.record_id for record in read_source(ref)] == ["1"]
     with pytest.raises(SettingsError, match="Unknown source kind"):
-        read_source(SourceRef("csv", tmp_path))
+        read_source(SourceRef("xml", tmp_path))
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):

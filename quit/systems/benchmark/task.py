@@ -92,6 +92,24 @@ class ReleasePassages:
         pairs = (divmod(int(row), self.size) for row in rows)
         return [passage_id(self._names[group], self._permutations[permutation]) for group, permutation in pairs]
 
+    def rows(self, ids: Sequence[str]) -> np.ndarray:
+        """Return the rows of passage ids, int64; -1 for an id that no passage has."""
+        rows = []
+        for name in ids:
+            question, _, permutation = name.rsplit("_", 2) if name.count("_") > 1 else ("", "", "")
+            group, place = self._groups.get(question, -1), self._places.get(permutation, -1)
+            known = min(group, place) >= 0 and passage_id(question, permutation) == name
+            rows.append(group * self.size + place if known else -1)
+        return np.array(rows, dtype=np.int64)
+
+    @cached_property
+    def _groups(self) -> dict[str, int]:
+        return {name: group for group, name in enumerate(self._names)}
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {permutation: place for place, permutation in enumerate(self._permutations)}
+
     def texts(self, rows: Sequence[int]) -> list[str]:
         """Return passages: the hints joined by one space."""
         return [" ".join(hints) for hints in self.sentences(rows)]

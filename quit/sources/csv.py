@@ -1,0 +1,204 @@
+"""A user's own questions as a table: CSV with commas, semicolons (Excel in much of Europe) or tabs."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from quit.errors import InputError
+from quit.sources import fields
+from quit.sources.fields import BadRecord, Draft, DraftHint, Item, quote
+from quit.sources.files import read_bytes
+from quit.sources.records import SourceRecord
+from quit.sources.text import repair
+
+EXPECTED = "CSV in UTF-8 whose first row names the columns id, question, answer and hint (or hint1, hint2, ...)"
+REQUIRED = ("id", "question", "answer", "hint")
+SEVERAL = "|"
+"""Stands between several answers, hints or candidates in one cell."""
+
+_NAME = re.compile(r"(id|question)|(answer|hint|candidate)s?[ _-]?\d*", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class _Question:
+    """The rows with one id. ``hints``: (text, where it is)."""
+
+    record_id: str
+    row: int
+    question: str = ""
+    answers: list[str] = field(default_factory=list)
+    hints: list[tuple[str, str]] = field(default_factory=list)
+    candidates: list[str] = field(default_factory=list)
+
+
+def read(path: Path) -> Iterator[SourceRecord]:
+    """Yield the questions of a CSV file. Its first row names the columns: ``id``, ``question``, ``answer`` and ``hint``
+    are required, ``candidate`` is optional; others are not read.
+
+    Rows with the same id are one question, so a file has a hint a row, or a question a row with columns ``hint1``,
+    ``hint2`` and so on. ``|`` separates several answers, hints or candidates in one cell; ``answer2`` or ``candidate2``
+    work too. In further rows of a question everything but the hint may be blank. Commas, semicolons or tabs separate
+    cells, as the first row shows. The file is UTF-8, or what Excel calls Unicode text. Raises ``InputError`` for
+    another encoding, a missing column, a quote that is never closed, or a file without a usable record.
+    """
+    return fields.records(_items(path), "csv", _parse, path, EXPECTED)
+
+
+def column_notes(path: Path) -> Iterator[str]:
+    """Yield a sentence for each column that is not read but has nearly the name of one that is."""
+    number, header, _ = _header(path, _text(path))
+    read_names = {_column(name) for name in header}
+    for name in header:
+        near = get_close_matches(name.lower(), {*REQUIRED, "candidate"} - read_names, n=1, cutoff=0.7)
+        if near and not _column(name):
+            yield f"row {number}: The column {quote(name)} is not read: did you mean {near[0]!r}?"
+
+
+def _parse(record: dict[str, Any], key: str | None = None) -> Draft:
+    hints = [DraftHint(text, where=where) for text, where in record["hints"]]
+    return Draft(record["id"], record["question"], record["answers"], hints, candidates=record["candidates"])
+
+
+def _items(path: Path) -> Iterator[Item]:
+    text = _text(path)
+    first, header, mark = _header(path, text)
+    columns, named = [_column(name) for name in header], max(at for at, name in enumerate(header, 1) if name)
+    items: list[Item | _Question] = []
+    questions: dict[str, _Question] = {}
+    last = ""
+    for number, row in _rows(path, text, mark):
+        if number <= first or not any(cell.strip() for cell in row):
+            continue
+        cells = [(kind, name, cell) for kind, name, cell in zip(columns, header, row, strict=False) if cell.strip()]
+        try:
+            above, last = last, ""  # a row that has no id of its own never continues one with a bad id
+            last = _id(cells, above)
+            if len(row) > len(header) or any(cell.strip() for cell in row[named:]):
+                raise BadRecord("lengths_differ", _surplus(len(row), named, mark))
+            for kind, name, cell in cells:
+                if kind != "hint":  # a long hint costs itself alone
+                    fields.as_text(cell, name)
+            if last not in questions:
+                questions[last] = _Question(last, number)
+                items.append(questions[last])
+            _add(questions[last], cells, number)
+        except BadRecord as fault:
+            items.append(Item(None, number - 1, path.name, f"row {number}", fault=fault))
+    for item in items:
+        if isinstance(item, _Question):
+            value = {"id": item.record_id, "question": item.question, "answers": item.answers, "hints": item.hints,
+                     "candidates": item.candidates}  # fmt: skip
+            item = Item(value, item.row - 1, path.name, f"row {item.row}")
+        yield item
+
+
+def _id(cells: list[tuple[str, str, str]], last: str) -> str:
+    """Return a row's id; a row without id and question belongs to the row above."""
+    given = {kind: cell for kind, _, cell in cells}
+    if "id" in given:
+        return fields.as_id(given["id"], "id")
+    if not last or "question" in given:
+        raise BadRecord("missing_field", "The column 'id' is blank: give each question its own id.")
+    return last
+
+
+def _add(question: _Question, cells: list[tuple[str, str, str]], number: int) -> None:
+    """Add a row's cells (kind, column, text) to its question. Raises ``BadRecord``."""
+    for kind, name, cell in cells:
+        if kind == "question" and question.question and repair(cell) != repair(question.question):
+            raise BadRecord(
+                "duplicate_id",
+                f"The column {quote(name)} is {quote(cell)}, but row {question.row} has the same id "
+                f"{quote(question.record_id)} and another question: give each question its own id.",
+            )
+    for kind, name, cell in cells:
+        parts = [part for part in cell.split(SEVERAL) if part.strip()]
+        match kind:
+            case "question":
+                question.question = question.question or cell
+            case "answer":
+                question.answers += [part for part in parts if part not in question.answers]
+            case "candidate":
+                question.candidates += [part for part in parts if part not in question.candidates]
+            case "hint":
+                where = f"The hint in row {number}, column {quote(name)},"
+                question.hints += [(part, where) for part in parts]
+
+
+def _surplus(cells: int, columns: int, mark: str) -> str:
+    name = {",": "comma", ";": "semicolon", "\t": "tab"}[mark]
+    return f'The row has {cells} cells, but there are {columns} columns: put a text with a {name} in it into "quotes".'
+
+
+def _text(path: Path) -> str:
+    data = read_bytes(path, EXPECTED)
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        around = data[data.rfind(b"\n", 0, error.start) + 1 :][:2000].splitlines()[0]
+        start = error.start - data.rfind(b"\n", 0, error.start) - 1
+        shown = around[max(0, start - 15) : start + 15].decode("cp1252", "replace")
+        raise InputError(
+            f"{path}, line {line} is no UTF-8 text (as Windows-1252 it would read {quote(shown)}). Save the file "
+            "again: in Excel as 'CSV UTF-8', in LibreOffice with the character set UTF-8."
+        ) from None
+
+
+def _header(path: Path, text: str) -> tuple[int, list[str], str]:
+    """Return the header's row, the names in it and what separates cells: what gives the most columns that are read."""
+    headers = {mark: _first_row(text, mark) for mark in ",;\t"}
+    mark = max(headers, key=lambda mark: sum(bool(_column(name)) for name in headers[mark][1]))
+    number, header = headers[mark]
+    counts = Counter(filter(None, map(_column, header)))
+    if missing := [name for name in REQUIRED if not counts[name]]:
+        near = get_close_matches(missing[0], [name for name in header if not _column(name)], n=1, cutoff=0.7)
+        meant = f" Is {quote(near[0])} meant?" if near else ""
+        columns = ", ".join(quote(name) for name in header[:20] if name) or "no names"
+        raise InputError(
+            f"{path}, row {number} has no column {missing[0]!r}; it has {columns}.{meant} Expected {EXPECTED}."
+        )
+    if twice := [name for name in ("id", "question") if counts[name] > 1]:
+        raise InputError(f"{path}, row {number} has the column {twice[0]!r} twice: rename one of them.")
+    return number, header, mark
+
+
+def _first_row(text: str, mark: str) -> tuple[int, list[str]]:
+    """Return the first row that is not blank, and its number."""
+    with suppress(csv.Error):  # with another mark the quotes may fit
+        for number, row in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=mark), 1):
+            if any(cell.strip() for cell in row):
+                return number, [cell.strip() for cell in row]
+    return 1, []
+
+
+def _rows(path: Path, text: str, mark: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row with its number, from 1 as spreadsheets count. Raises ``InputError`` for a broken quote, after
+    which no row can be trusted."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=mark != "\t", strict=True)
+    number = 0
+    try:
+        for number, row in enumerate(reader, 1):
+            yield number, row
+    except csv.Error as error:
+        raise InputError(
+            f'{path}, row {number + 1} (it ends at line {reader.line_num}) cannot be read: {error}. Is a quote (") '
+            "missing, or one too many? A quote within a quoted cell is written twice."
+        ) from None
+
+
+def _column(name: str) -> str:
+    """Return what a column holds: a name of ``REQUIRED``, ``candidate``, or "" for one that is not read."""
+    known = _NAME.fullmatch(name.strip())
+    return (known[1] or known[2]).lower() if known else ""

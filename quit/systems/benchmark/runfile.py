@@ -1,0 +1,140 @@
+"""Somebody's TREC run file, scored as the benchmark scores its own systems (``quit evaluate run``).
+
+A line is ``question Q0 passage rank score name``, ids as in our exports. As in trec_eval, the score alone orders the
+passages of a question, equal ones by id, later ids first; the column ``rank`` is not read.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from quit.common.progress import advance
+from quit.common.words import counted
+from quit.corpora.protocols import Ranking
+from quit.errors import InputError
+from quit.evaluate.metrics import Measure
+from quit.export.dataset import FULLY, Dataset, ExportTables
+from quit.export.safe import safe_id
+from quit.settings.benchmark import Benchmark
+from quit.sources.fields import quote
+from quit.sources.files import check_file
+from quit.systems.benchmark.results import Scores
+from quit.systems.benchmark.run import System
+from quit.systems.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
+
+EXPECTED = "a TREC run file: question Q0 passage rank score name, with spaces or tabs between"
+
+
+@dataclass(frozen=True)
+class RunScores:
+    """A run's figures: the table ``results`` of the benchmark.
+
+    ``split``: its questions; of these, ``missing`` are not in the run and ``without_full`` have no passage of label 2.
+    ``others``: questions of the run that are not in the split. ``unknown``: lines whose passage the release does not
+    have; they count as not relevant.
+    """
+
+    name: str
+    results: pa.Table
+    split: int
+    missing: int
+    others: int
+    without_full: int
+    unknown: int
+
+
+def score_run(path: Path, tables: ExportTables, split: str, settings: Benchmark) -> RunScores:
+    """Score a run file over a split's questions.
+
+    Raises ``InputError`` for a line that is not as expected, with its number, for a run without a question of the split
+    or without a known passage, and for a split without questions; ``SettingsError`` for an unknown metric.
+    """
+    for metric in settings.metrics:
+        Measure.parse(metric)
+    name, lines = read_run(path)
+    task = release_task(Dataset(tables), tables.fingerprint, split)
+    passages, relevance = task.passages, task.relevance
+    assert isinstance(passages, ReleasePassages) and isinstance(relevance, ReleaseRelevance)
+    asked = [safe_id(question_id) for question_id in task.question_ids]
+    if not lines.keys() & {*asked}:
+        raise InputError(
+            f"{path} ranks no question of the split {split!r}: it has {quote(next(iter(lines)))}, the split "
+            f"{quote(asked[0])}. Ids are those of quit export; another split: --split."
+        )
+    rankings = [_ranking(lines.get(question, {}), passages) for question in asked]
+    unknown = sum(int((ranking.rows < 0).sum()) for ranking in rankings)
+    if unknown == sum(map(len, rankings)):
+        example = next(iter(next(lines[question] for question in asked if question in lines)))
+        raise InputError(
+            f"{path} ranks no passage of the release: it has {quote(example)}, the release "
+            f"{quote(passages.ids([0])[0])}. Ids are those of quit export."
+        )
+    scores = Scores(task)
+    scores.add_system(System(task, name, "", "", "", rankings), settings.metrics)
+    missing = sum(question not in lines for question in asked)
+    return RunScores(
+        name=name,
+        results=scores.results(settings),
+        split=len(asked),
+        missing=missing,
+        others=len(lines) - len(asked) + missing,
+        without_full=int((relevance.own < FULLY).all(axis=1).sum()),
+        unknown=unknown,
+    )
+
+
+def read_run(path: Path) -> tuple[str, dict[str, dict[str, float]]]:
+    """Return the name of a run (its first line's) and question -> passage -> score, in the order of the file.
+
+    Raises ``InputError`` that names the line for anything but six columns, a score that is no finite number, and a
+    passage twice for one question.
+    """
+    check_file(path, EXPECTED)
+    tag, lines = "", dict[str, dict[str, float]]()
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                columns = line.decode("utf-8-sig" if number == 1 else "utf-8").split()
+            except UnicodeDecodeError:
+                raise InputError(f"{path}, line {number} is no UTF-8 text; expected {EXPECTED}.") from None
+            if not columns:
+                continue
+            if len(columns) != 6:
+                shown = quote(" ".join(columns))
+                raise InputError(
+                    f"{path}, line {number} has {counted(len(columns), 'column')} ({shown}); expected {EXPECTED}."
+                )
+            question, _, passage, _, score, name = columns
+            ranked = lines.setdefault(question, {})
+            if passage in ranked:
+                raise InputError(
+                    f"{path}, line {number} ranks {quote(passage)} a second time for {quote(question)}: leave one out."
+                )
+            ranked[passage] = _score(score, path, number)
+            tag = tag or name
+            advance("lines")
+    if not lines:
+        raise InputError(f"{path} holds no line; expected {EXPECTED}.")
+    return tag, lines
+
+
+def _score(text: str, path: Path, number: int) -> float:
+    try:
+        if math.isfinite(score := float(text)):
+            return score
+    except ValueError:
+        pass
+    raise InputError(f"{path}, line {number}: the score, column 5, is {quote(text)}; expected a number.")
+
+
+def _ranking(scores: dict[str, float], passages: ReleasePassages) -> Ranking:
+    """Return a question's passages in trec_eval's order, which keeps scores as float32; -1 for unknown ones."""
+    with np.errstate(over="ignore"):
+        given = {name: float(np.float32(score)) for name, score in scores.items()}
+    names = sorted(given, key=lambda name: (given[name], name.encode()), reverse=True)
+    return Ranking(passages.rows(names), np.array([given[name] for name in names], dtype=np.float32))
