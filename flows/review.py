@@ -187,7 +187,7 @@ def _ended(pipeline: Pipeline, reports: Reports) -> Ended:
     return Ended(reports, None if any(map(_did_something, reports.values())) else NOTHING_NEW)
 
 
-NOTHING_NEW = "Nothing new: the project is up to date, and the labels rest on every review that was pulled."
+NOTHING_NEW = "Nothing new: the project is up to date, and the labels use every review that was pulled."
 
 
 def _did_something(report: dict[str, Any]) -> bool:

@@ -59,7 +59,7 @@ def test_an_unknown_profile_names_the_nearest() -> None:
 def test_a_profile_that_is_no_toml_is_refused(tmp_path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("[split\n")
-    with pytest.raises(SettingsError, match="is no TOML"):
+    with pytest.raises(SettingsError, match="is not TOML"):
         load(str(path))
 
 
