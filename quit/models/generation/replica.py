@@ -373,7 +373,7 @@ def _quoted(content: bytes | bytearray) -> str:
 def _host(location: str) -> str:
     """Return the host and port that a redirect points to, without user, path and query."""
     try:
-        return shown(urlsplit(location).netloc.rpartition("@")[2]) or "another path of its own"
+        return shown(urlsplit(location).netloc.rpartition("@")[2]) or "another path of this host"
     except ValueError:
         return "an address that is none"
 

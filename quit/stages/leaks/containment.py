@@ -1,4 +1,4 @@
-"""Which valid answers a passage holds, found without writing any passage out: as whole words, or as a mere string."""
+"""Which valid answers a passage holds, found without writing any passage out: as whole words, or as letters."""
 
 from __future__ import annotations
 

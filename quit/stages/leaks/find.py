@@ -126,7 +126,7 @@ def find_leaks_of(
 
 
 def _add_contained(item: LeakItem, found: list[list[Finding]]) -> None:
-    """Add a finding where an answer stands in a hint as a mere string and nothing else was found to give it away there.
+    """Add a finding where an answer is in a hint as letters and nothing else was found to give it away there.
 
     A passage joins hints by spaces, so an answer can also begin at the end of one hint and continue at the start of
     another; the finding is then the first one's.
