@@ -42,7 +42,7 @@ def test_overrides_win_and_their_origin_is_told() -> None:
         ("split.train_share=1.5", "split.train_share"),
         ("readers.0.nam=x", "'name'"),
         ("readers.9.name=x", "no entry 9"),
-        ("readers.1.name=minilm-vector", "name of its own"),
+        ("readers.1.name=minilm-vector", "needs a different name"),
         ("seed", "has no '='"),
     ],
 )
