@@ -156,7 +156,7 @@ def connect(workspace: Path, settings: Review, url: str | None = None, token: st
             )
         url = account.url
     if not url.startswith(("http://", "https://")):
-        raise SettingsError(f"--url {url!r} is no address. Write it as https://labels.example.org.")
+        raise SettingsError(f"--url {url!r} is not an address. Write it as https://labels.example.org.")
     token = token or (account.token if local and account else None) or os.environ.get(TOKEN)
     if not token:
         raise SettingsError(

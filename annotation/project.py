@@ -163,7 +163,7 @@ def push(
     if report.gone:
         report.problems.append(
             f"{report.gone} tasks are about questions that are no longer reviewed (left the splits, or the collection "
-            "changed): they stay on the server, and their reviews change nothing while that is so."
+            "changed): they stay on the server, and their reviews change nothing."
         )
     return report
 
@@ -314,7 +314,7 @@ def config_faults(text: str) -> list[str]:
     try:
         theirs = _controls(text)
     except ElementTree.ParseError as error:
-        return [f"it is no XML ({error})"]
+        return [f"it is not XML ({error})"]
     ours = _controls(label_config())
     faults = [f"the field {name!r} is missing" for name in ours if name not in theirs]
     faults += [f"there is a field {name!r} that quit does not know" for name in theirs if name not in ours]
@@ -337,7 +337,7 @@ def _check_config(server: Server, project: Any, repair: bool, report: PushReport
     faults = config_faults(text)
     if repair and text.strip() != label_config().strip():
         server.ask(lambda studio: studio.projects.update(project.id, label_config=label_config()))
-        report.problems.append("The labelling configuration was put back.")
+        report.problems.append("The labelling configuration was restored.")
     elif faults:
         raise InputError(
             f"Someone edited the labelling configuration of project {project.id} of {server.url}: "

@@ -52,8 +52,8 @@ EXAMPLES: dict[str, Any] = {
 """A record of each kind of file, made up; the test reads them. A Hugging Face folder has the columns of ``jsonl``."""
 
 REASONS = {
-    "not_json": ("record", "the line is no JSON", "mend it at the column that is named"),
-    "not_utf8": ("record", "the line is no UTF-8", "save the file as UTF-8"),
+    "not_json": ("record", "the line is not JSON", "correct it at the named column"),
+    "not_utf8": ("record", "the line is not UTF-8", "save the file as UTF-8"),
     "not_an_object": ("record", "the record is a list, a text or a number", "write an object with the fields above"),
     "missing_field": ("record", "a required field is not there, null, or (ids) blank",
      "add it; a near miss among the keys is named"),

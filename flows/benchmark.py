@@ -69,7 +69,7 @@ def benchmark(
         profile: Name of a profile, or the path of a TOML file.
         overrides: key=value over the profile, such as labels.max_new_tokens=16.
         anew: Whether to run where the results are there already; work in `out` that rests on the same inputs is used.
-        limits: Timeout, retries, late runs, and who hears of a failure.
+        limits: Timeout, retries, late runs, and who is notified of a failure.
     """
     workspace = None if is_release(release) else release
 

@@ -36,8 +36,7 @@ def build(
     overrides: list[str] | None = None,
     limits: Limits = NO_LIMITS,
 ) -> str:
-    """Build a workspace: carry out every stage that is not up to date, and report; returns the run's summary
-    (Markdown).
+    """Build a workspace: run every stage that is not up to date; returns the run's summary (Markdown).
 
     One run at a time works on a workspace; one that finds everything up to date says so and ends.
 
@@ -46,7 +45,7 @@ def build(
         sources: kind:path, such as triviahg:/data/Copilot.json. With the files of the last run there is nothing new.
         profile: Name of a profile, or the path of a TOML file.
         overrides: key=value over the profile, such as labels.max_new_tokens=16.
-        limits: Timeout, retries, late runs, and who hears of a failure.
+        limits: Timeout, retries, late runs, and who is notified of a failure.
     """
     return under_limits("build", workspace, limits, lambda: _build(workspace, sources, profile, overrides or []))
 
@@ -66,7 +65,7 @@ def _build(workspace: str, sources: list[str], profile: str, overrides: list[str
 
 
 def _carry_out(pipeline: Pipeline) -> None:
-    """Carry out what is missing, one line a stage."""
+    """Run what is missing, one line a stage."""
     with Stages(pipeline) as carry_out:
         carry_out(collect_stage)  # sources -> questions, hints, candidates (3.1.1)
         carry_out(filter_stage)  # hints that give the answer away are left out, with their questions (3.1.2)

@@ -92,7 +92,7 @@ def _post(url: str, message: dict[str, str], seconds: float) -> None:
 def _notify(slug: str, message: dict[str, str]) -> None:
     block = Block.load(slug, _sync=True)  # type: ignore[call-arg]
     if not isinstance(block, NotificationBlock):
-        raise ValueError("it is no notification block")
+        raise ValueError("it is not a notification block")
     with block.raise_on_failure():
         block.notify(  # type: ignore[unused-coroutine]  # no coroutine where there is no event loop
             as_text(message), subject=f"QUIT: {message['flow']} {message['state'].lower()}: {message['workspace']}"

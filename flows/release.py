@@ -73,14 +73,14 @@ def release(
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
-        name: Name of the release. strftime's %Y, %m, %d, %H, %M stand for the start of the run: nightly-%Y-%m-%d.
+        name: Name of the release. The start of the run replaces strftime's %Y, %m, %d, %H, %M: nightly-%Y-%m-%d.
         waive: GATE=REASON; the reason is published with the data.
         formats: Formats to export the release in; none if not given.
         out: Folder of the exports.
         overwrite: Whether an earlier export may be replaced.
         folder: Folder of the release, which may name the date too; WORKSPACE/releases/NAME if not given.
         settings: release.KEY=VALUE, for the gates of this release.
-        limits: Timeout, retries, late runs, and who hears of a failure.
+        limits: Timeout, retries, late runs, and who is notified of a failure.
     """
     now = datetime.now()
     dated, target = now.strftime(name), Path(now.strftime(folder)) if folder else None

@@ -66,7 +66,7 @@ def push(pipeline: Pipeline, url: str | None, project: int | None, new_project: 
 @task(name="pull", cache_policy=NO_CACHE, retries=2, retry_delay_seconds=10, retry_condition_fn=may_help)
 @without_secrets_in_errors
 def pull(pipeline: Pipeline, url: str | None, project: int | None, full: bool) -> dict[str, Any]:
-    """Append what people did since the last pull to `reviews`; returns what was brought."""
+    """Append what people did since the last pull to `reviews`; returns counts."""
     workspace, settings = pipeline.workspace, pipeline.settings
     server = connect(workspace.path, settings.review, url)
     return asdict(pull_reviews(ReviewStore(workspace), server, settings, project=project, full=full))
@@ -80,7 +80,7 @@ def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -
         workspace: Folder of the workspace, as the machine that runs this sees it.
         url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment
             alone.
-        limits: Timeout, retries, late runs, and who hears of a failure.
+        limits: Timeout, retries, late runs, and who is notified of a failure.
     """
 
     def work() -> Ended:
@@ -116,7 +116,7 @@ def review_sync(
         repair: Whether to put back a labelling configuration that someone edited.
         full: Whether to read every task, not only those changed since the last pull.
         settings: review.KEY=VALUE, remembered from now on.
-        limits: Timeout, retries, late runs, and who hears of a failure.
+        limits: Timeout, retries, late runs, and who is notified of a failure.
     """
 
     def work() -> Ended:
@@ -137,7 +137,7 @@ def label_update(
         workspace: Folder of the workspace, as the machine that runs this sees it.
         withdraw: Whether to take every review off the labels again.
         settings: review.KEY=VALUE, remembered from now on.
-        limits: Timeout, retries, late runs, and who hears of a failure.
+        limits: Timeout, retries, late runs, and who is notified of a failure.
     """
 
     def work() -> Ended:
@@ -187,7 +187,7 @@ def _ended(pipeline: Pipeline, reports: Reports) -> Ended:
     return Ended(reports, None if any(map(_did_something, reports.values())) else NOTHING_NEW)
 
 
-NOTHING_NEW = "Nothing new: the project is up to date, and the labels rest on every review that was pulled."
+NOTHING_NEW = "Nothing new: the project is up to date, and the labels use every review that was pulled."
 
 
 def _did_something(report: dict[str, Any]) -> bool:

@@ -120,7 +120,7 @@ class Stages:
         self._runner.__exit__(*error)
 
     def __call__(self, stage: Stage) -> None:
-        """Run what is missing of a stage, then mark it as complete. A stage that is no part of this build is
+        """Run what is missing of a stage, then mark it as complete. A stage that is not part of this build is
         skipped."""
         for runs in self.pipeline.runs_of(stage):
             if missing := self.pipeline.missing_inputs(runs[0]):

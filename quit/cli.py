@@ -155,14 +155,12 @@ def build(
 
 @app.command()
 def show(
-    question_id: Annotated[
-        str, typer.Argument(help="Id of a question; the source's own id will do where it is unique.")
-    ],
+    question_id: Annotated[str, typer.Argument(help="Id of a question; the source's id works if it is unique.")],
     workspace: WorkspaceOption = Path("workspace"),
     as_json: JsonOption = False,
     passages: Annotated[int, typer.Option("--passages", help="Passages to print; 0 for all.")] = 12,
 ) -> None:
-    """Show one question's whole life: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts,
+    """Show everything about one question: hints, leaks, type, difficulty, probe, split, passages, answers, verdicts,
     labels.
 
     Example: `quit show -w W jsonl-geo-003 --passages 20`

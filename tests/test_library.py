@@ -51,7 +51,7 @@ def test_a_release_has_the_tables_of_its_workspace(built: Path, prefect_home: Pa
 
 
 def test_what_is_no_workspace_and_no_table_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="is no workspace"):
+    with pytest.raises(WorkspaceError, match="is not a workspace"):
         quit.open(tmp_path)
     tables = quit.open(Workspace.create(tmp_path / "W").path)
     with pytest.raises(InputError, match="'label'.*Did you mean 'labels'"):

@@ -36,7 +36,7 @@ def test_a_wrong_schedule_is_named_with_what_would_be_right(text: str, named: st
 
 
 def test_two_schedules_of_a_flow_need_names() -> None:
-    with pytest.raises(SettingsError, match="name of its own"):
+    with pytest.raises(SettingsError, match="needs a different name"):
         load("embedded", ["schedules=[{flow='build'}, {flow='build', cron='0 3 * * *'}]"])
     assert len(load("embedded", ["schedules=[{flow='build'}, {flow='build', name='weekly'}]"]).settings.schedules) == 2
 

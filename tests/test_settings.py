@@ -42,7 +42,7 @@ def test_overrides_win_and_their_origin_is_told() -> None:
         ("split.train_share=1.5", "split.train_share"),
         ("readers.0.nam=x", "'name'"),
         ("readers.9.name=x", "no entry 9"),
-        ("readers.1.name=minilm-vector", "name of its own"),
+        ("readers.1.name=minilm-vector", "needs a different name"),
         ("seed", "has no '='"),
     ],
 )
@@ -59,7 +59,7 @@ def test_an_unknown_profile_names_the_nearest() -> None:
 def test_a_profile_that_is_no_toml_is_refused(tmp_path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text("[split\n")
-    with pytest.raises(SettingsError, match="is no TOML"):
+    with pytest.raises(SettingsError, match="is not TOML"):
         load(str(path))
 
 

@@ -42,8 +42,7 @@ def run(
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say which questions are complex: no retrieved document answers them, and all together do not speak of all that is
-    asked.
+    """Find complex questions: no retrieved document answers them, and all together do not cover everything asked.
 
     One of the indexes must be dense. Writes complexity.parquet (one row a question) and complexity.json (counts, and
     agreement with known labels: hops and types).

@@ -255,10 +255,10 @@ def print_summary(workspace: Workspace) -> None:
     with workspace.connect() as connection:
         first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()
     if first:
-        _OUT.print(f"  quit show -w {path} {escape(first[0])}    one question's whole life")
+        _OUT.print(f"  quit show -w {path} {escape(first[0])}    everything about one question")
     _OUT.print(f"  quit export -w {path} --out exports    a Hugging Face dataset and the paper's release JSON")
     _OUT.print(f"  quit status -w {path} --left-out    what was left out, and why")
-    _OUT.print(f"  quit report -w {path}    the whole on one page")
+    _OUT.print(f"  quit report -w {path}    the dataset on one page")
 
 
 def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[str, Any]], limit: int) -> None:

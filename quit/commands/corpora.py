@@ -174,7 +174,7 @@ def graph_build(
 
 @graph.command("show")
 def graph_show(path: GraphArgument, as_json: JsonOption = False) -> None:
-    """Show what a graph says of itself: encoder, method, recall, degrees, similarities.
+    """Describe a graph: encoder, method, recall, degrees, similarities.
 
     Example: `quit graph show G`
     """

@@ -113,7 +113,7 @@ def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json
 
 @cache.command("stats")
 def stats(as_json: JsonOption = False) -> None:
-    """Say what is kept: replies model by model, then vectors and equivalence probabilities.
+    """Show what is cached: replies by model, then vectors and equivalence probabilities.
 
     Example: `quit cache stats --json`
     """
@@ -170,7 +170,7 @@ def export(out: Annotated[Path, typer.Argument(help="JSONL file to write.")]) ->
 
 @cache.command("import")
 def import_(path: Annotated[Path, typer.Argument(help="JSONL file that `quit cache export` wrote.")]) -> None:
-    """Add the replies of an exported cache; what is there already stays.
+    """Add the replies of an exported cache; existing ones stay.
 
     Example: `quit cache import replies.jsonl`
     """

@@ -26,7 +26,7 @@ def override_leak(
     answer: Annotated[str | None, typer.Option("--answer", help="Answer that is meant; else any.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say whether a hint gives an answer away, whatever the leakage filter found.
+    """Decide whether a hint gives an answer away, over the leakage filter.
 
     The most specific decision counts: one with span and answer over one with either, over one with neither. The next
     `quit build` applies it.
@@ -45,8 +45,7 @@ def override_import(
     workspace: WorkspaceOption = Path("workspace"),
     as_json: JsonOption = False,
 ) -> None:
-    """Take overrides from a file: all of its lines or, when one is wrong, none. What is in force already is not taken
-    twice.
+    """Import overrides from a file; if a line is wrong, none. Decisions that are in force already are skipped.
 
     Example: `quit override import decisions.jsonl -w W`
     """

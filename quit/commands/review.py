@@ -85,7 +85,7 @@ def push(
 ) -> None:
     """Make or update the review project: one task a question of dev and test, the most informative first.
 
-    Pushing again changes nothing where nothing changed.
+    Pushing again changes only tasks whose content changed.
 
     Example: `quit review push -w W --set review.overlap=2`
     """
@@ -146,7 +146,7 @@ def apply(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Update labels and valid answers by the reviews pulled so far. No model answers or judges for this.
+    """Update labels and valid answers with the reviews pulled so far. No reader or judge is asked.
 
     Applying twice changes nothing; every change is a row of the table `changes`.
 
@@ -160,7 +160,7 @@ def apply(
     from quit.review.apply import report as update_report
     from quit.status.history import record_run
 
-    nothing_new = "Nothing new: the labels already rest on these reviews."
+    nothing_new = "Nothing new: the labels already use these reviews."
     started = time.time()
     with working("labels", quiet), held_last_build(workspace, set_ or ()) as pipeline:
         if nothing_to_update(pipeline, withdraw):
@@ -177,7 +177,7 @@ def apply(
         f"  questions removed: {removed}",
     ]
     if withdraw:
-        lines = ["The labels are those of before any review."]
+        lines = ["The labels are those from before any review."]
     elif not report["applied"]:
         lines = ["There are no reviews yet: quit review pull"]
     show(report, as_json, [] if quiet else lines)

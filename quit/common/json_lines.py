@@ -47,7 +47,7 @@ def json_lines(path: Path, what: str = "", expected: str = "") -> Iterator[tuple
 def diary_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """Yield (line number from 1, value) of a diary, oldest first; nothing where there is none.
 
-    A line that is no JSON is left out: a kill cut it short.
+    A line that is not JSON is left out: a kill cut it short.
     """
     if not path.is_file():
         return

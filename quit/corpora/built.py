@@ -50,7 +50,7 @@ class BuiltCorpus:
         manifest = cls.read_manifest(path)
         if manifest is None:
             unfinished = (
-                " (an unfinished build lies there: run quit corpus build again)" if (path / "partial").is_dir() else ""
+                " (an unfinished build is there: run quit corpus build again)" if (path / "partial").is_dir() else ""
             )
             raise InputError(
                 f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source ... --out {path}"

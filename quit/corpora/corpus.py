@@ -27,7 +27,7 @@ class Corpus:
     A line is {id | _id | doc_id, text | contents, title?}. ``text`` (BEIR) is preceded by the title; ``contents``
     (Pyserini, our releases) is complete in itself. Texts are NFC with single spaces. Of equal texts the first is kept;
     of documents with one id and different texts too, the other is a reject, as is a document without id or text. Raises
-    :class:`InputError` for a file that cannot be read, a line that is no JSON object, and a corpus without a usable
+    :class:`InputError` for a file that cannot be read, a line that is not a JSON object, and a corpus without a usable
     document. Implements :class:`quit.corpora.protocols.Documents`.
     """
 

@@ -65,7 +65,7 @@ class LateEncoder(TextEncoder[list[np.ndarray]], Protocol):
 def dense_encoder(name: str, settings: FirstStages) -> DenseEncoder:
     """Return a dense encoder by name. Raises ``SettingsError`` for a sparse or late one."""
     if name.startswith(("sparse:", "late:")):
-        raise SettingsError(f"{name!r} is no dense encoder: name {EMBEDDED}, or one of sentence-transformers'.")
+        raise SettingsError(f"{name!r} is not a dense encoder: name {EMBEDDED}, or one of sentence-transformers'.")
     return EmbeddedEncoder(settings) if name == EMBEDDED else SentenceEncoder(name, settings)
 
 
@@ -234,7 +234,7 @@ class ColbertEncoder(_SentenceModel):
         """The model. Raises :class:`InputError` for a folder with another kind of model."""
         if not is_multi_vector(located(self._source)):
             raise InputError(
-                f"{self._source!r} is no multi-vector model: its projection would be noise. "
+                f"{self._source!r} is not a multi-vector model: its projection would be noise. "
                 "Make one of it with: quit benchmark finetune --kind multi-vector"
             )
         return super().model

@@ -125,7 +125,7 @@ def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, 
     remove_leftovers(folder, "*")
     strange = [path.name for path in folder.iterdir()] if read_json(folder / MANIFEST) is None else []
     if known := set(strange) - {"bm25", "postings", "vectors"}:
-        raise SettingsError(f"{folder} holds {min(known)}, which is no index: choose another --out.")
+        raise SettingsError(f"{folder} holds {min(known)}, which is not an index: choose another --out.")
     (folder / MANIFEST).unlink(missing_ok=True)
     if name == "bm25":
         shutil.rmtree(folder / "bm25", ignore_errors=True)

@@ -67,7 +67,7 @@ class NeighbourhoodGraph:
         facts, meta = read_json(path / FACTS), read_json(path / META)
         if facts is None or meta is None:
             unfinished = (
-                " (an unfinished build lies there: run it again)" if path.is_dir() and any(path.iterdir()) else ""
+                " (an unfinished build is there: run it again)" if path.is_dir() and any(path.iterdir()) else ""
             )
             raise InputError(f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus C --out {path}")
         if facts["version"] > VERSION:

@@ -90,7 +90,7 @@ class CrossEncoderScorer:
     def _model(self) -> Any:
         if not has_head(located(self._name)):
             raise InputError(
-                f"{self._name!r} is no cross-encoder: it has no trained head, so its scores would be noise. "
+                f"{self._name!r} is not a cross-encoder: it has no trained head, so its scores would be noise. "
                 "Make one of it with: quit benchmark finetune --kind cross-encoder"
             )
         model = load_sentence_model(

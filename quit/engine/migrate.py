@@ -123,7 +123,7 @@ def migrate(
 ) -> Outcome:
     """Bring a workspace to :data:`schemas.WORKSPACE_FORMAT`; a kill in the middle loses nothing, run it again.
 
-    Raises :class:`WorkspaceError` for what is no workspace, a newer program's, or one without a step, and
+    Raises :class:`WorkspaceError` for what is not a workspace, a newer program's, or one without a step, and
     ``InputError`` for one behind a URL.
     """
     workspace = Workspace.at(place)

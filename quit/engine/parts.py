@@ -114,7 +114,7 @@ def read_log_part(name: str, path: Path) -> pa.Table:
         return conformed
     except UNREADABLE as error:
         raise WorkspaceError(
-            f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote is never made anew: restore it "
+            f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote cannot be rebuilt: restore it "
             "from a backup."
         ) from error
 
@@ -127,7 +127,7 @@ def log_number(path: Path) -> int:
     """Return the number of a log's part. Raises :class:`WorkspaceError` for a name that no log has."""
     number = path.stem.removeprefix("part-")
     if not number.isdigit():
-        raise WorkspaceError(f"{path} is no part of a log: its name has no number. Move it elsewhere.")
+        raise WorkspaceError(f"{path} is not part of a log: its name has no number. Move it elsewhere.")
     return int(number)
 
 

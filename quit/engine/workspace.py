@@ -92,7 +92,7 @@ class Workspace:
         if not workspace.exists:
             if any(True for _ in workspace.store.below(workspace.path)):
                 raise WorkspaceError(
-                    f"{workspace} holds other files and is no workspace. Name a new or an empty folder."
+                    f"{workspace} holds other files and is not a workspace. Name a new or an empty folder."
                 )
             workspace.make()
         workspace.check_format()
@@ -122,7 +122,9 @@ class Workspace:
                     f"{self} is a release, not a workspace. For it there are: quit release show {self}; quit export "
                     f"--release {self}; and with -w {self}: quit report, browse, show and query."
                 )
-            raise WorkspaceError(f"{self} is no workspace. Make one with: quit build -w {self} --source triviahg:FILE")
+            raise WorkspaceError(
+                f"{self} is not a workspace. Make one with: quit build -w {self} --source triviahg:FILE"
+            )
         version = read_json(self.path / MARKER)["format"]
         if version > schemas.WORKSPACE_FORMAT:
             raise WorkspaceError(
@@ -159,7 +161,7 @@ class Workspace:
     def look(self) -> None:
         """Take notice of what others have written. Raises :class:`WorkspaceError` where the workspace is gone."""
         if not self.store.has(self.path / MARKER, now=True):
-            raise WorkspaceError(f"{self} is no workspace any more: {MARKER} is gone. Restore it, or build again.")
+            raise WorkspaceError(f"{self} is not a workspace any more: {MARKER} is gone. Restore it, or build again.")
 
     def refresh(self) -> None:
         """Take notice of what others have written; who holds the lock knows it already."""

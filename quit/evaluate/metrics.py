@@ -45,7 +45,7 @@ class Measure:
         name = parts["name"] if parts else text.partition("@")[0]
         if parts is None or name not in RANKING or not int(parts["depth"]) or parts["least"] == "0":
             raise SettingsError(
-                f"{text!r} is no ranking metric. Write NAME@DEPTH or NAME(rel=LABEL)@DEPTH, such as nDCG@10."
+                f"{text!r} is not a ranking metric. Write NAME@DEPTH or NAME(rel=LABEL)@DEPTH, such as nDCG@10."
                 f"{did_you_mean(name, RANKING)}"
             )
         return cls(name, int(parts["depth"]), int(parts["least"] or 1))
@@ -172,5 +172,5 @@ def answer_value(name: str, prediction: str, golds: Sequence[str]) -> float:
     """Return EM, F1 or cover-EM of one prediction, 0 to 1. Raises ``SettingsError`` for another name."""
     measures = {"EM": exact_match, "F1": f1, "cover-EM": cover_em}
     if name not in measures:
-        raise SettingsError(f"{name!r} is no reading metric.{did_you_mean(name, READING)}")
+        raise SettingsError(f"{name!r} is not a reading metric.{did_you_mean(name, READING)}")
     return measures[name](prediction, golds)

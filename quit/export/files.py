@@ -70,7 +70,7 @@ FORMATS: dict[str, Format] = {
         Format("csv", 1, "quit.export.csv", "Questions and passages as tables for spreadsheets"),
         Format("squad", 1, "quit.export.squad", "The layout of SQuAD 1.1, with answers that have no span"),
         Format("beir", 1, "quit.export.beir", "BEIR's corpus, queries and qrels"),
-        Format("trec", 1, "quit.export.trec", "TREC topics, qrels and a collection, for trec_eval and its kin"),
+        Format("trec", 1, "quit.export.trec", "TREC topics, qrels and a collection, for trec_eval and similar tools"),
         Format("pyserini", 1, "quit.export.pyserini", "A JSONL collection, topics and qrels for Pyserini"),
         Format("mteb", 1, "quit.export.mteb", "The hub's retrieval layout in Parquet, as MTEB loads it"),
         Format("tevatron", 1, "quit.export.tevatron", "Training records, queries and corpus for Tevatron"),
@@ -239,7 +239,7 @@ def verify(folder: Path) -> Manifest:
     """
     manifest = read_manifest(Path(folder))
     if manifest is None:
-        raise InputError(f"{folder} holds no {MANIFEST} of {MADE_BY}: it is not a whole export.")
+        raise InputError(f"{folder} holds no {MANIFEST} of {MADE_BY}: it is not a complete export.")
     for entry in manifest.files:
         try:
             same = file_checksum(Path(folder) / entry.path) == entry.sha256

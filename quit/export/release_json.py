@@ -53,7 +53,7 @@ def reader_keys(dataset: Dataset, paper_keys: bool) -> dict[str, Any]:
     labelers = len(dataset.tables.labelers)
     if (labelers, len(readers) - labelers) != (len(PAPER_LABELERS), len(PAPER_READERS)):
         raise SettingsError(
-            f"--paper-keys needs three labelers and three readers, to stand under the paper's six names; this release "
+            f"--paper-keys needs three labelers and three readers, to write under the paper's six names; this release "
             f"has {labelers} and {len(readers) - labelers}."
         )
     return dict(zip((*PAPER_LABELERS, *PAPER_READERS), readers, strict=True))

@@ -1,4 +1,4 @@
-"""TREC: topics (tab-separated and classic), relevance judgements and a collection, for trec_eval and its kin.
+"""TREC: topics (tab-separated and classic), relevance judgements and a collection, for trec_eval and similar tools.
 
 ``topics.<split>.tsv`` (``qid <tab> question``), ``topics.<split>.txt`` (classic ``<top>`` blocks),
 ``qrels.<split>.txt`` (``qid 0 docid label``) and ``collection.tsv`` (``docid <tab> text``).

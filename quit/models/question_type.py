@@ -112,7 +112,7 @@ def from_trec(label: str) -> tuple[str, str]:
     Raises :class:`InputError` for a label outside the taxonomy.
     """
     if label not in FINE:
-        raise InputError(f"{label!r} is no TREC question type (COARSE:fine, such as LOC:city).")
+        raise InputError(f"{label!r} is not a TREC question type (COARSE:fine, such as LOC:city).")
     return COARSE[label.partition(":")[0]], FINE[label]
 
 

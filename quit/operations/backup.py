@@ -107,7 +107,7 @@ def backup(
 def restore(archive: Path, folder: Path) -> Backup:
     """Make the workspace ``folder`` from a backup, whole or not at all: every file is compared with its checksum first.
 
-    Raises ``InputError`` for what is no backup, is cut short, damaged, or a newer program's, and
+    Raises ``InputError`` for what is not a backup, is cut short, damaged, or a newer program's, and
     :class:`WorkspaceError` where ``folder`` exists and is not empty, or the disk refuses.
     """
     if is_url(folder):
@@ -187,7 +187,7 @@ def _unpack(archive: Path, staging: Path) -> Mapping[str, Any]:
             for entry in tar:
                 if facts is not None:
                     raise InputError(
-                        f"{archive} has files after {DESCRIPTION}: it is no backup as this program writes them."
+                        f"{archive} has files after {DESCRIPTION}: it is not a backup as this program writes them."
                     )
                 source = tar.extractfile(entry) if entry.isreg() else None
                 if source is None or not _safe(entry.name) or entry.name in unpacked:
@@ -206,9 +206,9 @@ def _unpack(archive: Path, staging: Path) -> Mapping[str, Any]:
     except FileNotFoundError:
         raise InputError(f"{archive} does not exist.") from None
     except tarfile.TarError as error:
-        raise InputError(f"{archive} is no backup, or was cut short: {error}. Nothing was restored.") from error
+        raise InputError(f"{archive} is not a backup, or was cut short: {error}. Nothing was restored.") from error
     if facts is None:
-        raise InputError(f"{archive} has no {DESCRIPTION}: it is no backup, or was cut short. Nothing was restored.")
+        raise InputError(f"{archive} has no {DESCRIPTION}: it is not a backup, or was cut short. Nothing was restored.")
     wrong = sorted(name for name in {*unpacked, *facts["files"]} if unpacked.get(name) != facts["files"].get(name))
     if wrong:
         raise InputError(

@@ -78,7 +78,9 @@ class ReleaseFiles:
 
     def _path(self, split: str) -> Path:
         if not self.folder.is_dir():
-            raise InputError(f"{self.folder} is no folder. Name the one that holds train.json, dev.json and test.json.")
+            raise InputError(
+                f"{self.folder} is not a folder. Name the one that holds train.json, dev.json and test.json."
+            )
         paths = [self.folder / f"{split}{suffix}" for suffix in SUFFIXES]
         path = next((path for path in paths if path.exists()), None)
         if path is None:
@@ -181,7 +183,7 @@ class ReleaseFiles:
                 if unknown := [digit for digit in permutation if digit not in "012345678"[: self.permutations.n]]:
                     return f"`{where}` names the hint {unknown[0]!r}; the hints are 0 to {self.permutations.n - 1}."
                 if (subset, permutation) not in wanted:
-                    return f"`{where}`: {permutation!r} is no order of the hints of {subset!r}."
+                    return f"`{where}`: {permutation!r} is not an order of the hints of {subset!r}."
                 present.add((subset, permutation))
                 expected = {*self.keys, *([LABEL] if self._labelled else [])}
                 for key in sorted(expected ^ _object(passage, where).keys()):

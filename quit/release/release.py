@@ -2,7 +2,7 @@
 
 ::
 
-    releases/v1/release.json                    written last: what lacks it is no release
+    releases/v1/release.json                    written last: what lacks it is not a release
     releases/v1/tables/labels.parquet
     releases/v1/tables/answers/minilm-late.parquet
     releases/v1/tables/distinct_answers/minilm-late.parquet
@@ -109,7 +109,7 @@ def open_release(path: str | Path) -> Release:
 
 def _described(path: Path) -> Release:
     if not is_release(path):
-        raise InputError(f"{path} is no release: it has no {DESCRIPTION}. Make one with: quit release create")
+        raise InputError(f"{path} is not a release: it has no {DESCRIPTION}. Make one with: quit release create")
     try:
         facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         layout = facts["layout"]
@@ -147,7 +147,7 @@ def verify(path: str | Path) -> Release:
     known = {DESCRIPTION, *(entry["file"] for entry in entries.values())}
     present = (file for file in sorted(release.path.rglob("*")) if not file.is_dir())
     faults += [
-        f"{name}: is no part of the release"
+        f"{name}: is not part of the release"
         for file in present
         if (name := file.relative_to(release.path).as_posix()) not in known
     ]
@@ -169,7 +169,7 @@ def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None
     except FileNotFoundError:
         return "is missing"
     except KeyError:
-        return "is no table of a release"
+        return "is not a table of a release"
     except (OSError, pa.ArrowException) as error:
         return f"cannot be read ({error})"
 

@@ -16,13 +16,13 @@ from quit.store.remote import copy_folder
 def fetched_release(url: str) -> Path:
     """Fetch all files below a URL and return their folder, with nothing else in it; unlike a workspace's, each time.
 
-    Raises ``InputError`` when that is no release, and what a store refuses.
+    Raises ``InputError`` when that is not a release, and what a store refuses.
     """
     objects = open_objects(url)
     listed = objects.listing()
     if DESCRIPTION not in listed:
         raise InputError(
-            f"{objects.url} is no release: it has no {DESCRIPTION}. List a workspace's: quit release list -w URL"
+            f"{objects.url} is not a release: it has no {DESCRIPTION}. List a workspace's: quit release list -w URL"
         )
     folder = copy_folder(objects)
     folder.parent.mkdir(parents=True, exist_ok=True)

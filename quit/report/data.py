@@ -36,7 +36,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
     """Return all that the report shows, as JSON-like values; ``None`` or empty where the workspace knows nothing of it.
 
     ``compared``: folders of two releases, earlier and later, whose difference is wanted (empty: no difference).
-    Raises ``InputError`` where nothing has been collected yet, or for a folder that is no release or a damaged one.
+    Raises ``InputError`` where nothing has been collected yet, or for a folder that is not a release or a damaged one.
     """
     if len(compared) not in (0, 2):
         raise InputError(f"A difference needs two releases, the earlier one first; {len(compared)} given.")

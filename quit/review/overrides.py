@@ -115,7 +115,7 @@ def read_decisions(path: Path) -> list[Decision]:
         where = f"{path}, line {number}"
         for key, value in row.items():
             if key not in known:
-                raise InputError(f"{where}: {key!r} is no key of an override.{did_you_mean(key, known)}")
+                raise InputError(f"{where}: {key!r} is not a key of an override.{did_you_mean(key, known)}")
             if not isinstance(value, str) and not (value is None and key in ("span", "answer")):
                 raise InputError(f"{where}: {key!r} must be a text, found {value!r}.")
         for key in ("hint_id", "decision", "by", "reason"):
@@ -155,7 +155,7 @@ def _checked(workspace: Workspace, wanted: Decision, hint: Mapping[str, Any]) ->
         raise InputError(f"There is no kind of override {wanted.kind!r}.{did_you_mean(wanted.kind, list(KINDS))}")
     if wanted.decision not in KINDS[wanted.kind]:
         allowed = did_you_mean(wanted.decision, KINDS[wanted.kind])
-        raise InputError(f"{wanted.decision!r} is no decision on a {wanted.kind}.{allowed}")
+        raise InputError(f"{wanted.decision!r} is not a decision on a {wanted.kind}.{allowed}")
     if wanted.span is not None and (not wanted.span.strip() or wanted.span not in hint["hint"]):
         near = get_close_matches(wanted.span, hint["hint"].split(), n=1, cutoff=0.5)
         suggestion = f" Did you mean {near[0]!r}?" if near else ""

@@ -17,7 +17,7 @@ class Complexity(Section):
     depth: int = Field(100, ge=1, description="Documents that BM25 and the encoder each give to the fusion.")
     fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
     bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
-    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are held back.")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are penalised.")
     t_ans: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a document holds the answer.")
     t_com: float = Field(
         1.0,

@@ -30,7 +30,7 @@ class Leakage(Section):
 
     method: Literal["full", "bem"] = Field(
         "full",
-        description="`bem` is the paper's: the equivalence model judges every word of a hint that is no stop word "
+        description="`bem` is the paper's: the equivalence model judges every word of a hint that is not a stop word "
         "against each answer, and nothing else counts. `full` is ours: lexical rules, spans, containment, and the "
         "model where span and answer are near; `contained`, `spans` and `screen` are its alone.",
     )
@@ -41,7 +41,7 @@ class Leakage(Section):
     threshold: float = Field(0.5, ge=0, le=1, description="Equivalence probability from which a word or span leaks.")
     contained: bool = Field(
         True,
-        description="With `full`: a gold answer that occurs in a hint, or across two, as a mere string leaks too (`Ra` "
+        description="With `full`: a gold answer that occurs in a hint, or across two, as letters leaks too (`Ra` "
         "in `portrayed`): table 1's answer containment is counted so here. An accepted answer leaks by whole words "
         "only.",
     )
@@ -106,7 +106,7 @@ class Difficulty(Section):
     depth: int = Field(100, ge=1, description="Passages that BM25 and the encoder each give to the fusion.")
     fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
     bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
-    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long passages are held back.")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long passages are penalised.")
     answer_threshold: float = Field(0.5, ge=0, le=1, description="T_ans: s_i from which a passage is near the answer.")
     unrelated: float = Field(0.1, ge=-1, le=1, description="Cosine of passage and answer up to which s_i is 0.")
     telling: float = Field(
@@ -182,7 +182,7 @@ class Labels(Section):
 
 
 class Run(Section):
-    """How a run works. Nothing here can change what comes out."""
+    """How a run works; nothing here changes the results."""
 
     shards: int | None = Field(None, ge=1, description="Parts a table; chosen by `shard_questions` if not given.")
     shard_questions: int = Field(64, ge=1, description="Questions a part, where `shards` is not given.")

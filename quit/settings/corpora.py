@@ -32,7 +32,7 @@ class FirstStages(Section):
     """Indexes over a corpus (`quit index`)."""
 
     bm25_k1: float = Field(1.2, ge=0, description="BM25: how soon repetitions of a term stop counting.")
-    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are held back.")
+    bm25_b: float = Field(0.75, ge=0, le=1, description="BM25: how far long documents are penalised.")
     fusion_constant: int = Field(60, ge=0, description="Added to every rank in reciprocal rank fusion.")
     block: int = Field(
         2048, ge=1, description="Documents encoded a step; a killed run resumes after its last whole step."

@@ -75,7 +75,7 @@ def load(profile: str = "embedded", overrides: Sequence[str] = ()) -> Loaded:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"The profile {path} is no TOML: {error}") from error
+        raise SettingsError(f"The profile {path} is not TOML: {error}") from error
     values.pop("description", None)
     origins = {key: f"profile {path.stem}" for key, _ in flatten(values)}
     for override in overrides:

@@ -16,7 +16,7 @@ class LanguageModel(Section):
     """How a language model is reached, and what decides its replies. Shared by readers and judge."""
 
     model: str | None = Field(None, description="The model: a hub name, a folder, or the name a server has for it.")
-    revision: str = Field("", description="Revision, quantisation or whatever else tells two of its versions apart.")
+    revision: str = Field("", description="Revision, quantisation or other mark of its version.")
     server: str | None = Field(None, description="Name of the entry of `servers` that serves it (kind `server`).")
     template_options: dict[str, Any] = Field(
         default_factory=dict, description="Options of its chat template, such as enable_thinking = false for Qwen 3."
@@ -54,7 +54,7 @@ class Judge(LanguageModel):
 
 
 class Models(Section):
-    """Which model stands behind each protocol."""
+    """Which model is used for what."""
 
     encoder: Literal["minilm"] = Field("minilm", description="Texts to vectors.")
     equivalence: Literal["embedded", "bem"] = Field(
@@ -76,7 +76,7 @@ class Models(Section):
 
 
 class ReaderSettings(LanguageModel):
-    """One reader. The first three labelers and the first three readers stand for the paper's six models."""
+    """One reader. `--paper-keys` writes the first three labelers and readers under the paper's six names."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="Name, used as key in every table and export.")
     role: Literal["labeler", "reader"] = Field(description="`labeler` decides labels; `reader` only evaluates.")
@@ -99,8 +99,8 @@ class ReaderSettings(LanguageModel):
 
 
 class ServerSettings(Section):
-    """An OpenAI-compatible server, and manners towards it. Nothing here can change what comes out, save `concurrency`:
-    a server's greedy replies may depend on what shares their batch."""
+    """An OpenAI-compatible server and the limits of its use. Only `concurrency` can change results: a server's greedy
+    replies may depend on what shares their batch."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", description="Name that readers and judge refer to.")
     base_urls: tuple[str, ...] = Field((), description="Base URLs such as http://127.0.0.1:8000/v1, one a replica.")
@@ -115,7 +115,7 @@ class ServerSettings(Section):
     tokens_per_minute: float = Field(0, ge=0, description="Budget a replica, prompt and reply; 0 is none.")
     timeout_seconds: float = Field(120, gt=0, description="Longest wait for one reply.")
     connect_seconds: float = Field(10, gt=0, description="Longest wait for a connection.")
-    attempts: int = Field(8, ge=1, description="Attempts at one request, whatever fails but connecting.")
+    attempts: int = Field(8, ge=1, description="Attempts at one request, for every fault but a failed connection.")
     backoff_seconds: float = Field(0.5, gt=0, description="Pause after the first failed attempt; doubles, with jitter.")
     backoff_cap_seconds: float = Field(30, gt=0, description="Longest such pause.")
     retry_after_cap_seconds: float = Field(300, ge=0, description="Longest Retry-After that is honoured.")
@@ -156,6 +156,6 @@ class ServerSettings(Section):
         for url in urls:
             if not url.startswith(("http://", "https://")):
                 raise SettingsError(
-                    f"Server {self.name!r}: {url!r} is no address; write it as http://127.0.0.1:8000/v1."
+                    f"Server {self.name!r}: {url!r} is not an address; write it as http://127.0.0.1:8000/v1."
                 )
         return urls

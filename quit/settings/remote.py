@@ -11,7 +11,7 @@ class Remote(Section):
     """A workspace behind a URL (`-w s3://bucket/prefix`); they change no table."""
 
     lease_seconds: float = Field(
-        60, gt=0, description="A run that gives no sign of life for so long has lost the workspace to the next one."
+        60, gt=0, description="A run that gives no sign of life for so long loses the workspace to the next one."
     )
     poll_seconds: float = Field(5, gt=0, description="Pause between two looks at a workspace that another run holds.")
     settle_seconds: float = Field(
@@ -28,4 +28,6 @@ class Remote(Section):
     attempts: int = Field(5, ge=1, description="Attempts at a request, with growing pauses.")
     connect_seconds: float = Field(10, gt=0, description="Longest wait for a connection.")
     answer_seconds: float = Field(60, gt=0, description="Longest wait for an answer.")
-    quiet_seconds: float = Field(2, ge=0, description="Fetching that takes longer than this is told on the terminal.")
+    quiet_seconds: float = Field(
+        2, ge=0, description="Fetching that takes longer than this is reported on the terminal."
+    )

@@ -28,4 +28,4 @@ def parse_runner(text: str) -> tuple[str, str]:
         if match := re.fullmatch(pattern, text):
             return kind, scheme + match["address"]
     shown = re.sub(r"//.*@", "//***@", text)
-    raise ValueError(f"{shown!r} is no runner. Known: {KNOWN}; an address has no user and no password")
+    raise ValueError(f"{shown!r} is not a runner. Known: {KNOWN}; an address has no user and no password")

@@ -17,7 +17,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Notice(Section):
-    """Who hears of a failed or crashed run. The profile names where secrets are, never what they are."""
+    """Who is notified of a failed or crashed run. The profile names environment variables, never secrets."""
 
     webhook_env: str | None = Field(
         None,
@@ -27,7 +27,7 @@ class Notice(Section):
     block: str | None = Field(
         None,
         title="Notification block",
-        description="Prefect notification block that is told of a failure, such as slack-webhook/quit or "
+        description="Prefect notification block that gets a failure's notice, such as slack-webhook/quit or "
         "quit-mail/team.",
     )
     notice_seconds: float = Field(
@@ -95,7 +95,7 @@ class Schedule(Limits):
     at_once: int = Field(
         1,
         ge=1,
-        description="Runs of this deployment at a time. (One run at a time works on a workspace, whatever this says.)",
+        description="Runs of this deployment at a time. (Only one run at a time works on a workspace in any case.)",
     )
     collision: Literal["enqueue", "cancel_new"] = Field(
         "enqueue", description="A run beyond `at_once` waits for its turn, or is cancelled."

@@ -72,7 +72,7 @@ class Settings(Section):
             ("schedule", [schedule.title for schedule in self.schedules]),
         ):
             if len(set(names)) < len(names):
-                raise ValueError(f"{what}s: every {what} needs a name of its own, got {', '.join(names)}")
+                raise ValueError(f"{what}s: every {what} needs a different name, got {', '.join(names)}")
         if self.review.adjudication == "adjudicator" and not self.review.adjudicator:
             raise ValueError("review.adjudicator: adjudication = 'adjudicator' needs the e-mail of one")
         if self.convergence.method == "llm" and self.convergence.language_model not in self.language_models:

@@ -64,7 +64,7 @@ def streamed_items(path: Path, expected: str) -> Iterator[Item]:
                 position += 1
         except (ijson.JSONError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())[:160]
-            raise InputError(f"{path} is no JSON: {reason} (record {position}). Expected {expected}.") from None
+            raise InputError(f"{path} is not JSON: {reason} (record {position}). Expected {expected}.") from None
 
 
 def corpus_records(

@@ -86,12 +86,12 @@ def read_text(path: Path, expected: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path} is no UTF-8 text (byte {error.start}): save it in the encoding UTF-8; expected {expected}."
+            f"{path} is not UTF-8 text (byte {error.start}): save it in the encoding UTF-8; expected {expected}."
         ) from None
 
 
 def read_json(path: Path, expected: str) -> Any:
-    """Return the value of a JSON file. Raises ``InputError`` for what is no JSON, with line and column."""
+    """Return the value of a JSON file. Raises ``InputError`` for what is not JSON, with line and column."""
     text = read_text(path, expected)
     value, end = _decode(text, _skip(text, 0), path, expected, "the file")
     if (rest := _skip(text, end)) < len(text):
@@ -109,7 +109,7 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
     """Yield the records of a JSON file: array, object of id -> record or of split -> array, one record, or JSON Lines.
 
     ``marks`` are keys that tell a record from an object of records. An array is decoded record by record, so that 100
-    MB of it need little more memory than its text. Raises ``InputError`` for what is no JSON, with line and column.
+    MB of it need little more memory than its text. Raises ``InputError`` for what is not JSON, with line and column.
     """
     text = read_text(path, expected)
     start = _skip(text, 0)
@@ -162,12 +162,12 @@ def _line(line: bytes, index: int, file: str, decoder: json.JSONDecoder) -> Item
         return Item(decoder.decode(line.decode("utf-8")), index, file, where)
     except UnicodeDecodeError as error:
         fault = BadRecord(
-            "not_utf8", f"The line is no UTF-8 text (byte {error.start}): save the file in the encoding UTF-8."
+            "not_utf8", f"The line is not UTF-8 text (byte {error.start}): save the file in the encoding UTF-8."
         )
     except json.JSONDecodeError as error:
-        fault = BadRecord("not_json", f"The line is no JSON: {error.msg}, column {error.colno}.")
+        fault = BadRecord("not_json", f"The line is not JSON: {error.msg}, column {error.colno}.")
     except (ValueError, RecursionError):
-        fault = BadRecord("not_json", "The line is no usable JSON: a number too long or nesting too deep.")
+        fault = BadRecord("not_json", "The line is not usable JSON: a number too long or nesting too deep.")
     return Item(None, index, file, where, fault=fault)
 
 
@@ -222,4 +222,4 @@ def _broken(text: str, at: int, path: Path, expected: str, where: str, what: str
         if what.startswith("Unterminated") or at >= len(text.rstrip())
         else ""
     )
-    return InputError(f"{path} is no JSON: {what} {where} (line {line}, column {column}).{cut} Expected {expected}.")
+    return InputError(f"{path} is not JSON: {what} {where} (line {line}, column {column}).{cut} Expected {expected}.")

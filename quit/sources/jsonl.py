@@ -72,4 +72,4 @@ def _parquet(path: Path) -> Iterator[Item]:
                     yield Item(row, position, path.name, f"row {position}")
                     position += 1
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no readable Parquet file ({error}); expected {EXPECTED}.") from None
+        raise InputError(f"{path} is not a readable Parquet file ({error}); expected {EXPECTED}.") from None

@@ -24,7 +24,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     """Yield the records of a TriviaHG JSON file.
 
     ``Q_ID``, ``Question``, ``Hints`` and ``ExactAnswer`` are required. ``Scores`` and ``Convergence`` run parallel to
-    ``Hints`` where they are there; types and candidates are optional. Raises ``InputError`` for what is no JSON or
+    ``Hints`` where they are there; types and candidates are optional. Raises ``InputError`` for what is not JSON or
     holds no usable record.
     """
     return fields.records(json_items(path, EXPECTED, _MARKS), "triviahg", parse, path, EXPECTED)

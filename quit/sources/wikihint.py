@@ -23,7 +23,7 @@ def read(path: Path) -> Iterator[SourceRecord]:
     """Yield the records of a WikiHint JSON file: an array, or an object of id -> record or of split -> array.
 
     ``id``, ``question``, ``answer`` and ``hints`` are required; question, answer and hint may be objects or plain
-    texts. Raises ``InputError`` for what is no JSON or holds no usable record.
+    texts. Raises ``InputError`` for what is not JSON or holds no usable record.
     """
     return fields.records(json_items(path, EXPECTED, _MARKS), "wikihint", parse, path, EXPECTED)
 

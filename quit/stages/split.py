@@ -170,7 +170,7 @@ def _pins_of_release(folder: Path) -> dict[str, str]:
                 raise InputError(f"split.pinned: {file} was changed since it was released (its checksum differs).")
             tables[name] = pq.read_table(file, columns=columns, partitioning=None).to_pylist()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"split.pinned: {folder} is no whole release: {error!r}.") from error
+        raise InputError(f"split.pinned: {folder} is not a complete release: {error!r}.") from error
     split_of = {row["question_id"]: row["split"] for row in tables["splits"]}
     return {
         row["content_key"]: split_of[row["question_id"]]

@@ -1,7 +1,7 @@
 """What a build asked of its language models: kept beside the tables, one line a stage run, for the summary and the next
 plan.
 
-``W/usage.jsonl`` is a diary, not a table: it tells what a run took, so it is no part of what must come out the same
+``W/usage.jsonl`` is a diary, not a table: it tells what a run took, so it is not part of what must come out the same
 twice.
 """
 
@@ -52,8 +52,8 @@ def entries(path: Path) -> list[dict[str, Any]]:
     for number, entry in diary_lines(diary):
         if not _is_entry(entry):
             raise WorkspaceError(
-                f"{diary} is damaged: line {number} is no entry of a model and its counts. Remove the line; it only "
-                "tells what was asked."
+                f"{diary} is damaged: line {number} is not an entry of a model and its counts. Remove the line; it "
+                "only tells what was asked."
             )
         checked.append(entry)
     return checked

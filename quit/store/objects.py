@@ -35,9 +35,7 @@ def checked_url(text: str) -> str:
             "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or AWS_PROFILE."
         )
     if parts.scheme not in PROTOCOLS:
-        raise SettingsError(
-            f"{text}: {parts.scheme!r} is no store that is known.{did_you_mean(parts.scheme, PROTOCOLS)}"
-        )
+        raise SettingsError(f"{text}: {parts.scheme!r} is not a known store.{did_you_mean(parts.scheme, PROTOCOLS)}")
     if parts.scheme == "file" and (parts.netloc or not parts.path.startswith("/")):
         raise SettingsError(f"{text}: a shared folder is named by its whole path, such as file:///srv/shared/quit.")
     if not (parts.netloc or parts.path.strip("/")):

@@ -73,7 +73,7 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
     with pytest.raises(SettingsError, match="quit review serve"):
         connect(tmp_path, QUICK)
-    with pytest.raises(SettingsError, match="is no address"):
+    with pytest.raises(SettingsError, match="is not an address"):
         connect(tmp_path, QUICK, "labels.example.org")
     with pytest.raises(SettingsError, match="LABEL_STUDIO_API_KEY"):
         connect(tmp_path, QUICK, "http://127.0.0.1:9")

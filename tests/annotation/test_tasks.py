@@ -182,7 +182,7 @@ def test_the_configuration_is_ours_and_changes_that_matter_are_found() -> None:
         "the field 'correct' was changed",
         "the field 'flags' was changed",
     ]
-    assert "no XML" in config_faults("<View>")[0]
+    assert "not XML" in config_faults("<View>")[0]
 
 
 def test_the_guidelines_stand_in_the_project_with_their_numbers() -> None:

@@ -117,7 +117,7 @@ def test_what_is_no_index(tmp_path: Path) -> None:
     (tmp_path / "home" / "letter.txt").write_text("dear")
     with pytest.raises(SettingsError, match=r"holds letter\.txt"):
         build_first_stage(corpus, "bm25", tmp_path / "home", SETTINGS)
-    with pytest.raises(SettingsError, match="is no dense encoder"):
+    with pytest.raises(SettingsError, match="is not a dense encoder"):
         build_first_stage(corpus, "late:minilm", tmp_path / "late", SETTINGS)
     with pytest.raises(InputError, match="cannot be loaded"):
         build_first_stage(corpus, str(tmp_path / "home"), tmp_path / "st", SETTINGS)

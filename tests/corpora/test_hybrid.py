@@ -18,7 +18,7 @@ TEXTS = [
     "Khartoum is a capital.",
     "A river flows to the sea.",
 ]
-TERMS = {  # Snowball's stems of the words that are no stop words, by hand
+TERMS = {  # Snowball's stems of the words that are not stop words, by hand
     "The Nile flows through Khartoum and Cairo.": "nile flow khartoum cairo",
     "The Congo is the deepest river.": "congo deepest river",
     "Cairo lies on the Nile; the Nile floods.": "cairo lie nile nile flood",

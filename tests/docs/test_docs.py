@@ -179,19 +179,6 @@ def test_the_citation_is_whole() -> None:
     assert made["preferred-citation"]["doi"] in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_readmes_stage_table_is_the_pipeline() -> None:
-    from quit.stages import STAGES
-
-    rows = re.findall(
-        r"^\| (\d+) \| (\w+) \|.*\| ([\w, ]+) \|$", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M
-    )
-    expected = [
-        (str(stage.number), stage.name, ", ".join(name for name in stage.outputs if name != "rejects"))
-        for stage in STAGES
-    ]
-    assert rows == expected
-
-
 def test_the_readmes_record_is_one_the_reader_takes(tmp_path: Path) -> None:
     from quit.sources import parse_source, read_source
 

@@ -260,7 +260,7 @@ def test_a_damaged_log_is_refused_and_stays(workspace: Workspace, log: str, dama
     (part,) = (workspace.path / log).glob("part-*.parquet")
     damage(part)
     left = part.read_bytes()
-    with pytest.raises(WorkspaceError, match=rf"{part} cannot be read[^\n]*never made anew: restore it"):
+    with pytest.raises(WorkspaceError, match=rf"{part} cannot be read[^\n]*cannot be rebuilt: restore it"):
         workspace.connect()
     with pytest.raises(WorkspaceError, match=str(part)):
         ReviewStore(workspace).read() if log == "reviews" else _override(workspace, "q1-h00", "bob")

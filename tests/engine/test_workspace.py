@@ -101,7 +101,7 @@ def test_a_newer_workspace_is_refused_and_left_alone(tmp_path) -> None:
 
 def test_a_folder_with_other_things_is_refused(tmp_path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(WorkspaceError, match="no workspace"):
+    with pytest.raises(WorkspaceError, match="not a workspace"):
         Workspace.create(tmp_path)
     with pytest.raises(WorkspaceError, match="quit build"):
         Workspace.open(tmp_path)

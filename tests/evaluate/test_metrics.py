@@ -119,7 +119,7 @@ def test_a_passage_twice_in_a_ranking_is_refused() -> None:
 
 @pytest.mark.parametrize("text", ["Hit", "nDGC@10", "Hit@0", "Hit(rel=0)@1", "EM@1", ""])
 def test_what_is_no_metric(text: str) -> None:
-    with pytest.raises(SettingsError, match="no ranking metric"):
+    with pytest.raises(SettingsError, match="not a ranking metric"):
         Measure.parse(text)
 
 

@@ -118,7 +118,7 @@ def test_a_backup_cut_short_restores_nothing(workspace, tmp_path, share) -> None
     whole = (tmp_path / "b.tar").read_bytes()
     last = whole.index(b"backup.json")
     (tmp_path / "cut.tar").write_bytes(whole[: int(last * share)])
-    with pytest.raises(InputError, match="cut short|no backup"):
+    with pytest.raises(InputError, match="cut short|not a backup"):
         restore(tmp_path / "cut.tar", tmp_path / "W2")
     assert not (tmp_path / "W2").exists()
     assert not list(tmp_path.glob(".W2*"))
@@ -162,7 +162,7 @@ def test_links_newer_formats_and_other_files_are_refused(workspace, tmp_path) ->
     with pytest.raises(InputError, match=r"knows up to 1. Use version 9.0"):
         restore(tmp_path / "new.tar", tmp_path / "W2")
     (tmp_path / "text.tar").write_text("no tar")
-    with pytest.raises(InputError, match="no backup"):
+    with pytest.raises(InputError, match="not a backup"):
         restore(tmp_path / "text.tar", tmp_path / "W2")
     with pytest.raises(InputError, match="does not exist"):
         restore(tmp_path / "nothing.tar", tmp_path / "W2")

@@ -70,7 +70,10 @@ FAULTS = {
         lambda q: q["test"][0]["subsets"]["01"].update({"12": {}}),
         "names the hint '2'; the hints are 0 to 1",
     ),
-    "wrong subset": (lambda q: q["test"][0]["subsets"]["1"].update({"0": {}}), "'0' is no order of the hints of '1'"),
+    "wrong subset": (
+        lambda q: q["test"][0]["subsets"]["1"].update({"0": {}}),
+        "'0' is not an order of the hints of '1'",
+    ),
     "a reader": (lambda q: _passage(q).pop("qwen-3-8b"), "`subsets.01.10.qwen-3-8b` is missing"),
     "one reader too many": (
         lambda q: _passage(q).update(mine="x"),
@@ -136,5 +139,5 @@ def test_files_that_are_missing_or_no_json(tmp_path: Path) -> None:
     (folder / "dev.json.gz").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="dev.json.gz cannot be read"):
         read(folder)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         read(tmp_path / "elsewhere")

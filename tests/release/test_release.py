@@ -41,7 +41,7 @@ def test_missing_and_foreign_files_are_named(tmp_path: Path) -> None:
     small.freeze(tmp_path, small.rows())
     (tmp_path / "tables" / "labels.parquet").unlink()
     (tmp_path / "tables" / "notes.txt").write_text("x")
-    with pytest.raises(InputError, match=r"tables/labels.parquet: is missing.*tables/notes.txt: is no part"):
+    with pytest.raises(InputError, match=r"tables/labels.parquet: is missing.*tables/notes.txt: is not part"):
         verify(tmp_path)
 
 
@@ -72,7 +72,7 @@ def test_a_release_whose_description_was_changed_is_not_opened_and_stays(tmp_pat
 
 
 def test_what_is_no_release_or_a_newer_one_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no release"):
+    with pytest.raises(InputError, match="is not a release"):
         verify(tmp_path)
     small.freeze(tmp_path, small.rows())
     path = tmp_path / "release.json"
@@ -123,7 +123,7 @@ def test_pins_of_a_release_are_its_splits(tmp_path: Path) -> None:
     (tmp_path / "tables" / "splits.parquet").write_bytes(b"x")
     with pytest.raises(InputError, match=r"splits.parquet was changed"):
         read_pins(str(tmp_path))
-    with pytest.raises(InputError, match="no whole release"):
+    with pytest.raises(InputError, match="not a complete release"):
         read_pins(str(tmp_path / "tables"))
 
 

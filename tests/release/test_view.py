@@ -69,7 +69,7 @@ def test_readers_and_judge_are_those_of_the_release(opened: FrozenWorkspace, tmp
 
 
 def test_what_is_neither_is_refused(opened: FrozenWorkspace, tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match="is no workspace"):
+    with pytest.raises(WorkspaceError, match="is not a workspace"):
         open_to_read(tmp_path)
     (opened.path / "tables" / "splits.parquet").rename(tmp_path / "splits.parquet")
     with pytest.raises(InputError, match="splits.parquet: is missing"):

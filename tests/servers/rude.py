@@ -146,7 +146,7 @@ FAULTS: dict[str, Fault] = {
     "body that echoes the key": ECHOES_THE_KEY,
     "half a JSON document": HALF_JSON,
     "no choices": NO_CHOICES,
-    "content that is no text": Fault(content={"key": KEY}),
+    "content that is not a text": Fault(content={"key": KEY}),
     "not finished": Fault(content="part of it", finish_reason=f"abort {KEY}"),
     "thinking": says(f"<think>{KEY}</think>Paris"),
     "the key as the answer": says(f"It is {KEY}."),

@@ -169,5 +169,5 @@ def test_parquet_holds_the_same(tmp_path):
 
 def test_a_damaged_parquet_file_is_an_error(tmp_path):
     (tmp_path / "q.parquet").write_bytes(b"PAR1 nothing")
-    with pytest.raises(InputError, match="no readable Parquet"):
+    with pytest.raises(InputError, match="not a readable Parquet"):
         list(jsonl.read(tmp_path / "q.parquet"))

@@ -94,10 +94,10 @@ FAULTS = {
     "candidates as a number": (changed(candidates=4), "wrong_type", ["'candidates'", "the number 4"]),
     "question type as a text": (changed(question_type="ANIMAL"), "wrong_type", ["'question_type'", "an object"]),
     "difficulty as a number": (changed(difficulty=3), "wrong_type", ["'difficulty'", "a text", "the number 3"]),
-    "a broken line": (changed()[:-1], "not_json", ["no JSON", "column"]),
-    "single quotes": (changed().replace('"', "'"), "not_json", ["no JSON", "double quotes"]),
+    "a broken line": (changed()[:-1], "not_json", ["not JSON", "column"]),
+    "single quotes": (changed().replace('"', "'"), "not_json", ["not JSON", "double quotes"]),
     "a line of another encoding": (changed(difficulty="schön").encode("latin-1"), "not_utf8",
-     ["no UTF-8", "save the file"]),
+     ["not UTF-8", "save the file"]),
     "no object": ('["octopus"]', "not_an_object", ["must be an object", "a list of 1"]),
 }  # fmt: skip
 NOTES = {
@@ -203,7 +203,7 @@ def test_parquet_that_is_no_utf_8_is_one_line_with_the_files_name(tmp_path):
     good = pa.array(["x"], pa.string())
     bad = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")])
     pq.write_table(pa.table({"id": good, "question": bad, "answers": good, "hints": pa.array([["a"]])}), path)
-    with pytest.raises(InputError, match=r"hints\.parquet is no readable Parquet file.*utf-8"):
+    with pytest.raises(InputError, match=r"hints\.parquet is not a readable Parquet file.*utf-8"):
         list(jsonl.read(path))
 
 

@@ -73,12 +73,12 @@ class Completion:
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
-            raise ValueError("its content is no text")
+            raise ValueError("its content is not a text")
         self.text.encode()  # a lone surrogate is a UnicodeEncodeError, which is a ValueError
         for name in ("prompt_tokens", "completion_tokens", "cached_tokens"):
             count = getattr(self, name)
             if not isinstance(count, int) or not 0 <= count <= _MOST_TOKENS:
-                raise ValueError(f"its {name} is no number from 0 to {_MOST_TOKENS:,}")
+                raise ValueError(f"its {name} is not a number from 0 to {_MOST_TOKENS:,}")
 
 
 Done = Callable[[int, Completion], Future[None] | None]

@@ -305,7 +305,7 @@ class Replica:
                 (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0,
             )
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
-            raise _Passing(f"a reply that is no chat completion ({error}): {_quoted(content)}") from None
+            raise _Passing(f"a reply that is not a chat completion ({error}): {_quoted(content)}") from None
         if completion.finish_reason not in ("stop", "length"):
             raise _Passing(f"a reply that was not finished ({shown(completion.finish_reason)})")
         thinking = message.get("reasoning_content") or message.get("reasoning")
@@ -373,7 +373,7 @@ def _quoted(content: bytes | bytearray) -> str:
 def _host(location: str) -> str:
     """Return the host and port that a redirect points to, without user, path and query."""
     try:
-        return shown(urlsplit(location).netloc.rpartition("@")[2]) or "another path of its own"
+        return shown(urlsplit(location).netloc.rpartition("@")[2]) or "another path of this host"
     except ValueError:
         return "an address that is none"
 

@@ -1,4 +1,4 @@
-"""Which valid answers a passage holds, found without writing any passage out: as whole words, or as a mere string."""
+"""Which valid answers a passage holds, found without writing any passage out: as whole words, or as letters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def contained_in(answer: str, hints: Sequence[str], gold: bool, settings: Leakag
 
 
 def content_words(hint: str) -> list[str]:
-    """Return the distinct words of a hint that are no stop words, in order. In capitals a stop word is a name: US."""
+    """Return the distinct words of a hint that are not stop words, in order. In capitals a stop word is a name: US."""
     words = dict.fromkeys(hint[slice(*where)] for where in word_spans(hint))
     return [word for word in words if word.casefold() not in STOP_WORDS or (word.isupper() and len(word) > 1)]
 

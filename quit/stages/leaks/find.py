@@ -1,6 +1,6 @@
 """Which spans of a hint give an answer away (paper, section 3.1.2): rules, the equivalence model, and what people said.
 
-``leakage.method = "bem"``, the paper's: the equivalence model judges every word of a hint that is no stop word against
+``leakage.method = "bem"``, the paper's: the equivalence model judges every word of a hint except stop words against
 each answer; words of the question count, and nothing else does. ``"full"``, ours: lexical rules find what needs no
 model, and the model is asked about words and spans that are near an answer. Every finding keeps its span, answer,
 probability and rule, so that a person can see why, and overrule it.
@@ -126,7 +126,7 @@ def find_leaks_of(
 
 
 def _add_contained(item: LeakItem, found: list[list[Finding]]) -> None:
-    """Add a finding where an answer stands in a hint as a mere string and nothing else was found to give it away there.
+    """Add a finding where an answer is in a hint as letters and nothing else was found to give it away there.
 
     A passage joins hints by spaces, so an answer can also begin at the end of one hint and continue at the start of
     another; the finding is then the first one's.

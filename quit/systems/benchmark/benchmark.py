@@ -225,7 +225,7 @@ def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str
     provenance = runner.dataset.tables.provenance
     settings = runner.context.settings
     labelled = ", ".join(labeler.name for labeler in runner.dataset.tables.labelers)
-    embedded = " Embedded readers are no language models." if runner.dataset.tables.embedded else ""
+    embedded = " Embedded readers are not language models." if runner.dataset.tables.embedded else ""
     facts = {
         "release": f"{provenance['release']} (content id {provenance['content_id']})",
         "questions": f"{len(task.queries)} of split {request.split}",

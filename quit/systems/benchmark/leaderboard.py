@@ -41,7 +41,7 @@ def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, fig
         *(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items()),
         "</dl>",
         f"<p class=note>Percent; below each value its {level:.0%} bootstrap interval over questions. The best system "
-        "of a column is bold; rows in italics are bounds that know the labels (oracle) and are no systems.</p>",
+        "of a column is bold; rows in italics are bounds that know the labels (oracle) and are not systems.</p>",
     ]
     for corpus in dict.fromkeys(row["corpus"] for row in rows):
         mine = [row for row in rows if row["corpus"] == corpus]

@@ -159,7 +159,7 @@ def checked(name: str, given: Ranking, passages: int, depth: int) -> Ranking:
     if len(np.unique(rows)) < len(rows):
         raise InputError(f"The retriever {name!r} returned a passage twice for one query.")
     if not np.isfinite(scores).all():
-        raise InputError(f"The retriever {name!r} returned a score that is no finite number.")
+        raise InputError(f"The retriever {name!r} returned a score that is not a finite number.")
     return ranking(rows, scores, depth)
 
 

@@ -97,7 +97,7 @@ class MonoT5(_LanguageModel):
         model, tokenizer = load_pretrained("AutoModelForSeq2SeqLM", self._name, device=self._device)
         words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in MONOT5_WORDS]
         if any(len(pieces) != 1 for pieces in words) or words[0] == words[1]:
-            raise InputError(f"{self._name!r} has no single pieces for 'true' and 'false': it is no MonoT5 model.")
+            raise InputError(f"{self._name!r} has no single pieces for 'true' and 'false': it is not a MonoT5 model.")
         return model, tokenizer, [pieces[0] for pieces in words]
 
 
@@ -144,7 +144,7 @@ class Upr(_LanguageModel):
         kind = "AutoModelForSeq2SeqLM" if config.is_encoder_decoder else "AutoModelForCausalLM"
         made = " ".join(config.architectures or ["CausalLM"])
         if not (config.is_encoder_decoder or "CausalLM" in made or "LMHead" in made):
-            raise InputError(f"{self._name!r} is no language model ({made}): its scores would be noise.")
+            raise InputError(f"{self._name!r} is not a language model ({made}): its scores would be noise.")
         return load_pretrained(kind, self._name, device=self._device)
 
 

@@ -81,6 +81,7 @@ class NaturalLanguageInference:
         labels = {name.casefold(): number for name, number in model.config.label2id.items()}
         if "entailment" not in labels:
             raise InputError(
-                f"The model {self._model!r} has no label 'entailment' (it has {', '.join(labels)}): it is no NLI model."
+                f"The model {self._model!r} has no label 'entailment' (it has {', '.join(labels)}): "
+                "it is not an NLI model."
             )
         return model, tokenizer, labels["entailment"]

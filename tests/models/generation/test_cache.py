@@ -208,7 +208,7 @@ def test_everything_that_could_change_the_reply_changes_the_key() -> None:
         keys.add(cache_key("m", other))
     keys.add(cache_key("other model", base))
     assert len(keys) == 6
-    assert cache_key("m", _request("Who?", group="q7")) in keys, "what it is for is no part of what is asked"
+    assert cache_key("m", _request("Who?", group="q7")) in keys, "what it is for is not part of what is asked"
 
 
 class Counting:

@@ -22,7 +22,7 @@ FOR_GOOD = {"400", "401", "401 with the key where messages are cut", "403", "404
 SHOWN = {
     *("400", "401", "401 with the key where messages are cut", "403", "404", "413", "500", "502"),
     *("429 with an unreadable Retry-After", "no HTTP", "header too long", "body that echoes the key", "no choices"),
-    *("content that is no text", "not finished", "a key instead of a count"),
+    *("content that is not a text", "not finished", "a key instead of a count"),
 }
 """Faults whose message quotes a text in which the key was."""
 

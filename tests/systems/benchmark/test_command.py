@@ -54,7 +54,7 @@ def test_what_can_be_named_is_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "-r", "absent"], "is no release"),
+        (["run", "-r", "absent"], "is not a release"),
         (["run", "-r", "absent", "--retriever", "bm52"], "Did you mean 'bm25'"),
         (["run", "-r", "absent", "--set", "benchmark.k=[]"], "benchmark.k"),
         (["finetune", "-r", "absent", "--positives", "300"], "must be 1 to 200"),

@@ -164,7 +164,7 @@ def test_a_plugin_cannot_take_a_name_of_ours(world, installed, name: str) -> Non
         ([0, 99], [1, 0], "outside 0 to 11"),
         ([-1], [1], "outside"),
         ([3, 3], [1, 0], "twice"),
-        ([3], [np.nan], "no finite"),
+        ([3], [np.nan], "not a finite"),
         ([3, 4], [1], "rows and"),
     ],
 )

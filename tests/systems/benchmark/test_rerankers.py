@@ -91,7 +91,7 @@ def test_upr_ranks_by_another_prompt_under_another_identity(world, t5) -> None:
 def test_a_model_without_the_two_words_is_no_monot5(world, t5, tmp_path: Path) -> None:
     folder = t5[0]
     tiny.tokenizer(folder, "Query: Document: Relevant:")
-    with pytest.raises(InputError, match="no MonoT5"):
+    with pytest.raises(InputError, match="not a MonoT5"):
         make_reranker(f"monot5:{folder}", world.context()).score("who", TEXTS)
 
 
@@ -123,11 +123,11 @@ def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="no trained head"):
         make_reranker(f"cross-encoder:{model_folder()}", world.context()).score("who", TEXTS)
-    with pytest.raises(InputError, match="no language model"):
+    with pytest.raises(InputError, match="not a language model"):
         make_reranker(f"upr:{model_folder()}", world.context()).score("who", TEXTS)
     with pytest.raises(InputError, match="cannot be loaded"):
         make_reranker(f"monot5:{model_folder()}", world.context()).score("who", TEXTS)
-    with pytest.raises(InputError, match="no multi-vector model"):
+    with pytest.raises(InputError, match="not a multi-vector model"):
         make_reranker(f"late:{model_folder()}", world.context()).score("who", TEXTS)
     for name in ("cross-encoder", "monot5", "upr"):
         with pytest.raises(InputError, match="Name the model"):
