@@ -82,8 +82,8 @@ def example(facts: CardFacts) -> str:
     question = facts.example.question
     lines = [
         f"Question `{question['id']}`: *{prose(question['question'])}* Gold: {_listed(question['answers'])}. "
-        f"Valid answers: {_listed(question['valid_answers'])}. Two of its passages, and what the labelers "
-        f"({reader_names(facts.tables.labelers)}) answered from them:",
+        f"Valid answers: {_listed(question['valid_answers'])}. From its passages, with what the labelers "
+        f"({reader_names(facts.tables.labelers)}) answered:",
         "",
     ]
     rows = [
@@ -114,8 +114,8 @@ def bounds(facts: CardFacts) -> str:
     ]
     head = ["", "questions", "without label 2", "Hit, RR at most", "passages", "label 1", "label 2"]
     shared = [
-        f"{row.first} and {row.second} {len(row.answers):,} (questions: {row.first_questions:,} and "
-        f"{row.second_questions:,}; such as {prose(row.answers[0])})"
+        f"{len(row.answers):,} in {row.first} and {row.second} (of {row.first_questions:,} and "
+        f"{row.second_questions:,} questions), such as {prose(row.answers[0])}"
         for row in facts.shared
         if row.answers
     ]
@@ -125,7 +125,7 @@ def bounds(facts: CardFacts) -> str:
         "question without such a passage counts as 0 in Hit, RR (MRR) and Recall at label 2 (`rel=2`), whatever a "
         "system retrieves: their means cannot exceed the share in the column *Hit, RR at most*. Metrics that count "
         "label 1 as well have no such bound.\n\n"
-        + (f"Gold answers that splits share: {'; '.join(shared)}." if shared else "No two splits share a gold answer.")
+        + (f"Gold answers in two splits: {'; '.join(shared)}." if shared else "No two splits share a gold answer.")
     )
 
 
@@ -208,4 +208,4 @@ def _shares(table: pa.Table, column: str) -> list[str]:
         passages[row[column]] += row["passages"]
     fully = [row for row in rows if row["label"] == FULLY]
     fully.sort(key=lambda row: _BINS.index(row[column]) if row[column] in _BINS else 0)
-    return [f"{cell(row[column])} {row['share']:.1%} of {passages[row[column]]:,}" for row in fully]
+    return [f"{cell(row[column])}: {row['share']:.1%} of {passages[row[column]]:,}" for row in fully]
