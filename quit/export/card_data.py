@@ -80,17 +80,22 @@ def loading(facts: CardFacts) -> str:
 def example(facts: CardFacts) -> str:
     """Show a question with passages and what labelers answered from them."""
     question = facts.example.question
-    lines = [
-        f"Question `{question['id']}`: *{prose(question['question'])}* Gold: {_listed(question['answers'])}. "
-        f"Valid answers: {_listed(question['valid_answers'])}. From its passages, with what the labelers "
-        f"({reader_names(facts.tables.labelers)}) answered:",
-        "",
-    ]
+    text = (
+        f"Question `{question['id']}`: *{prose(question['question'])}* {_gold(facts)}: {_listed(question['answers'])}."
+    )
+    if question["valid_answers"] != question["answers"]:
+        text += f" Valid answers: {_listed(question['valid_answers'])}."
+    text += f" From its passages, with what the labelers ({reader_names(facts.tables.labelers)}) answered:\n\n"
     rows = [
         [f"`{row['id']}`", prose(row["text"]), str(row["label"]), "; ".join(prose(text) for text in row["answers"])]
         for row in facts.example.passages
     ]
-    return "\n".join(lines) + "\n" + markdown_table(["`id`", "`text`", "`label`", "labelers' answers"], rows)
+    return text + markdown_table(["`id`", "`text`", "`label`", "labelers' answers"], rows)
+
+
+def _gold(facts: CardFacts) -> str:
+    """Return what the column ``answers`` holds: published files do not tell gold answers from others."""
+    return "Valid answers" if facts.tables.provenance.get("imported") else "Gold answers"
 
 
 def _listed(answers: Sequence[str]) -> str:
@@ -125,7 +130,7 @@ def bounds(facts: CardFacts) -> str:
         "question without such a passage counts as 0 in Hit, RR (MRR) and Recall at label 2 (`rel=2`), whatever a "
         "system retrieves: their means cannot exceed the share in the column *Hit, RR at most*. Metrics that count "
         "label 1 as well have no such bound.\n\n"
-        + (f"Gold answers in two splits: {'; '.join(shared)}." if shared else "No two splits share a gold answer.")
+        + (f"{_gold(facts)} in two splits: {'; '.join(shared)}." if shared else "No two splits share an answer.")
     )
 
 
