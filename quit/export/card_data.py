@@ -146,7 +146,7 @@ def baselines(facts: CardFacts) -> str:
     ]
     more = f" {len(rows) - SYSTEMS} more systems are not shown." if len(rows) > SYSTEMS else ""
     return (
-        f"## Baselines\n\nPercent, over {cell(facts.baselines.questions)}, by `quit benchmark run`. `oracle` knows the "
+        f"## Baselines\n\nPercent, by `quit benchmark run` (questions: {cell(facts.baselines.questions)}). `oracle` knows the "
         f"labels: a bound, not a system.{more}\n\n" + markdown_table(["system", *metrics], rows[:SYSTEMS])
     )
 
