@@ -146,8 +146,8 @@ def baselines(facts: CardFacts) -> str:
     ]
     more = f" {len(rows) - SYSTEMS} more systems are not shown." if len(rows) > SYSTEMS else ""
     return (
-        f"## Baselines\n\nPercent, by `quit benchmark run` (questions: {cell(facts.baselines.questions)}). `oracle` knows "
-        f"the labels: a bound, not a system.{more}\n\n" + markdown_table(["system", *metrics], rows[:SYSTEMS])
+        f"## Baselines\n\nPercent, by `quit benchmark run` (questions: {cell(facts.baselines.questions)}). "
+        f"`oracle` knows the labels: a bound, not a system.{more}\n\n" + markdown_table(["system", *metrics], rows[:SYSTEMS])
     )
 
 
