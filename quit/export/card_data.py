@@ -147,8 +147,8 @@ def baselines(facts: CardFacts) -> str:
     more = f" {len(rows) - SYSTEMS} more systems are not shown." if len(rows) > SYSTEMS else ""
     questions = cell(facts.baselines.questions)
     return (
-        f"## Baselines\n\nPercent, by `quit benchmark run` (questions: {questions}). `oracle` knows the labels: a bound, "
-        f"not a system.{more}\n\n" + markdown_table(["system", *metrics], rows[:SYSTEMS])
+        f"## Baselines\n\nPercent, by `quit benchmark run` (questions: {questions}). `oracle` knows the labels: a "
+        f"bound, not a system.{more}\n\n" + markdown_table(["system", *metrics], rows[:SYSTEMS])
     )
 
 
