@@ -173,10 +173,12 @@ def _record(path: Path) -> str:
         )
     if path.suffix == ".md":
         return "the dataset card"
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix == ".csv":
+        return ", ".join(f"`{word}`" for word in text.split("\n", 1)[0].replace('"', "").split(","))
     if path.suffix in (".json", ".jsonl"):
-        value = json.loads(text if path.suffix == ".json" else text.splitlines()[0])
-        first = value[0] if path.suffix == ".json" and isinstance(value, list) else value
+        first = json.loads(text if path.suffix == ".json" else text.splitlines()[0])
+        first = first[0] if isinstance(first, list) and isinstance(first[0], dict) else first
         return ", ".join(f"`{key}`" for key in first) if isinstance(first, dict) else f"a list of {len(first)} integers"
     if text.startswith("<top>"):
         return "a `<top>` block with `<num>` and `<title>`"

@@ -32,7 +32,8 @@ def read_baselines(folder: Path, content_id: str | None) -> Baselines:
     try:
         described = json.loads((folder / "run.json").read_text(encoding="utf-8"))["facts"]
         results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-        release, questions = str(described["release"]), str(described["questions"])
+        release, missing = str(described["release"]), str(described["without a relevant passage"])
+        questions = f"{described['questions']}; one without a relevant passage {missing}"
         rows = _rows([row for row in results if row["corpus"] == "release"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(

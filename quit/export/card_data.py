@@ -80,17 +80,22 @@ def loading(facts: CardFacts) -> str:
 def example(facts: CardFacts) -> str:
     """Show a question with passages and what labelers answered from them."""
     question = facts.example.question
-    lines = [
-        f"Question `{question['id']}`: *{prose(question['question'])}* Gold: {_listed(question['answers'])}. "
-        f"Valid answers: {_listed(question['valid_answers'])}. Two of its passages, and what the labelers "
-        f"({reader_names(facts.tables.labelers)}) answered from them:",
-        "",
-    ]
+    text = (
+        f"Question `{question['id']}`: *{prose(question['question'])}* {_gold(facts)}: {_listed(question['answers'])}."
+    )
+    if question["valid_answers"] != question["answers"]:
+        text += f" Valid answers: {_listed(question['valid_answers'])}."
+    text += f" From its passages, with what the labelers ({reader_names(facts.tables.labelers)}) answered:\n\n"
     rows = [
         [f"`{row['id']}`", prose(row["text"]), str(row["label"]), "; ".join(prose(text) for text in row["answers"])]
         for row in facts.example.passages
     ]
-    return "\n".join(lines) + "\n" + markdown_table(["`id`", "`text`", "`label`", "labelers' answers"], rows)
+    return text + markdown_table(["`id`", "`text`", "`label`", "labelers' answers"], rows)
+
+
+def _gold(facts: CardFacts) -> str:
+    """Return what the column ``answers`` holds: published files do not tell gold answers from others."""
+    return "Valid answers" if facts.tables.provenance.get("imported") else "Gold answers"
 
 
 def _listed(answers: Sequence[str]) -> str:
@@ -114,8 +119,8 @@ def bounds(facts: CardFacts) -> str:
     ]
     head = ["", "questions", "without label 2", "Hit, RR at most", "passages", "label 1", "label 2"]
     shared = [
-        f"{row.first} and {row.second} {len(row.answers):,} (questions: {row.first_questions:,} and "
-        f"{row.second_questions:,}; such as {prose(row.answers[0])})"
+        f"{len(row.answers):,} in {row.first} and {row.second} (of {row.first_questions:,} and "
+        f"{row.second_questions:,} questions), such as {prose(row.answers[0])}"
         for row in facts.shared
         if row.answers
     ]
@@ -125,7 +130,7 @@ def bounds(facts: CardFacts) -> str:
         "question without such a passage counts as 0 in Hit, RR (MRR) and Recall at label 2 (`rel=2`), whatever a "
         "system retrieves: their means cannot exceed the share in the column *Hit, RR at most*. Metrics that count "
         "label 1 as well have no such bound.\n\n"
-        + (f"Gold answers that splits share: {'; '.join(shared)}." if shared else "No two splits share a gold answer.")
+        + (f"{_gold(facts)} in two splits: {'; '.join(shared)}." if shared else "No two splits share an answer.")
     )
 
 
@@ -140,9 +145,10 @@ def baselines(facts: CardFacts) -> str:
         for system, values in systems.items()
     ]
     more = f" {len(rows) - SYSTEMS} more systems are not shown." if len(rows) > SYSTEMS else ""
+    questions = cell(facts.baselines.questions)
     return (
-        f"## Baselines\n\nPercent, over {cell(facts.baselines.questions)}, by `quit benchmark run`. `oracle` knows the "
-        f"labels: a bound, not a system.{more}\n\n" + markdown_table(["system", *metrics], rows[:SYSTEMS])
+        f"## Baselines\n\nPercent, by `quit benchmark run` (questions: {questions}). `oracle` knows the labels: a "
+        f"bound, not a system.{more}\n\n" + markdown_table(["system", *metrics], rows[:SYSTEMS])
     )
 
 
@@ -208,4 +214,4 @@ def _shares(table: pa.Table, column: str) -> list[str]:
         passages[row[column]] += row["passages"]
     fully = [row for row in rows if row["label"] == FULLY]
     fully.sort(key=lambda row: _BINS.index(row[column]) if row[column] in _BINS else 0)
-    return [f"{cell(row[column])} {row['share']:.1%} of {passages[row[column]]:,}" for row in fully]
+    return [f"{cell(row[column])}: {row['share']:.1%} of {passages[row[column]]:,}" for row in fully]

@@ -52,17 +52,17 @@ def _steps(facts: CardFacts) -> str:
     leakage, split, probe = (setting(facts, name) for name in ("leakage", "split", "probe"))
     lost = "hints" if leakage.get("mode") == "hint" else "questions with hints"
     method = {
-        "bem": "answer equivalence of each word of a hint (the paper's method)",
-        "full": "our method, lexical rules and an answer equivalence model,",
+        "bem": "judged by answer equivalence, one word of a hint at a time (the paper's method)",
+        "full": "judged by lexical rules and an answer equivalence model (our method)",
     }.get(leakage.get("method", "full"), "")
     producers = _producers(tables.ranked_hints.filter(tables.ranked_hints["selected"]), "producer")
     first = setting(facts, "collect").get("questions")
     steps = [
         *([f"**Questions**: the first {first:,} usable ones of the sources (`collect.questions`)."] if first else []),
-        f"**Leakage**: {lost} that give the answer away are left out; {method} decides.",
+        f"**Leakage**: {lost} that give the answer away are left out, {method}.",
         f"**Hints**: of each question, those with the highest convergence, the share of wrong candidate answers that a "
         f"hint rules out ({producers}).",
-        f"**Type and difficulty** of a question: {_producers(tables.descriptions, 'type_producer')}; "
+        f"**Question types** {_producers(tables.descriptions, 'type_producer')}, **difficulty** "
         f"{_producers(tables.descriptions, 'difficulty_producer')}.",
         "**Splits**: questions that a reader answers without any hint make train"
         + (f" (asked {probe['repetitions']} times)" if "repetitions" in probe else "")
@@ -78,7 +78,7 @@ def _steps(facts: CardFacts) -> str:
 
 def _producers(table: pa.Table, column: str) -> str:
     names = sorted(set(table[column].to_pylist()) - {None})
-    return "by " + ", ".join(f"`{name}`" for name in names[:3]) if names else "unknown"
+    return "by " + ", ".join(f"`{name}`" for name in names[:3]) if names else "by an unknown model"
 
 
 def _labels(facts: CardFacts) -> str:
@@ -90,7 +90,12 @@ def _labels(facts: CardFacts) -> str:
         f"labeler ({reader_names(tables.labelers)}) is correct; else label 1 (partially relevant). Each distinct "
         "answer of a question is judged once: it is correct if it equals a gold answer or the judge "
         f"({', '.join(f'`{judge}`' for judge in judges) or 'none'}) accepts it, and is then among `valid_answers`."
+        + (" People's verdicts overrule the judge's." if _reviewed(tables.provenance) else "")
     )
+
+
+def _reviewed(provenance: Mapping[str, Any]) -> bool:
+    return bool(provenance.get("verification") or provenance.get("reviews"))
 
 
 def _agreement(facts: CardFacts) -> str:

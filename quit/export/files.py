@@ -68,7 +68,7 @@ FORMATS: dict[str, Format] = {
         Format("release-json", 1, "quit.export.release_json", "The paper's own JSON files and corpus.jsonl"),
         Format("paper-index", 1, "quit.export.paper_index", "The index and retriever files of the paper's own scripts"),
         Format("csv", 1, "quit.export.csv", "Questions and passages as tables for spreadsheets"),
-        Format("squad", 1, "quit.export.squad", "The layout of SQuAD 1.1, with answers that have no span"),
+        Format("squad", 1, "quit.export.squad", "SQuAD 1.1 (title, paragraphs: context, qas), answers without spans"),
         Format("beir", 1, "quit.export.beir", "BEIR's corpus, queries and qrels"),
         Format("trec", 1, "quit.export.trec", "TREC topics, qrels and a collection, for trec_eval and similar tools"),
         Format("pyserini", 1, "quit.export.pyserini", "A JSONL collection, topics and qrels for Pyserini"),

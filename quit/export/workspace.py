@@ -107,6 +107,10 @@ def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
             }
         )
     settings = pipeline.settings.model_dump(mode="json", include=_CONSTRUCTION)
+    for section, key in (("split", "pinned"), ("difficulty", "corpus")):
+        if settings[section][key]:
+            settings[section][key] = Path(settings[section][key]).name
+    settings["models"]["bem_checkpoint"] = _without_folder(settings["models"]["bem_checkpoint"])
     for spec in (*settings["readers"], settings["judge"]):
         del spec["server"]
         for key in ("model", "prompt", "probe_prompt"):

@@ -213,8 +213,7 @@ def _write(
     }
     content = {
         **provenance,
-        "settings": _without_places(provenance["settings"])
-        | {"release": {"human_coverage": subject.settings.release.human_coverage}},
+        "settings": provenance["settings"] | {"release": {"human_coverage": subject.settings.release.human_coverage}},
         "tables": tables,
         "readers": [asdict(info) for info in subject.readers],
         "models": {key: manifest["models"] for key, manifest in manifests.items() if manifest["models"]},
@@ -258,15 +257,6 @@ def facts_of(
         **({"card": dict(card)} if card else {}),
     }
     return {**facts, "checksum": checksum_of(facts)}
-
-
-def _without_places(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings without paths of this machine: of a place, the last part of its name stays."""
-    portable = {name: dict(value) if isinstance(value, dict) else value for name, value in settings.items()}
-    for section, key in (("split", "pinned"), ("difficulty", "corpus")):
-        if portable[section][key]:
-            portable[section][key] = Path(portable[section][key]).name
-    return portable
 
 
 def _prompts(settings: Settings) -> dict[str, dict[str, str]]:

@@ -201,7 +201,13 @@ def benchmark(folder, content_id="c0ffee"):
         )
     ]  # fmt: skip
     folder.mkdir()
-    described = {"facts": {"release": f"v1 (content id {content_id})", "questions": "2 of split test"}}
+    described = {
+        "facts": {
+            "release": f"v1 (content id {content_id})",
+            "questions": "2 of split test",
+            "without a relevant passage": "counts as 0",
+        }
+    }
     (folder / "run.json").write_text(json.dumps(described))
     (folder / "results.json").write_text(json.dumps(rows))
     return folder
@@ -209,7 +215,7 @@ def benchmark(folder, content_id="c0ffee"):
 
 def test_baselines_of_a_benchmark(tables, tmp_path):
     _, text = written(given(tables, content_id="c0ffee"), tmp_path, benchmark=benchmark(tmp_path / "b"))
-    assert "Percent, over 2 of split test" in text
+    assert "(questions: 2 of split test; one without a relevant passage counts as 0)" in text
     assert table_below(text, "Baselines") == [
         ["bm25", "25.00", ""], ["oracle", "100.00", ""], ["bm25 + names (5 passages, norm)", "", "12.50"]
     ]  # fmt: skip

@@ -118,7 +118,7 @@ def subject(folder: Path, made: Rows, **release: Any) -> Subject:
     return Subject(write(folder, made), READERS, settings(**release))
 
 
-def freeze(folder: Path, made: Rows, name: str = "v1", **content: Any) -> Release:
+def freeze(folder: Path, made: Rows, name: str = "v1", card: dict[str, Any] | None = None, **content: Any) -> Release:
     """Return the tables as a release, described by hand."""
     files = write(folder, made)
     tables = {
@@ -155,6 +155,7 @@ def freeze(folder: Path, made: Rows, name: str = "v1", **content: Any) -> Releas
          "passages": 12},
         "statistics": {},
         "gates": [],
+        **({"card": card} if card else {}),
     }  # fmt: skip
     (folder / "release.json").write_text(json.dumps({**facts, "checksum": checksum_of(facts)}))
     return open_release(folder)

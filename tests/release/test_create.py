@@ -22,7 +22,7 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
-from quit.export.release import export_tables_of_release
+from quit.export.release import card_of_release, export_tables_of_release
 from quit.export.workspace import export_tables_of
 from quit.release.create import create, subject_of, subject_of_release
 from quit.release.diff import diff
@@ -77,6 +77,16 @@ def test_a_release_holds_what_the_workspace_holds_and_exports_alike(workspace: W
     one, two = _bytes(tmp_path / "a"), _bytes(tmp_path / "b")
     told = {"huggingface/README.md", "huggingface/manifest.json", "release-json/manifest.json"}  # they name the release
     assert one.keys() == two.keys() and {name for name in one if one[name] != two[name]} == told
+
+
+def test_the_card_of_the_build_is_in_the_release_and_no_part_of_its_content(workspace: Workspace) -> None:
+    plain = _create(workspace, "v1")
+    build = workspace.build or {}
+    workspace.set_build({**build, "overrides": [*build["overrides"], 'card.name="Rivers"', "card.licence=mit"]})
+    said = _create(workspace, "v2")
+    assert said.facts["card"] == {"name": "Rivers", "licence": "mit"} and "card" not in plain.facts
+    assert said.content_id == plain.content_id
+    assert card_of_release(said.path).name == "Rivers" and card_of_release(plain.path).given == {}
 
 
 def test_gates_refuse_and_a_waiver_is_written_down(workspace: Workspace) -> None:
