@@ -187,4 +187,8 @@ def test_the_configuration_is_ours_and_changes_that_matter_are_found() -> None:
 
 def test_the_guidelines_stand_in_the_project_with_their_numbers() -> None:
     html = guidelines_html()
-    assert "<p>5. Nothing is correct" in html and "<strong>Tick every answer that is correct." in html and "<style" not in html
+    assert (
+        "<p>5. Nothing is correct" in html
+        and "<strong>Tick every answer that is correct." in html
+        and "<style" not in html
+    )
