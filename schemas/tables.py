@@ -392,8 +392,8 @@ TABLES: dict[str, Table] = {
                 Column(
                     "text",
                     TEXT,
-                    "The flag, the note, or the unknown choice. Of an `annotation`: what its annotator has to be asked: "
-                    "`empty` (nothing ticked), `both` (an answer and *None is correct*) or `gold` (a gold answer "
+                    "The flag, the note, or the unknown choice. Of an `annotation`: what its annotator has to be "
+                    "asked: `empty` (nothing ticked), `both` (an answer and *None is correct*) or `gold` (a gold answer "
                     "neither ticked nor flagged as wrong).",
                     nullable=True,
                 ),
@@ -410,8 +410,8 @@ TABLES: dict[str, Table] = {
                 Column(
                     "blind",
                     FLAG,
-                    "Whether the page had no ticks and no judge's verdict; null: earlier versions of the program, whose "
-                    "pages had both.",
+                    "Whether the page had no ticks and no judge's verdict; null: earlier versions of the program, "
+                    "whose pages had both.",
                     nullable=True,
                 ),
                 Column("digest", TEXT, "Hash of what this version says."),
