@@ -66,7 +66,7 @@ def is_sentence(text: str, *, cut: bool = False) -> bool:
     "Washington D.C." and phrases such as "the man who was king." are no sentences.
     """
     words = text.replace("’", "'").split()
-    if not (cut or text[-1] in ".!?"):
+    if not words or not (cut or words[-1][-1] in ".!?"):
         return False
     bare = [word.strip(',;:.!?"') for word in words]
     first, *rest = bare
