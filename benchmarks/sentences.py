@@ -7,7 +7,7 @@ equivalence model was not trained on (fold 0 of ``training/equivalence.py``). Pr
 sentences they find an answer, and how often the judge then agrees with people: given the whole sentence, and given what
 was found. Both read the first sentence and compare its words with the question's: ``wide`` takes what follows *is* or
 *was* after words of the question; ``careful`` only a name or number after "The ..." or "the answer ...", and a subject
-of which the rest is in the question. One minute on two cores.
+of which the rest is in the question. About a minute and a half of one core.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from quit.models.protocols import NO_ANSWER
@@ -33,17 +34,17 @@ _OPENERS = frozenset("i there this that based according given".split())
 _SMALL = frozenset("a an the of in on at to for and or but with by from".split())
 
 
-def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop") -> str:
+def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop", stop: Sequence[str] = ()) -> str:
     """Return the answer in a reply, or ``NO ANSWER``.
 
     The last line that is not empty counts, of several the last that is whole; a leading ``(``, quotes and emphasis
     around it are not part of the answer, nor is an ``Answer:`` before it. No text and anything that contains "no
     answer" are ``NO ANSWER``, and so is a sentence, unless ``sentences`` leaves it to the judge. ``ended``: ``length``
-    where the reply ran into the token limit, so that a sentence may lack its end; else ``stop``.
+    where the reply ran into the token limit, so that a sentence may lack its end; else ``stop``. ``stop``: the strings
+    before which replies end; one with a full stop in it takes that of a sentence.
     """
     lines = [line.strip() for line in raw.splitlines() if line.strip()]
-    cut = ended == "length"
-    if cut and len(lines) > 1 and raw[-1] not in "\r\n":
+    if ended == "length" and len(lines) > 1 and raw[-1] not in "\r\n":
         del lines[-1]
     if not lines:
         return NO_ANSWER
@@ -53,6 +54,7 @@ def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop") -
         text = text[:-1].rstrip(_CLOSING)
     if not text.strip(".,;:!?- ") or "no answer" in text.casefold():
         return NO_ANSWER
+    cut = ended == "length" or any(mark in string for string in stop for mark in ".!?")
     return NO_ANSWER if sentences == "drop" and is_sentence(text, cut=cut) else text
 
 
@@ -64,7 +66,7 @@ def is_sentence(text: str, *, cut: bool = False) -> bool:
     "Washington D.C." and phrases such as "the man who was king." are no sentences.
     """
     words = text.replace("’", "'").split()
-    if not (cut or text[-1] in ".!?"):
+    if not words or not (cut or words[-1][-1] in ".!?"):
         return False
     bare = [word.strip(',;:.!?"') for word in words]
     first, *rest = bare

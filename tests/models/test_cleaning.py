@@ -108,6 +108,11 @@ def test_a_phrase_is_an_answer_cut_or_not(text: str) -> None:
     assert clean_answer(text, "length") == clean_answer(text) == text
 
 
+def test_a_stop_string_may_take_the_full_stop_of_a_sentence() -> None:
+    assert clean_answer("The capital of France is Paris", stop=[". "]) == NO_ANSWER
+    assert clean_answer("All I Want for Christmas is My Two Front Teeth", stop=["\n"]).startswith("All I Want")
+
+
 def test_a_phrase_with_a_verb_and_no_full_stop_is_no_sentence() -> None:
     assert not is_sentence("the one that was found first")
     assert is_sentence("the one that was found first is here.")

@@ -72,7 +72,7 @@ class LLMReader:
         raw, ended = before_stop(completion.text, self._stop), completion.finish_reason
         if raw != completion.text:  # a server that does not know stop strings
             ended = "stop"
-        return Reply(raw, cleaning.clean_answer(raw, ended, self._sentences), ended)
+        return Reply(raw, cleaning.clean_answer(raw, ended, self._sentences, self._stop), ended)
 
     @property
     def generator_identity(self) -> str:
