@@ -100,11 +100,13 @@ def reader_patterns(connection: duckdb.DuckDBPyConnection, readers: Sequence[str
         WITH judged AS (
             SELECT question_id, reader, number, (1::BIGINT << (list_position($readers, reader) - 1)) AS bit
             FROM distinct_answers JOIN verdicts USING (question_id, answer_key) WHERE correct
-        ), by_passage AS (
-            SELECT question_id, permutation, bit_or(coalesce(bit, 0)) AS pattern
-            FROM answers LEFT JOIN judged USING (question_id, reader, number)
-            WHERE list_contains($readers, reader) AND question_id IN (SELECT question_id FROM splits)
-            GROUP BY ALL
+        ), numbered AS (
+            SELECT question_id, row_number() OVER () AS question FROM splits
+        ), by_passage AS (  -- numbers as keys: texts would take gigabytes at full size
+            SELECT question, ('1' || permutation)::BIGINT AS passage, bit_or(coalesce(bit, 0)) AS pattern
+            FROM answers JOIN numbered USING (question_id) LEFT JOIN judged USING (question_id, reader, number)
+            WHERE list_contains($readers, reader)
+            GROUP BY question, passage
         )
         SELECT pattern, count(*) FROM by_passage GROUP BY 1
         """,

@@ -27,7 +27,7 @@ from starlette.routing import Route
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError, SettingsError
 from quit.release.view import shown_readers
-from quit.report.data import gather
+from quit.report.data import gather, last_changed
 from quit.report.lookup import CHECKS, FILTERS, Lookup
 from quit.report.page import environment, render, style
 from quit.report.tree import tree
@@ -113,6 +113,7 @@ class _Pages:
         kept = [(name, value) for name, value in given if name != "page"]
         return self._html(
             "search.html",
+            date=last_changed(self._workspace),
             results=results,
             asked={"q": asked.get("q", ""), **filters},
             checks=checks,

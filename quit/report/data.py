@@ -47,7 +47,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
         facts = {
             "name": frozen.name if frozen else workspace.name,
-            "date": _date(workspace),
+            "date": last_changed(workspace),
             "program": __version__,
             "profile": (workspace.build or {}).get("profile"),
             "counts": _counted(_counts(connection)),
@@ -88,7 +88,7 @@ def _counted(value: Any) -> Any:
     return value
 
 
-def _date(workspace: Workspace) -> str | None:
+def last_changed(workspace: Workspace) -> str | None:
     """Return the day (UTC, ISO 8601) of the last run that changed the workspace; None where no run is recorded, as in
     a release. Not the clock's: the same workspace gives the same report."""
     finished = [run["finished"] for run in runs_of(workspace) if run["outcome"] == "done"]

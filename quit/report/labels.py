@@ -93,12 +93,12 @@ def _bounds(rows: Sequence[Facts]) -> Plot:
 
 
 def _labels_by_split(rows: Sequence[Facts]) -> Table:
-    heads = ("split", "passages", "label 1", "label 2", "share", "questions", "without label 2", "share",
-             "highest Hit, RR, Recall")  # fmt: skip
+    heads = ("split", "questions", "without label 2", "share", "highest Hit, RR, Recall", "passages", "label 1",
+             "label 2", "share")  # fmt: skip
     cells = [
-        (row["split"], f"{row['passages']:,}", f"{row['passages'] - row['label_2']:,}", f"{row['label_2']:,}",
-         percent(row["share"]), f"{row['questions']:,}", f"{row['without_label_2']:,}",
-         share(row["without_label_2"], row["questions"]), number(row["bound"])) for row in rows
+        (row["split"], f"{row['questions']:,}", f"{row['without_label_2']:,}",
+         share(row["without_label_2"], row["questions"]), number(row["bound"]), f"{row['passages']:,}",
+         f"{row['passages'] - row['label_2']:,}", f"{row['label_2']:,}", percent(row["share"])) for row in rows
     ]  # fmt: skip
     note = (
         "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever "
