@@ -37,7 +37,6 @@ from quit.commands.options import (
     WorkspaceOption,
     complete_formats,
     complete_sources,
-    load_settings,
     local_folder,
     open_to_read,
     open_workspace,
@@ -64,6 +63,10 @@ app = typer.Typer(
 
 _LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"), ("models", "serve"))
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
+
+MAKE, VERIFY, PUBLISH = "Make a dataset", "Verify it", "Publish it"
+SYSTEMS, OPERATE = "Run and measure QA systems", "Set up and operate"
+"""Who uses a command: the headings of ``quit --help``."""
 
 STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
 
@@ -96,7 +99,7 @@ def _options(
     pass  # main() reads --debug; it stands here for --help
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def build(
     workspace: WorkspaceOption = Path("workspace"),
     source: SourceOption = None,
@@ -121,8 +124,9 @@ def build(
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
-    from quit.commands.console import BuildConsole, Notes, print_summary
+    from quit.commands.console import print_summary
     from quit.commands.flow import call_flow
+    from quit.commands.progress import BuildConsole, Notes
     from quit.common.progress import listening
     from quit.engine.planning import held_build
 
@@ -147,7 +151,7 @@ def build(
         print_summary(open_workspace(workspace))
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def show(
     question_id: Annotated[
         str, typer.Argument(help="Id of a question; the source's own id will do where it is unique.")
@@ -171,7 +175,7 @@ def show(
         print_question(life, passages)
 
 
-@app.command()
+@app.command(rich_help_panel=PUBLISH)
 def export(
     workspace: WorkspaceOption = Path("workspace"),
     release_: Annotated[
@@ -216,7 +220,8 @@ def export(
     Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out
     DIR`
     """
-    from quit.commands.console import print_exports, working
+    from quit.commands.console import print_exports
+    from quit.commands.progress import working
     from quit.export import FineTuning
     from quit.export import export as export_tables
     from quit.models.factory import Models
@@ -242,7 +247,7 @@ def export(
         print_exports(out, exported)
 
 
-@app.command()
+@app.command(rich_help_panel=OPERATE)
 def settings(
     profile: Annotated[
         str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
@@ -271,7 +276,7 @@ def settings(
         print_settings(loaded)
 
 
-@app.command()
+@app.command(rich_help_panel=OPERATE)
 def doctor(
     workspace: Annotated[
         Path | None, typer.Option("--workspace", "-w", **place, help="Also check this workspace.")
@@ -295,11 +300,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-app.add_typer(models_app, name="models")
-app.add_typer(cache_app, name="cache")
-
-
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def plan(
     workspace: WorkspaceOption = Path("workspace"),
     source: SourceOption = None,
@@ -316,15 +317,16 @@ def plan(
     """
     from dataclasses import asdict
 
-    from quit.commands.console import print_plan, working
+    from quit.commands.console import print_plan
+    from quit.commands.progress import working
     from quit.engine.pipeline import Pipeline
+    from quit.engine.planning import checked_build
     from quit.engine.workspace import Workspace
     from quit.operations.plan import plan as make_plan
 
     sources, profile, overrides = _asked_build(workspace, source, profile, set_)
-    if not sources:
-        raise SettingsError(f"{workspace} has no build to plan from. Name the sources: --source KIND:PATH.")
-    pipeline = Pipeline(Workspace.at(workspace), load_settings(profile, overrides), sources)
+    settings, refs = checked_build([str(ref) for ref in sources], profile, overrides)
+    pipeline = Pipeline(Workspace.at(workspace), settings, refs)
     with working("plan"):
         costs = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
     if as_json:
@@ -333,21 +335,32 @@ def plan(
         print_plan(costs)
 
 
-app.add_typer(override, name="override")
-
-app.add_typer(review.app, name="review")
-app.add_typer(release.app, name="release")
-app.add_typer(workspace_commands.app, name="workspace")
-app.add_typer(evaluate.app, name="evaluate")
-app.add_typer(corpora.corpus, name="corpus")
-app.add_typer(corpora.index, name="index")
-app.add_typer(corpora.graph, name="graph")
-app.add_typer(bandits.app, name="bandits")
-app.add_typer(complexity.app, name="complexity")
-app.add_typer(benchmark.app, name="benchmark")
-app.add_typer(sunar.app, name="sunar")
-for command in (check.check, query.query, report.report, report.browse, serve.serve, status.status):
-    app.command()(command)
+for command, panel in (
+    (check.check, MAKE),
+    (status.status, MAKE),
+    (report.report, MAKE),
+    (report.browse, MAKE),
+    (query.query, MAKE),
+    (serve.serve, OPERATE),
+):
+    app.command(rich_help_panel=panel)(command)
+for group, name, panel in (
+    (review.app, "review", VERIFY),
+    (override, "override", VERIFY),
+    (release.app, "release", PUBLISH),
+    (benchmark.app, "benchmark", SYSTEMS),
+    (evaluate.app, "evaluate", SYSTEMS),
+    (corpora.corpus, "corpus", SYSTEMS),
+    (corpora.index, "index", SYSTEMS),
+    (corpora.graph, "graph", SYSTEMS),
+    (sunar.app, "sunar", SYSTEMS),
+    (bandits.app, "bandits", SYSTEMS),
+    (complexity.app, "complexity", SYSTEMS),
+    (workspace_commands.app, "workspace", OPERATE),
+    (models_app, "models", OPERATE),
+    (cache_app, "cache", OPERATE),
+):
+    app.add_typer(group, name=name, rich_help_panel=panel)
 
 
 def _labelled(workspace: Path, release: Path | None) -> tuple[Any, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quit.common.words import counted
 from quit.export.dataset import FULLY
 from quit.release.diff import Diff
 from quit.release.release import Release
@@ -52,9 +53,10 @@ def imported_lines(release: Release) -> list[str]:
 
 
 def _reviews(reviews: Mapping[str, Any]) -> str:
+    people = counted(len(reviews["annotators"]), "person", "people")
     return (
-        f"reviews: {reviews['reviews']:,} by {len(reviews['annotators'])} people; {reviews['coverage']['share']:.1%} "
-        f"of the answers in {', '.join(reviews['coverage']['splits'])} judged by people"
+        f"reviews: {reviews['reviews']:,} by {people}; {reviews['coverage']['share']:.1%} of the answers in "
+        f"{', '.join(reviews['coverage']['splits'])} judged by people"
     )
 
 
