@@ -313,7 +313,7 @@ def plan(
 ) -> None:
     """Say what a build will ask of language models before anything is spent: requests, tokens, hours, money.
 
-    Example: `quit plan -w W --profile paper --throughput 200`
+    Example: `quit plan -w W --profile server --throughput 200`
     """
     from dataclasses import asdict
 

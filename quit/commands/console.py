@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from quit.settings.benchmark import Benchmark
     from quit.systems.benchmark.runfile import RunScores
 
-_OUT = Console(highlight=False)
-_WIDEST = 10_000  # columns: more than any table needs
+_WIDEST = 10_000  # columns: more than any line needs
+_OUT = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDEST)
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
@@ -50,16 +51,17 @@ def _table(*columns: str, title: str | None = None) -> Table:
 
 
 def _show(table: Table) -> None:
-    """Print a table as wide as the terminal; piped, and where its names need more, as wide as it has to be."""
+    """Print a table as wide as the terminal, and where its names need more, as wide as it has to be."""
     options = _OUT.options.update(width=_WIDEST)
-    if _OUT.is_terminal:
-        for column in table.columns:
-            cells = [_OUT.measure(cell, options=options) for cell in (column.header, *column.cells)]
-            column.min_width = max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
+    for column in table.columns:
+        cells = [_OUT.measure(cell, options=options) for cell in (column.header, *column.cells)]
+        column.min_width = max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
     measured = _OUT.measure(table, options=options)
-    fitting = max(_OUT.width, measured.minimum) if _OUT.is_terminal else measured.maximum
-    table.width = min(fitting, measured.maximum)
-    _OUT.print(table, crop=False)
+    table.width = min(max(_OUT.width, measured.minimum), measured.maximum)
+    with _OUT.capture() as drawn:
+        _OUT.print(table, crop=False)
+    for line in drawn.get().splitlines():
+        _OUT.file.write(line.rstrip() + "\n")
 
 
 def print_rows(rows: pa.Table) -> None:
@@ -120,7 +122,7 @@ def print_summary(workspace: Workspace) -> None:
         _show(table)
     for text in (leakage_losses(workspace), out_of_depth(workspace)):
         if text:
-            _OUT.print(f"\n{escape(text)}", soft_wrap=not _OUT.is_terminal)
+            _OUT.print(f"\n{escape(text)}")
     agreement = judge_agreement(workspace)
     if agreement:
         _OUT.print(f"\n{agreement.sentence()}")
@@ -217,9 +219,9 @@ def _short(number: float) -> str:
 
 def print_settings(loaded: Loaded) -> None:
     """Print every setting, its value and its origin."""
-    table = _table("setting!", "value<", "from!")
+    table = _table("setting!", "from!", "value<")
     for key, value, origin in loaded.rows():
-        table.add_row(key, escape(str(value)), origin)
+        table.add_row(key, origin, escape(str(value)))
     _show(table)
 
 
