@@ -129,7 +129,7 @@ class BuildConsole(Notes):
 
     def _time_left(self) -> str:
         left = self._forecast.left()
-        return "time left: unknown yet" if left is None else f"{span(left)} left"
+        return "time left unknown" if left is None else f"{span(left)} left"
 
     def shards(self, number: int, run: str, done: int, count: int) -> None:
         """Move the bar of the whole build; piped output gets a line a finished stage instead."""

@@ -114,8 +114,8 @@ def changelog(made: Diff, limit: int = 50) -> str:
     shown += [
         f"- Questions: {len(made.added):,} added, {len(made.removed):,} removed, {len(made.moved):,} in another split "
         f"({counts}).",
-        f"- Labels: {made.labels_up:,} passages from 1 to 2, {made.labels_down:,} from 2 to 1, of "
-        f"{len(made.labels):,} questions.",
+        f"- Labels: {counted(made.labels_up, 'passage')} from 1 to 2, {made.labels_down:,} from 2 to 1, of "
+        f"{counted(len(made.labels), 'question')}.",
         f"- Valid answers: {len(made.answers_added):,} added, {len(made.answers_removed):,} removed.",
         f"- Reviews: {before['reviews']:,} -> {after['reviews']:,}.",
     ]

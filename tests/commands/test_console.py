@@ -41,7 +41,7 @@ LIFE = {
         {
             "permutation": "01234",
             "label": 2,
-            "answers": dict(zip(READERS, ["Constantinople"] * 4 + ["[b]"] * 2, strict=True)),
+            "answers": ANSWERS,
         }
     ],
     "verdicts": [],
