@@ -171,11 +171,11 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
         value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
         table.add_row(row["metric"], value, f"{low} to {high}")
     _show(table)
-    policy = "count as 0" if settings.without_relevant == "zero" else "are left out of the metrics with rel=2"
+    policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
     for count, what in (
-        (scores.missing, "of the split not in the run: they count as 0"),
+        (scores.missing, "of the split not in the run: 0 in all metrics"),
         (scores.others, f"of the run not in the split {split}: not scored"),
-        (scores.without_full, f"without a passage of label 2: they {policy}"),
+        (scores.without_full, f"without a passage of label 2: {policy}"),
     ):
         if count:
             _OUT.print(escape(f"- {counted(count, 'question')} {what}"), soft_wrap=True)

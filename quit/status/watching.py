@@ -136,7 +136,7 @@ def _state(row: StageStatus) -> str:
 def _table(place: str | Path, workspace: Workspace | None, rows: Sequence[StageStatus], rates: Rates) -> Group:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("", "stage", "", "shards", "a minute", "left", "made"):
-        table.add_column(name, justify="left" if name in ("stage", "made") else "right")
+        table.add_column(name, justify="left" if name in ("stage", "made") else "right", no_wrap=name != "made")
     for row in rows:
         speed, left = rates.see(row)
         share = row.shards_done / row.shards if row.shards else 0
