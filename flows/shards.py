@@ -128,6 +128,7 @@ class Stages:
                     f"{runs[0].key} cannot run: the tables of {', '.join(missing)} are not those of this build. "
                     f"Run: quit build -w {self.pipeline.workspace}"
                 )
+            self.pipeline.check_not_empty(runs[0])
             before = self.pipeline.models.meter.snapshot()
             try:
                 self._carry_out(self._waiting(runs))

@@ -37,7 +37,6 @@ from quit.commands.options import (
     SetOption,
     WorkspaceOption,
     complete_sources,
-    load_settings,
     open_to_read,
     open_workspace,
     place,
@@ -61,6 +60,10 @@ app = typer.Typer(
 
 _LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"), ("models", "serve"))
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
+
+MAKE, VERIFY, PUBLISH = "Make a dataset", "Verify it", "Publish it"
+SYSTEMS, OPERATE = "Run and measure QA systems", "Set up and operate"
+"""Who uses a command: the headings of ``quit --help``."""
 
 STARTER = Path(__file__).parent / "starter" / "questions.jsonl"
 
@@ -102,7 +105,7 @@ def _options(
     pass  # main() reads --debug; it stands here for --help
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def build(
     workspace: WorkspaceOption = Path("workspace"),
     source: SourceOption = None,
@@ -128,8 +131,9 @@ def build(
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
-    from quit.commands.console import BuildConsole, Notes, print_summary
+    from quit.commands.console import print_summary
     from quit.commands.flow import call_flow
+    from quit.commands.progress import BuildConsole, Notes
     from quit.common.progress import listening
     from quit.engine.planning import held_build
 
@@ -153,7 +157,7 @@ def build(
         print_summary(open_workspace(workspace))
 
 
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def show(
     question_id: Annotated[str, typer.Argument(help="Id of a question; the source's id works if it is unique.")],
     workspace: WorkspaceOption = Path("workspace"),
@@ -175,10 +179,10 @@ def show(
         print_question(life, passages)
 
 
-app.command()(export.export)
+app.command(rich_help_panel=PUBLISH)(export.export)
 
 
-@app.command()
+@app.command(rich_help_panel=OPERATE)
 def settings(
     profile: Annotated[
         str, typer.Option("--profile", "-p", help="Profile: a name, or the path of a TOML file.")
@@ -207,7 +211,7 @@ def settings(
         print_settings(loaded)
 
 
-@app.command()
+@app.command(rich_help_panel=OPERATE)
 def doctor(
     workspace: Annotated[
         Path | None, typer.Option("--workspace", "-w", **place, help="Also check this workspace.")
@@ -231,11 +235,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-app.add_typer(models_app, name="models")
-app.add_typer(cache_app, name="cache")
-
-
-@app.command()
+@app.command(rich_help_panel=MAKE)
 def plan(
     workspace: WorkspaceOption = Path("workspace"),
     source: SourceOption = None,
@@ -249,20 +249,21 @@ def plan(
 ) -> None:
     """Say what a build will ask of language models before anything is spent: requests, tokens, hours, money.
 
-    Example: `quit plan -w W --profile paper --throughput 200`
+    Example: `quit plan -w W --profile server --throughput 200`
     """
     from dataclasses import asdict
 
-    from quit.commands.console import print_plan, working
+    from quit.commands.console import print_plan
+    from quit.commands.progress import working
     from quit.engine.pipeline import Pipeline
+    from quit.engine.planning import checked_build
     from quit.engine.workspace import Workspace
     from quit.operations.plan import plan as make_plan
 
     sources, profile, overrides = _asked_build(workspace, source, profile, set_)
-    if not sources:
-        raise SettingsError(f"{workspace} has no build to plan from. Name the sources: --source KIND:PATH.")
     overrides = _with(overrides, "collect.questions", questions)
-    pipeline = Pipeline(Workspace.at(workspace), load_settings(profile, overrides), sources)
+    settings, refs = checked_build([str(ref) for ref in sources], profile, overrides)
+    pipeline = Pipeline(Workspace.at(workspace), settings, refs)
     with working("plan"):
         costs = make_plan(pipeline, sample=sample, block=block, throughput=throughput)
     if as_json:
@@ -271,21 +272,32 @@ def plan(
         print_plan(costs)
 
 
-app.add_typer(override, name="override")
-
-app.add_typer(review.app, name="review")
-app.add_typer(release.app, name="release")
-app.add_typer(workspace_commands.app, name="workspace")
-app.add_typer(evaluate.app, name="evaluate")
-app.add_typer(corpora.corpus, name="corpus")
-app.add_typer(corpora.index, name="index")
-app.add_typer(corpora.graph, name="graph")
-app.add_typer(bandits.app, name="bandits")
-app.add_typer(complexity.app, name="complexity")
-app.add_typer(benchmark.app, name="benchmark")
-app.add_typer(sunar.app, name="sunar")
-for command in (check.check, query.query, report.report, report.browse, serve.serve, status.status):
-    app.command()(command)
+for command, panel in (
+    (check.check, MAKE),
+    (status.status, MAKE),
+    (report.report, MAKE),
+    (report.browse, MAKE),
+    (query.query, MAKE),
+    (serve.serve, OPERATE),
+):
+    app.command(rich_help_panel=panel)(command)
+for group, name, panel in (
+    (review.app, "review", VERIFY),
+    (override, "override", VERIFY),
+    (release.app, "release", PUBLISH),
+    (benchmark.app, "benchmark", SYSTEMS),
+    (evaluate.app, "evaluate", SYSTEMS),
+    (corpora.corpus, "corpus", SYSTEMS),
+    (corpora.index, "index", SYSTEMS),
+    (corpora.graph, "graph", SYSTEMS),
+    (sunar.app, "sunar", SYSTEMS),
+    (bandits.app, "bandits", SYSTEMS),
+    (complexity.app, "complexity", SYSTEMS),
+    (workspace_commands.app, "workspace", OPERATE),
+    (models_app, "models", OPERATE),
+    (cache_app, "cache", OPERATE),
+):
+    app.add_typer(group, name=name, rich_help_panel=panel)
 
 
 def _asked_build(

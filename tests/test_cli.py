@@ -169,3 +169,21 @@ def test_fine_tuning_choices_reach_the_export(built: Path, tmp_path: Path) -> No
     rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == sum(one["questions"] for one in chosen["splits"].values()) > 0
     assert all(len(row["positive_passages"]) <= 2 and len(row["negative_passages"]) == 3 for row in rows)
+
+
+def test_a_build_of_which_the_filter_leaves_nothing_says_so(tmp_path: Path) -> None:
+    hints = [
+        "The octopus has three hearts.",
+        "Its blood is blue.",
+        "It has no bones.",
+        "It changes colour.",
+        "It swims.",
+    ]
+    row = {"id": "1", "question": "Which animal is meant?", "answers": ["octopus"], "hints": hints}
+    (tmp_path / "leak.jsonl").write_text(json.dumps(row) + "\n")
+    workspace = str(tmp_path / "W")
+    for command in (["build", "--source", str(tmp_path / "leak.jsonl")], ["build"], ["export", "--out", str(tmp_path)]):
+        done = call_quit(*command, "-w", workspace)
+        assert done.returncode == 3 and "pool" not in done.stderr
+        assert "Nothing is left after the filter: the hints of 1 question give the answer away." in done.stderr
+    assert "1 question: answer_leak" in call_quit("status", "-w", workspace).stdout

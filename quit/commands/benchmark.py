@@ -69,7 +69,7 @@ def run(
     Example: `quit benchmark run --release W/releases/v1 --retriever bm25 --retriever minilm --reranker late --reader
     minilm-names`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
 
     with working("benchmark", quiet or as_json):
         outcome = call_flow(

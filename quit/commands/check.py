@@ -33,7 +33,7 @@ def check(
 
     Example: `quit check mine.jsonl triviahg:Copilot.json`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.models.factory import Models
     from quit.sources import parse_source
 

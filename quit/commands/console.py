@@ -1,28 +1,16 @@
-"""What the terminal shows: progress, tables and one question's story. Colour only where the terminal has it."""
+"""What the terminal shows: tables and one question's story. Colour only where the terminal has it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 
-from quit.common.progress import Listener, listening
 from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
@@ -52,130 +40,31 @@ if TYPE_CHECKING:
     from quit.settings.benchmark import Benchmark
     from quit.systems.benchmark.runfile import RunScores
 
-_OUT = Console(highlight=False)
-_ERR = Console(stderr=True, highlight=False)
-_TICK = 0.5  # seconds between looks at the language models' meter
-
-
-class Notes(Listener):
-    """Prints what a job notes to stderr."""
-
-    def __init__(self, quiet: bool = False) -> None:
-        self.quiet = quiet
-
-    def noted(self, text: str, loud: bool) -> None:
-        """Print one line, with ``quiet`` only a loud one."""
-        if loud or not self.quiet:
-            _ERR.print(escape(text), soft_wrap=True)
-
-
-def _progress(quiet: bool, *share: ProgressColumn, last: Sequence[ProgressColumn] = (), **options: Any) -> Progress:
-    """Return a progress bar for stderr that leaves nothing behind; ``share``: the columns after the bar itself."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description:<28}"),
-        BarColumn(),
-        *share,
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        *last,
-        console=_ERR,
-        disable=quiet or not _ERR.is_terminal,
-        transient=True,
-        **options,
-    )
-
-
-class BuildConsole(Notes):
-    """The progress bar of a build, which listens to it. Use as a context manager around the flow."""
-
-    def __init__(self, pipeline: Pipeline, quiet: bool = False) -> None:
-        super().__init__(quiet)
-        self._pipeline = pipeline
-        asked = TextColumn("{task.fields[asked]}")
-        self._bar = _progress(quiet, MofNCompleteColumn(), TextColumn("shards"), last=(asked,))
-        self._tasks: dict[str, Any] = {}
-        self._current: str | None = None
-        self._left = Event()
-
-    def __enter__(self) -> BuildConsole:
-        self._bar.start()
-        self._listening = listening(self)
-        self._listening.__enter__()
-        Thread(target=self._watch, name="progress", daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listening.__exit__(None, None, None)
-        self.stop()
-
-    def stop(self) -> None:
-        """End the bar, so that nothing of it is left on the terminal."""
-        self._left.set()
-        self._bar.stop()
-
-    def _watch(self) -> None:
-        """Show what the language models do while a shard takes its hours; piped output gets a line a minute."""
-        ticks = 0
-        while not self._left.wait(_TICK):
-            ticks += 1
-            line = self._pipeline.models.meter.line()
-            if not line or self._current is None:
-                continue
-            self._bar.update(self._tasks[self._current], asked=line)
-            if not self.quiet and not _ERR.is_terminal and ticks % round(60 / _TICK) == 0:
-                _ERR.print(f"   {self._current}: {line}")
-
-    def shards(self, number: int, run: str, done: int, count: int) -> None:
-        """Show one bar a stage run that had something to do; piped output gets a line a finished stage instead."""
-        if run not in self._tasks:
-            self._tasks[run] = self._bar.add_task(f"{number:>2} {run}", total=count, asked="")
-        self._bar.update(self._tasks[run], completed=done, total=count)
-        self._current = run if done < count else None
-        if done == count and not self.quiet and not _ERR.is_terminal:
-            _ERR.print(f"{number:>2} {run}: {count} of {count} shards")
-
-
-class _Bars(Notes):
-    """A bar, and the time left, for each part of a job that says how far it is."""
-
-    def __init__(self, bar: Progress, quiet: bool) -> None:
-        super().__init__(quiet)
-        self._bar = bar
-        self._tasks: dict[str, Any] = {}
-
-    def advanced(self, what: str, by: int, total: int | None) -> None:
-        """Move the bar of ``what``."""
-        if what not in self._tasks:
-            self._tasks[what] = self._bar.add_task(escape(what), total=total, share="")
-        task = self._bar.tasks[self._tasks[what]]
-        done = task.completed + by
-        if total and done > total:  # the same once more, over other texts
-            self._bar.reset(self._tasks[what], total=total)
-            done = by
-        share = f"{done / total:.0%}" if total else f"{done:,.0f}"
-        self._bar.update(self._tasks[what], completed=done, total=total, share=share)
-
-
-@contextmanager
-def working(title: str, quiet: bool = False) -> Iterator[None]:
-    """Print what is noted; on a terminal, a bar for ``title`` and one for each part that says how far it is."""
-    from quit.common.stopping import on_stop
-
-    bar = _progress(quiet, TextColumn("{task.fields[share]:>4}"), redirect_stdout=False)
-    bar.add_task(escape(title), total=None, share="")
-    on_stop(bar.stop)
-    with bar, listening(_Bars(bar, quiet)):
-        yield
+_WIDEST = 10_000  # columns: more than any line needs
+_OUT = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDEST)
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
+    """Return a table. ``name<``: text that may wrap at spaces; ``name!``: names, which never wrap; else numbers."""
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        left = column.endswith("<")
-        table.add_column(column.rstrip("<"), justify="left" if left else "right", overflow="fold")
+        left, name = column[-1:] in ("<", "!"), column.rstrip("<!")
+        table.add_column(name, justify="left" if left else "right", no_wrap=not column.endswith("<"))
     return table
+
+
+def _show(table: Table) -> None:
+    """Print a table as wide as the terminal, and where its names need more, as wide as it has to be."""
+    options = _OUT.options.update(width=_WIDEST)
+    for column in table.columns:
+        cells = [_OUT.measure(cell, options=options) for cell in (column.header, *column.cells)]
+        column.min_width = max(cell.maximum if column.no_wrap else cell.minimum for cell in cells)
+    measured = _OUT.measure(table, options=options)
+    table.width = min(max(_OUT.width, measured.minimum), measured.maximum)
+    with _OUT.capture() as drawn:
+        _OUT.print(table, crop=False)
+    for line in drawn.get().splitlines():
+        _OUT.file.write(line.rstrip() + "\n")
 
 
 def print_rows(rows: pa.Table) -> None:
@@ -187,16 +76,16 @@ def print_rows(rows: pa.Table) -> None:
     )
     for row in rows.to_pylist():
         table.add_row(*(escape("" if value is None else str(value)) for value in row.values()))
-    _OUT.print(table)
+    _show(table)
 
 
 def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     """Print a row a stage: state, rows made, what was left out and why."""
-    table = _table("", "stage<", "state<", "made<", "left out<")
+    table = _table("", "stage!", "state!", "made<", "left out<")
     for row in status(workspace, pipeline):
         state = row.state if row.state != "partial" else f"{row.shards_done} of {row.shards} shards"
         table.add_row(str(row.number), row.run, state, row.made, row.left_out)
-    _OUT.print(table)
+    _show(table)
 
 
 def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
@@ -212,10 +101,10 @@ def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
 
 def print_replies(readers: Sequence[Replies]) -> None:
     """Print a row a reader: how many passages it read, and what its replies came to."""
-    table = _table("reader<", *REPLIES, title="\nReaders")
+    table = _table("reader!", *REPLIES, title="\nReaders")
     for row in replies_rows(readers):
         table.add_row(*row)
-    _OUT.print(table)
+    _show(table)
     for line in cut_replies(readers):
         _OUT.print(escape(line), style="yellow", soft_wrap=True)
 
@@ -226,18 +115,18 @@ def print_summary(workspace: Workspace) -> None:
     table = _table("questions<", "", title="\nFrom sources to splits")
     for name, count in funnel(workspace):
         table.add_row(name, f"{count:,}")
-    _OUT.print(table)
+    _show(table)
     table = _table("hints", "passages", "label 2", "share", title="\nLabels by number of hints")
     for hints, passages, right in labels_by_hints(workspace):
         table.add_row(str(hints), f"{passages:,}", f"{right:,}", f"{right / passages:.1%}")
-    _OUT.print(table)
+    _show(table)
     print_replies(readers_table(workspace))
     usage = usage_rows(workspace)
     if usage:
-        table = _table(*(f"{name}<" if name == "language model" else name for name in USAGE), title="\nAsked, all runs")
+        table = _table(*(f"{name}!" if name == "language model" else name for name in USAGE), title="\nAsked, all runs")
         for row in usage:
             table.add_row(*row)
-        _OUT.print(table)
+        _show(table)
     for text in (leakage_losses(workspace), out_of_depth(workspace)):
         if text:
             _OUT.print(f"\n{escape(text)}")
@@ -251,14 +140,17 @@ def print_summary(workspace: Workspace) -> None:
             f"(coarse) and {fine / typed:.1%} (fine)."
         )
     path = escape(str(workspace))
-    _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:")
+    _OUT.print(f"\nThe tables are in {path}/tables, numbered in pipeline order. Next:", soft_wrap=True)
     with workspace.connect() as connection:
         first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()
-    if first:
-        _OUT.print(f"  quit show -w {path} {escape(first[0])}    everything about one question")
-    _OUT.print(f"  quit export -w {path} --out exports    a Hugging Face dataset and the paper's release JSON")
-    _OUT.print(f"  quit status -w {path} --left-out    what was left out, and why")
-    _OUT.print(f"  quit report -w {path}    the dataset on one page")
+    next_commands = {f"show -w {path} {escape(first[0])}": "everything about one question"} if first else {}
+    next_commands |= {
+        f"export -w {path} --out exports": "a Hugging Face dataset and the paper's release JSON",
+        f"status -w {path} --left-out": "what was left out, and why",
+        f"report -w {path}": "the dataset on one page",
+    }
+    for command, what in next_commands.items():
+        _OUT.print(f"  {what}:\n    quit {command}", soft_wrap=True)
 
 
 def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[str, Any]], limit: int) -> None:
@@ -267,13 +159,13 @@ def print_disagreements(agreement: JudgeAgreement | None, rows: Sequence[dict[st
         _OUT.print("There is one judge only: no language model judged this workspace.")
         return
     _OUT.print(escape(agreement.sentence()))
-    table = _table("passages", "judge<", "second<", "answer<", "gold<", "question<")
+    table = _table("passages", "judge!", "second!", "answer<", "gold<", "question<")
     for row in rows[: limit or None]:
         verdicts = (_verdict(row["correct"]), f"{_verdict(row['second_correct'])} {row['second_probability'] or 0:.2f}")
         texts = (row["answer"], "; ".join(row["gold"]), row["question"])
         table.add_row(f"{row['passages']:,}", *verdicts, *(escape(text) for text in texts))
     if rows:
-        _OUT.print(table)
+        _show(table)
     if limit and len(rows) > limit:
         _OUT.print(f"... {len(rows) - limit} more (--limit 0 shows all)")
 
@@ -285,12 +177,12 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
     for row in scores.results.to_pylist():
         value, low, high = (f"{100 * row[name]:.2f}" for name in ("value", "low", "high"))
         table.add_row(row["metric"], value, f"{low} to {high}")
-    _OUT.print(table)
-    policy = "count as 0" if settings.without_relevant == "zero" else "are left out of the metrics with rel=2"
+    _show(table)
+    policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
     for count, what in (
-        (scores.missing, "of the split not in the run: they count as 0"),
+        (scores.missing, "of the split not in the run: 0 in all metrics"),
         (scores.others, f"of the run not in the split {split}: not scored"),
-        (scores.without_full, f"without a passage of label 2: they {policy}"),
+        (scores.without_full, f"without a passage of label 2: {policy}"),
     ):
         if count:
             _OUT.print(escape(f"- {counted(count, 'question')} {what}"), soft_wrap=True)
@@ -300,20 +192,29 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
 
 def print_plan(plan: Plan) -> None:
     """Print what a build will ask, a row a model and role, and what was assumed."""
-    _OUT.print(f"{plan.questions:,} questions, {plan.passages:,} passages")
-    table = _table("model<", "role<", "replies", "kept", "prompt", "computed", "reply", "hours", "cost", "uncached")
-    for line in plan.lines:
-        hours = "?" if line.seconds is None else f"{line.seconds / 3600:,.2f}"
-        tokens = (_short(number) for number in (line.prompt_tokens, line.computed, line.completion_tokens))
-        costs = (f"{line.cost:,.2f}", f"{line.cost_uncached:,.2f}")
-        table.add_row(line.model, line.role, _short(line.requests), _short(line.cached), *tokens, hours, *costs)
+    _OUT.print(f"{counted(plan.questions, 'question')}, {counted(plan.passages, 'passage')}")
+    rows = [*plan.lines, *([plan.total] if len(plan.lines) > 1 else [])]
     if plan.lines:
-        _OUT.print(table)
+        table = _table("model!", "role!", "replies", "kept", "prompt", "computed", "reply")
+        for line in rows:
+            tokens = (_short(number) for number in (line.prompt_tokens, line.computed, line.completion_tokens))
+            table.add_row(line.model, line.role, _short(line.requests), _short(line.cached), *tokens)
+        _show(table)
         _OUT.print("kept: replies in the generation cache already")
         _OUT.print("prompt, computed, reply: tokens; computed: prompt tokens left to compute with a prefix cache")
-        _OUT.print("uncached: the cost without a prefix cache")
+        table = _table("model!", "role!", "hours", "cost", "uncached", title="\nTime and cost")
+        for line in rows:
+            hours = "unknown" if line.seconds is None else f"{line.seconds / 3600:,.2f}"
+            costs = ("unknown" if cost is None else f"{cost:,.2f}" for cost in (line.cost, line.cost_uncached))
+            table.add_row(line.model, line.role, hours, *costs)
+        _show(table)
+        _OUT.print("cost: in the currency of the prices; uncached: without a prefix cache")
+        if plan.total.seconds is None:
+            _OUT.print("hours: unknown until a model has answered here; --throughput says how many replies a second")
+        if plan.total.cost is None:
+            _OUT.print("cost: unknown where a model has no price_prompt and price_completion in the profile")
     for note in plan.notes:
-        _OUT.print(f"- {escape(note)}")
+        _OUT.print(f"- {escape(note)}", soft_wrap=True)
 
 
 def _short(number: float) -> str:
@@ -325,10 +226,10 @@ def _short(number: float) -> str:
 
 def print_settings(loaded: Loaded) -> None:
     """Print every setting, its value and its origin."""
-    table = _table("setting<", "value<", "from<")
+    table = _table("setting!", "from!", "value<")
     for key, value, origin in loaded.rows():
-        table.add_row(key, escape(str(value)), origin)
-    _OUT.print(table)
+        table.add_row(key, origin, escape(str(value)))
+    _show(table)
 
 
 def print_checks(checks: Sequence[Any]) -> None:
@@ -368,7 +269,7 @@ def print_question(life: dict[str, Any], passages: int) -> None:
     _print_hints(life)
     _print_probe_and_split(life)
     if life["passages"]:
-        _print_passages(life["passages"], passages)
+        _print_passages(life, passages)
     _print_verdicts(life)
     _print_reviews(life)
 
@@ -388,11 +289,11 @@ def _print_origins(life: dict[str, Any]) -> None:
 
 
 def _print_hints(life: dict[str, Any]) -> None:
-    table = _table("", "convergence", "hint<", "from<", title="\nHints")
+    table = _table("", "convergence", "hint<", "from!", title="\nHints")
     for row in life["hints"]:
         value = "" if row["convergence"] is None else f"{row['convergence']:.2f}"
         table.add_row(str(row["rank"]) if row["selected"] else "", value, escape(row["hint"]), escape(row["file"]))
-    _OUT.print(table)
+    _show(table)
     for row in life["leak_findings"]:
         overridden = "; overridden: no leak" if row["overridden"] else ""
         _OUT.print(
@@ -416,24 +317,33 @@ def _print_probe_and_split(life: dict[str, Any]) -> None:
         _OUT.print(f"Split: {row['split']}{parametric[row['parametric']]}")
 
 
-def _print_passages(rows: Sequence[dict[str, Any]], limit: int) -> None:
-    readers = list(rows[0]["answers"])
-    table = _table("passage<", "label", *(f"{name}<" for name in readers), title=f"\n{len(rows)} passages")
+def _print_passages(life: dict[str, Any], limit: int) -> None:
+    """Print passages with their labels and each distinct answer with the numbers of the readers that gave it."""
+    rows = life["passages"]
+    numbers = {name: number for number, name in enumerate(rows[0]["answers"], 1)}
+    _OUT.print(f"\n[bold]{counted(len(rows), 'passage')}[/]; readers in brackets, * is a labeler:")
+    for name, number in numbers.items():
+        mark = "*" if name in life["labelers"] else " "
+        _OUT.print(f"  {number}{mark} {escape(name)}", soft_wrap=True)
+    table = _table("passage!", "label", "answers<")
     for row in rows[: limit or None]:
-        answers = (escape(row["answers"].get(name, "")) for name in readers)
-        table.add_row(row["permutation"], str(row["label"]), *answers)
-    _OUT.print(table)
+        given: dict[str, list[str]] = {}
+        for name, answer in row["answers"].items():
+            given.setdefault(answer, []).append(str(numbers[name]))
+        answers = (f"{escape(answer)} ({' '.join(readers)})" for answer, readers in given.items())
+        table.add_row(row["permutation"], str(row["label"]), ", ".join(answers))
+    _show(table)
     if limit and len(rows) > limit:
         _OUT.print(f"... {len(rows) - limit} more (--passages 0 shows all)")
 
 
 def _print_verdicts(life: dict[str, Any]) -> None:
-    table = _table("verdict<", "answer<", "given", "basis<", title="\nVerdicts")
+    table = _table("verdict!", "answer<", "given", "basis!", title="\nVerdicts")
     for row in life["verdicts"]:
         verdict = "unknown" if (row["correct"], row["basis"]) == (None, None) else _verdict(row["correct"])
         table.add_row(verdict, escape(row["answer"]), str(row["passages"]), row["basis"] or "published")
     if life["verdicts"]:
-        _OUT.print(table)
+        _show(table)
         _OUT.print(f"Valid answers: {escape('; '.join(row['answer'] for row in life['valid_answers']))}")
 
 

@@ -42,7 +42,8 @@ def run(
 
     Example: `quit evaluate run bm25.run --release W/releases/v1`
     """
-    from quit.commands.console import print_run_scores, working
+    from quit.commands.console import print_run_scores
+    from quit.commands.progress import working
     from quit.engine.planning import last_build
     from quit.export.release import export_tables_of_release
     from quit.export.workspace import export_tables_of

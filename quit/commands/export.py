@@ -90,7 +90,8 @@ def export(
     Examples: `quit export -w W --format huggingface,release-json --out DIR`, `quit export --release W/releases/v1 --out
     DIR --push ORG/NAME --dry-run`
     """
-    from quit.commands.console import print_exports, working
+    from quit.commands.console import print_exports
+    from quit.commands.progress import working
     from quit.export import FineTuning
     from quit.export import export as export_tables
     from quit.models.factory import Models

@@ -57,7 +57,7 @@ def create(
 
     Example: `quit release create -w W --name v1`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
 
     with working("release", quiet):
         created = call_flow(
@@ -92,7 +92,7 @@ def import_(
 
     Example: `quit release import QUIT --out releases/quit`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.models.factory import Models
     from quit.release.import_release import import_release
     from quit.release.show import imported_lines
@@ -114,7 +114,7 @@ def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
 
     Example: `quit release verify W/releases/v1`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.release.release import verify as verify_release
 
     with working("verification"):
@@ -170,7 +170,7 @@ def check(
 
     Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.engine.planning import last_build
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
@@ -209,7 +209,7 @@ def diff(
 
     Example: `quit release diff W/releases/v1 W/releases/v2 > changes.md`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.release.diff import diff as compare
     from quit.release.show import changelog
 

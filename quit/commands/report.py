@@ -54,7 +54,7 @@ def report(
 
     Examples: `quit report -w W`, `quit report -w W --release W/releases/v1 --release W/releases/v2 --out changes.html`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.release.view import release_of
     from quit.report.data import gather
     from quit.report.page import render, write

@@ -89,7 +89,7 @@ def push(
 
     Example: `quit review push -w W --set review.overlap=2`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
 
     with working("push"):
         report = call_flow(
@@ -127,7 +127,7 @@ def pull(
 
     Example: `quit review pull -w W`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
 
     with working("pull"):
         report = call_flow("review.review_sync", str(workspace), url, ["pull"], project, full=full)["pull"]
@@ -154,7 +154,7 @@ def apply(
     """
     from dataclasses import asdict
 
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.engine.planning import held_last_build
     from quit.review.apply import nothing_to_update
     from quit.review.apply import report as update_report
@@ -301,7 +301,7 @@ def run(
 
     Example: `quit review run -w W --cron '*/10 * * * *'`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.review.report import markdown, review_status
 
     opened = open_workspace(workspace)

@@ -41,7 +41,7 @@ def backup(
 
     Example: `quit workspace backup W-2026-11-21.tar -w W`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.operations.backup import backup as write
 
     with working("backup"):
@@ -63,7 +63,7 @@ def restore(
 
     Example: `quit workspace restore W-2026-11-21.tar -w W2`
     """
-    from quit.commands.console import working
+    from quit.commands.progress import working
     from quit.operations.backup import restore as unpack
 
     with working("restore"):

@@ -22,9 +22,10 @@ import pyarrow as pa
 import schemas
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range, ranges
+from quit.common.words import counted
 from quit.engine.damage import came_out_the_same, discard_damaged, forget_damage
 from quit.engine.workspace import Workspace
-from quit.errors import SettingsError
+from quit.errors import InputError, SettingsError
 from quit.models.factory import Models, identities, reader_identity
 from quit.review.overrides import decisions, in_force
 from quit.review.store import ReviewStore
@@ -209,6 +210,16 @@ class Pipeline:
             for earlier in self.runs[: self.runs.index(run)]
             if wanted & set(earlier.stage.outputs) and current.get(earlier.key) != self.fingerprints[earlier.key]
         ]
+
+    def check_not_empty(self, run: StageRun) -> None:
+        """Raise ``InputError`` where the leakage filter has left no question for a later stage run."""
+        filtered = self.workspace.current(["filter"]).get("filter")
+        if run.stage.number > 2 and filtered and not filtered[1]["tables"]["usable_hints"]["rows"]:
+            asked = self._read_whole("questions").num_rows
+            raise InputError(
+                f"Nothing is left after the filter: the hints of {'all ' if asked > 1 else ''}"
+                f"{counted(asked, 'question')} give the answer away. See: quit status -w {self.workspace} --left-out"
+            )
 
     def work_on(self, run: StageRun, shard: Range) -> int:
         """Carry out one shard of a stage run and write its parts; returns the number of rows of its first table."""

@@ -37,7 +37,7 @@ def held_build(
     if (planned := _held(workspace)) is not None:
         yield planned
         return
-    settings, refs = _checked(sources, profile, overrides)
+    settings, refs = checked_build(sources, profile, overrides)
     opened = Workspace.create(workspace)
     with _holding(opened, settings):
         if remembered := _remembered_review(opened, overrides):
@@ -105,7 +105,7 @@ def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, over
     Raises ``InputError`` for a source that cannot be read, ``SettingsError`` and ``WorkspaceError``; nothing is created
     then.
     """
-    settings, refs = _checked(sources, profile, overrides)
+    settings, refs = checked_build(sources, profile, overrides)
     asked_as = {"profile": profile, "overrides": list(overrides)}
     pipeline = Pipeline(Workspace.at(workspace), settings, refs, asked_as=asked_as)
     _ = pipeline.fingerprints
@@ -113,13 +113,17 @@ def plan_build(workspace: str | Path, sources: Sequence[str], profile: str, over
     return pipeline
 
 
-def _checked(sources: Sequence[str], profile: str, overrides: Sequence[str]) -> tuple[Settings, list[SourceRef]]:
-    """Return settings and sources; what is wrong with them shows before a workspace is created."""
+def checked_build(sources: Sequence[str], profile: str, overrides: Sequence[str]) -> tuple[Settings, list[SourceRef]]:
+    """Return settings and sources of what can be built, before a workspace is created.
+
+    Raises ``SettingsError`` and ``InputError`` for what cannot.
+    """
     settings = load(profile, overrides).settings
     refs = [parse_source(text) for text in sources]
     if not refs:
         raise InputError(
-            "A build needs at least one source, such as --source triviahg:FILE. Kinds: " + ", ".join(SOURCES) + "."
+            "A build needs at least one source: --source starter (the bundled collection), --source FILE.csv, or "
+            f"--source KIND:PATH with one of {', '.join(SOURCES)}."
         )
     check_buildable(settings)
     read_pins(settings.split.pinned)

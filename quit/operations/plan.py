@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ COMPLETION_TOKENS = 6.0
 class Line:
     """The plan of one model in one role. Tokens and seconds are totals; ``None`` where nothing is known.
 
+    ``cost``, ``cost_uncached``: in the currency of the prices, ``None`` where the model has none.
+
     ``requests``: replies needed; ``cached``: of these, estimated to be in the generation cache already. The token
     counts are of the others. ``computed``: prompt tokens with a prefix cache.
     """
@@ -52,17 +54,18 @@ class Line:
     computed: int
     completion_tokens: int
     seconds: float | None
-    cost: float
-    cost_uncached: float
+    cost: float | None
+    cost_uncached: float | None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a build will ask. ``notes`` say what was measured and what was assumed."""
+    """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed."""
 
     questions: int
     passages: int
     lines: tuple[Line, ...]
+    total: Line
     notes: tuple[str, ...]
 
 
@@ -100,7 +103,16 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
     if not lines:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
-    return Plan(len(questions), passages, tuple(lines), tuple(notes))
+    return Plan(len(questions), passages, tuple(lines), _total(lines), tuple(notes))
+
+
+def _total(lines: Sequence[Line]) -> Line:
+    """Return the sums of lines; ``None`` where one of them is not known."""
+    sums: dict[str, Any] = {}
+    for column in fields(Line)[2:]:
+        values = [getattr(line, column.name) for line in lines]
+        sums[column.name] = None if None in values else sum(values)
+    return Line("total", "", **sums)
 
 
 def _questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
@@ -229,6 +241,7 @@ class _Planner:
             rate = mine["requests"] / mine["seconds"]
         again = spec.price_prompt if spec.price_cached is None else spec.price_cached
         out = completion * spec.price_completion
+        priced = not replies or bool({"price_prompt", "price_completion"} & spec.model_fields_set)
         return Line(
             model=spec.name,
             role=role,
@@ -238,8 +251,8 @@ class _Planner:
             computed=computed,
             completion_tokens=round(completion),
             seconds=replies * left / rate if rate else None if replies else 0.0,
-            cost=(computed * spec.price_prompt + (prompt - computed) * again + out) / 1e6,
-            cost_uncached=(prompt * spec.price_prompt + out) / 1e6,
+            cost=(computed * spec.price_prompt + (prompt - computed) * again + out) / 1e6 if priced else None,
+            cost_uncached=(prompt * spec.price_prompt + out) / 1e6 if priced else None,
         )
 
     def _counter(self, spec: ReaderSettings | Judge) -> Callable[[str], int]:

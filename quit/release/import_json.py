@@ -26,7 +26,7 @@ from quit.export.dataset import SPLITS, ReaderInfo
 from quit.export.files import read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.sources.fields import describe, quote
-from quit.sources.files import check_file
+from quit.sources.files import Shallow, check_file
 from quit.stages.passages import MAX_HINTS, PermutationTable, permutation_table, subset_of
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")
@@ -222,7 +222,7 @@ def _records(path: Path) -> Iterator[Any]:
                 file.read(3)
             if not file.peek(4096).lstrip().startswith(b"["):
                 raise InputError(f"{path} holds no JSON array; expected {EXPECTED}.")
-            for record in ijson.items(file, "item", use_float=True):
+            for record in ijson.items(Shallow(file), "item", use_float=True):
                 yield record
                 count += 1
     except (ijson.JSONError, UnicodeDecodeError, OSError) as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quit.common.words import counted
 from quit.export.dataset import FULLY
 from quit.release.diff import Diff
 from quit.release.release import Release
@@ -52,9 +53,10 @@ def imported_lines(release: Release) -> list[str]:
 
 
 def _reviews(reviews: Mapping[str, Any]) -> str:
+    people = counted(len(reviews["annotators"]), "person", "people")
     return (
-        f"reviews: {reviews['reviews']:,} by {len(reviews['annotators'])} people; {reviews['coverage']['share']:.1%} "
-        f"of the answers in {', '.join(reviews['coverage']['splits'])} judged by people"
+        f"reviews: {reviews['reviews']:,} by {people}; {reviews['coverage']['share']:.1%} of the answers in "
+        f"{', '.join(reviews['coverage']['splits'])} judged by people"
     )
 
 
@@ -112,8 +114,8 @@ def changelog(made: Diff, limit: int = 50) -> str:
     shown += [
         f"- Questions: {len(made.added):,} added, {len(made.removed):,} removed, {len(made.moved):,} in another split "
         f"({counts}).",
-        f"- Labels: {made.labels_up:,} passages from 1 to 2, {made.labels_down:,} from 2 to 1, of "
-        f"{len(made.labels):,} questions.",
+        f"- Labels: {counted(made.labels_up, 'passage')} from 1 to 2, {made.labels_down:,} from 2 to 1, of "
+        f"{counted(len(made.labels), 'question')}.",
         f"- Valid answers: {len(made.answers_added):,} added, {len(made.answers_removed):,} removed.",
         f"- Reviews: {before['reviews']:,} -> {after['reviews']:,}.",
     ]

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.json_lines import json_lines
+from quit.common.words import counted
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
@@ -216,8 +217,9 @@ def markdown(status: dict[str, Any]) -> str:
         "",
         f"Project {project['id']} at {project['url']}: **{done:,} of {tasks:,} tasks done**, {tasks - done:,} open.",
         "",
-        f"- {status['reviews']['annotations']:,} annotations of {status['reviews']['questions']:,} questions by "
-        f"{len(status['annotators'])} people",
+        f"- {counted(status['reviews']['annotations'], 'annotation')} of "
+        f"{counted(status['reviews']['questions'], 'question')} by "
+        f"{counted(len(status['annotators']), 'person', 'people')}",
         f"- Krippendorff's alpha {alpha} over {agreed['items']:,} answers that two or more people judged",
         *(f"- {kind_line(kind)}" for kind in status["kinds"]),
         f"- {len(status['disagreements']):,} disagreements open, {status['decided']:,} verdicts settled",

@@ -14,7 +14,7 @@ import ijson
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.errors import InputError
 from quit.sources.fields import BadRecord, Item, as_record, plain, reject, unusable
-from quit.sources.files import check_file, is_array, line_items
+from quit.sources.files import Shallow, check_file, is_array, line_items
 from quit.sources.records import Reject
 
 
@@ -59,7 +59,7 @@ def streamed_items(path: Path, expected: str) -> Iterator[Item]:
         if file.read(3) != codecs.BOM_UTF8:
             file.seek(0)
         try:
-            for value in ijson.items(file, "item", use_float=True):
+            for value in ijson.items(Shallow(file), "item", use_float=True):
                 yield Item(value, position, path.name, f"record {position}")
                 position += 1
         except (ijson.JSONError, UnicodeDecodeError) as error:

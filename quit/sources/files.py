@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ijson
+import numpy as np
+
 from quit.errors import InputError
 from quit.sources.fields import LONGEST_QUOTE, BadRecord, Item, describe
 
@@ -22,6 +25,13 @@ it."""
 LARGEST_WHOLE = 1 << 31
 """Bytes of a file that is read whole, 2 GiB: it takes up to four times its size in memory. JSON Lines may be of
 any size."""
+
+DEEPEST = 100
+"""Levels of nesting in a file that is read record by record; those of published files have six."""
+
+_STEPS = np.zeros(256, dtype=np.int64)
+_STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
+_NO_MARKS = bytes(set(range(256)) - set(b'[]{}"'))
 
 Pairs = Callable[[list[tuple[str, Any]]], dict[str, Any]]
 """Makes an object of its keys and values, as ``object_pairs_hook`` of :mod:`json`; sees keys that are there twice."""
@@ -127,6 +137,30 @@ def json_items(path: Path, expected: str, marks: frozenset[str]) -> Iterator[Ite
         yield Item(value, 0, path.name, "record 0")
         return
     yield from _object(value, path)
+
+
+class Shallow:
+    """A JSON file for ijson, which takes gigabytes to go thousands of levels deep: reads as ``file`` does, but raises
+    ``ijson.JSONError`` above ``DEEPEST`` levels."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        self._depth, self._within_text, self._backslash = 0, 0, b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes."""
+        data = self._file.read(size)
+        bare = (self._backslash + data).replace(b"\\\\", b"..").replace(b'\\"', b"..")
+        self._backslash = b"\\" if bare.endswith(b"\\") else b""
+        marks = bare.translate(None, _NO_MARKS)
+        if marks:
+            characters = np.frombuffer(marks, dtype=np.uint8)
+            within = (np.cumsum(characters == ord('"')) + self._within_text) % 2
+            depths = self._depth + np.cumsum(np.where(within, 0, _STEPS[characters]))
+            if depths.max() > DEEPEST:
+                raise ijson.JSONError(f"nested more than {DEEPEST} levels deep")
+            self._depth, self._within_text = int(depths[-1]), int(within[-1])
+        return data
 
 
 def line_items(path: Path, expected: str, pairs: Pairs | None = None) -> Iterator[Item]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from quit.common.words import counted
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.settings import Settings, load
@@ -36,12 +37,14 @@ class StageStatus:
     @property
     def made(self) -> str:
         """The rows in words: ``1,234 labels, 56 valid answers``."""
-        return ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in self.rows.items())
+        named = ((count, name.replace("_", " ")) for name, count in self.rows.items())
+        return ", ".join(counted(count, name.removesuffix("s"), name) for count, name in named)
 
     @property
     def left_out(self) -> str:
         """The rejects in words."""
-        return ", ".join(f"{count:,} {reason}" for reason, count in self.rejects.items())
+        named = ((count, *reason.partition(": ")) for reason, count in self.rejects.items())
+        return ", ".join(f"{counted(count, kind)}: {reason}" for count, kind, _, reason in named)
 
 
 def settings_of(workspace: Workspace, overrides: Sequence[str] = ()) -> Settings:

@@ -7,8 +7,9 @@ from typing import Any
 
 from quit.common.ids import passage_id
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.errors import InputError, QuitError
 from quit.review.overrides import listed
+from quit.status.stages import settings_of
 
 _MINE = "WHERE question_id = $1"
 _QUERIES = {
@@ -75,11 +76,23 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
     candidates = [row["candidate"] for row in rows["candidates"]]
     return {
         "question_id": identity,
+        "labelers": _labelers(workspace),
         **rows,
         **first,
         "candidates": candidates,
         "overrides": listed(workspace, identity),
     }
+
+
+def _labelers(workspace: Workspace) -> list[str]:
+    """Return the readers whose answers decide labels; none where the build's profile is gone."""
+    from quit.release.view import shown_readers
+
+    try:
+        readers = shown_readers(workspace, settings_of(workspace))
+    except QuitError:
+        return []
+    return [reader.name for reader in readers if reader.role == "labeler"]
 
 
 def _asker(connection: Any) -> Callable[..., list[dict[str, Any]]]:

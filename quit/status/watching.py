@@ -136,7 +136,7 @@ def _state(row: StageStatus) -> str:
 def _table(place: str | Path, workspace: Workspace | None, rows: Sequence[StageStatus], rates: Rates) -> Group:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("", "stage", "", "shards", "a minute", "left", "made"):
-        table.add_column(name, justify="left" if name in ("stage", "made") else "right")
+        table.add_column(name, justify="left" if name in ("stage", "made") else "right", no_wrap=name != "made")
     for row in rows:
         speed, left = rates.see(row)
         share = row.shards_done / row.shards if row.shards else 0
@@ -149,14 +149,19 @@ def _table(place: str | Path, workspace: Workspace | None, rows: Sequence[StageS
             f"[{style}]{bar}[/]",
             f"{row.shards_done}/{row.shards}" if row.shards else "",
             f"{speed:.1f}" if speed is not None and moving else "",
-            _span(left) if left is not None and moving else "",
+            span(left) if left is not None and moving else "",
             row.made,
         )
     below = Text("\n".join(footer(workspace)) if workspace else f"{place} is not there yet")
     return Group(Text(str(place), style="bold"), table, Text(""), below)
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """Return a time as a clock shows it.
+
+    >>> span(59.6), span(3_725)
+    ('1:00', '1:02:05')
+    """
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

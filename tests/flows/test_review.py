@@ -39,7 +39,7 @@ def test_push_sync_and_apply_in_one_flow(review_workspace, live, review_settings
     annotate(server, task.id, page_result(question, key, shown=None))
     told = quit_review("run", "-w", str(review_workspace), "--url", live.account.url)
     assert told.returncode == 0, told.stderr
-    assert "**1 of" in told.stdout and "1 annotations of 1 questions by 1 people" in told.stdout
+    assert "**1 of" in told.stdout and "1 annotation of 1 question by 1 person" in told.stdout
     assert f"| {live.account.email} | 1 |" in told.stdout
     opened = Workspace.open(review_workspace)
     assert "update" in opened.state and len(opened.read("changes")) > 0

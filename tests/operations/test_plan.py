@@ -118,3 +118,30 @@ def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(
     with pytest.raises(SystemExit) as ended:
         cli.main(["build", "-w", str(tmp_path / "W"), "--source", source.name, "--quiet"])
     assert ended.value.code == 0 and seen == [f"jsonl:{source.name}"]
+
+
+def test_a_model_without_prices_has_no_cost_and_the_total_says_so(source: Path, tmp_path: Path) -> None:
+    costs = plan(_pipeline(source, tmp_path, "no/model"))
+    assert [(line.cost, line.seconds) for line in costs.lines] == [(None, None)] * 2
+    assert (costs.total.cost, costs.total.seconds) == (None, None)
+    assert costs.total.requests == sum(line.requests for line in costs.lines) == (325 + 3) * QUESTIONS
+    free = plan(_pipeline(source, tmp_path, "no/model", price_prompt=0.0), throughput=2)
+    assert (free.total.cost, free.total.seconds) == (0.0, (325 + 3) * QUESTIONS / 2)
+
+
+def test_a_plan_refuses_what_a_build_refuses(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from quit import cli
+
+    monkeypatch.chdir(tmp_path)
+    said = []
+    for command, arguments in (("plan", []), ("build", [])):
+        for profile, sources in (("paper", ["-s", str(source)]), ("embedded", [])):
+            with pytest.raises(SystemExit) as ended:
+                cli.main([command, "-w", "W", "-p", profile, *sources, *arguments])
+            said.append((ended.value.code, capsys.readouterr().err))
+    assert said[:2] == said[2:]
+    assert said[0][0] == 4 and "models.bem_revision" in said[0][1]
+    assert said[1][0] == 3 and "--source starter" in said[1][1]
+    assert not (tmp_path / "W").exists()

@@ -54,7 +54,7 @@ def test_every_change_by_hand_is_told_once_with_its_reason(tmp_path: Path) -> No
     assert (
         "Questions: 0 added, 1 removed, 1 in another split (train 1 -> 0, dev 1 -> 2, test 1 -> 0, all 3 -> 2)." in text
     )
-    assert "Labels: 2 passages from 1 to 2, 0 from 2 to 1, of 1 questions." in text
+    assert "Labels: 2 passages from 1 to 2, 0 from 2 to 1, of 1 question." in text
 
 
 def test_the_way_back_is_the_opposite(tmp_path: Path) -> None:

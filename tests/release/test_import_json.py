@@ -141,3 +141,12 @@ def test_files_that_are_missing_or_no_json(tmp_path: Path) -> None:
         read(folder)
     with pytest.raises(InputError, match="is not a folder"):
         read(tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ('{"a": ', "}")])
+def test_a_file_nested_too_deep_is_refused_before_it_takes_all_memory(tmp_path: Path, opened: str, closed: str) -> None:
+    for split in ("dev", "test"):
+        (tmp_path / f"{split}.json").write_text("[]")
+    (tmp_path / "train.json").write_text("[" + opened * 200_000 + "1" + closed * 200_000 + "]")
+    with pytest.raises(InputError, match="train.json cannot be read after 0 questions: nested more than 100 levels"):
+        list(ReleaseFiles(tmp_path).questions("train"))

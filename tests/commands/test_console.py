@@ -1,0 +1,106 @@
+"""What tables look like at 80 columns and piped, drawn by the real console."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from quit.commands import console
+from quit.operations.plan import Line, Plan
+
+READERS = ["minilm-statement", "minilm-contrast", "a-reader-with-a-long-name-1", "minilm-evidence", "five", "six"]
+ANSWERS = dict.fromkeys(READERS[:4], "Constantinople") | dict.fromkeys(READERS[4:], "[b]")
+LIFE = {
+    "question_id": "jsonl-geo-003",
+    "labelers": READERS[:3],
+    "question": {"question": "Which city is meant?", "answers": ["Istanbul"]},
+    "origins": [],
+    "rejects": [],
+    "candidates": ["Constantinople"] * 12,
+    "drawn_candidates": [],
+    "hints": [
+        {
+            "rank": 0,
+            "selected": True,
+            "convergence": 0.5,
+            "hint": "It lies on two continents. " * 5,
+            "file": "hints.csv",
+        }
+    ],
+    "leak_findings": [],
+    "overrides": [],
+    "description": None,
+    "probe": [],
+    "split": None,
+    "passages": [
+        {
+            "permutation": "01234",
+            "label": 2,
+            "answers": ANSWERS,
+        }
+    ],
+    "verdicts": [],
+    "valid_answers": [],
+    "reviews": [],
+    "changes": [],
+}
+LINE = Line("a-model-with-a-long-name-8b", "probe", 1_000, 10, 2_000_000, 1_000, 5_000, 3_600.0, 1.5, 2.5)
+
+
+@pytest.fixture(params=[80, None], ids=["a terminal", "a pipe"])
+def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The console with a file behind it: ``text()`` is what was printed."""
+    file = io.StringIO()
+    width = request.param or console._WIDEST
+    out = Console(file=file, highlight=False, width=width, force_terminal=bool(request.param), color_system=None)
+    monkeypatch.setattr(console, "_OUT", out)
+    return SimpleNamespace(text=file.getvalue, terminal=bool(request.param))
+
+
+def _lines(drawn: SimpleNamespace) -> list[str]:
+    lines = re.sub(r"\x1b\[[\d;]*m", "", drawn.text()).splitlines()
+    if not drawn.terminal:
+        assert all(line == line.rstrip() for line in lines)
+    else:
+        lines = [line.rstrip() for line in lines]
+        assert max(map(len, lines)) <= 80, max(lines, key=len)
+    return lines
+
+
+def test_a_question_names_its_readers_whole_and_marks_labelers(drawn: SimpleNamespace) -> None:
+    console.print_question(LIFE, 0)
+    lines = _lines(drawn)
+    numbers = range(1, 7)
+    assert [f"  {n}{'*' if n < 4 else ' '} {name}" for n, name in zip(numbers, READERS, strict=True)] == [
+        line for line in lines if line.startswith("  ") and line[2:3].isdigit()
+    ]
+    assert "1 passage; readers in brackets, * is a labeler:" in lines
+    assert "01234        2  Constantinople (1 2 3 4), [b] (5 6)" in lines
+    assert " ".join(" ".join(lines).split()).count("Constantinople") == 13
+    if not drawn.terminal:
+        assert sum("continents" in line for line in lines) == 1
+
+
+def test_a_plan_has_totals_and_says_what_is_unknown(drawn: SimpleNamespace) -> None:
+    costly = Plan(1, 325, (LINE, LINE), replace(LINE, model="total", role="", seconds=7_200.0, cost=3.0), ())
+    console.print_plan(costly)
+    lines = _lines(drawn)
+    assert lines[0] == "1 question, 325 passages"
+    assert [line.split()[2:] for line in lines if line.startswith("a-model-with")][2:] == [["1.00", "1.50", "2.50"]] * 2
+    assert ["total", "2.00", "3.00", "2.50"] in [line.split() for line in lines]
+    assert "unknown" not in drawn.text()
+
+
+def test_an_unknown_price_is_no_price_of_zero(drawn: SimpleNamespace) -> None:
+    free = replace(LINE, seconds=None, cost=None, cost_uncached=None)
+    console.print_plan(Plan(2, 650, (free,), replace(free, model="total"), ("a note",)))
+    lines = _lines(drawn)
+    assert "a-model-with-a-long-name-8b  probe  unknown  unknown   unknown" in lines
+    assert not any(line.startswith("total") for line in lines)  # of one line there is no sum
+    assert any("--throughput" in line for line in lines) and any("price_prompt" in line for line in lines)
+    assert "0.00" not in drawn.text()
