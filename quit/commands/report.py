@@ -40,7 +40,7 @@ def report(
         typer.Option(
             "--release",
             **release_place,
-            help="Folder of a release; twice, the earlier one first: tell their difference.",
+            help="Folder of a release; twice, the earlier one first: show their differences.",
         ),
     ] = None,
     set_: SetOption = None,

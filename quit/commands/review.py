@@ -78,14 +78,14 @@ def push(
         bool, typer.Option("--new-project", help="Make a new project and leave the known one.")
     ] = False,
     repair_config: Annotated[
-        bool, typer.Option("--repair-config", help="Put back a labelling configuration that someone edited.")
+        bool, typer.Option("--repair-config", help="Restore a labelling configuration that someone edited.")
     ] = False,
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make or update the review project: one task a question of dev and test, the most informative first.
 
-    Pushing again changes nothing where nothing changed.
+    Pushing again changes only tasks whose content changed.
 
     Example: `quit review push -w W --set review.overlap=2`
     """
@@ -120,7 +120,7 @@ def pull(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Bring what people did into the table `reviews`. Nothing is counted twice, whatever was killed in between.
+    """Import the annotations into the table `reviews`. Nothing is counted twice, even after a kill.
 
     Example: `quit review pull -w W`
     """
@@ -138,12 +138,12 @@ def pull(
 @app.command()
 def apply(
     workspace: WorkspaceOption = Path("workspace"),
-    withdraw: Annotated[bool, typer.Option("--withdraw", help="Take every review off the labels again.")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Undo the reviews in the labels.")] = False,
     set_: SetOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Update labels and valid answers by the reviews pulled so far. No model answers or judges for this.
+    """Update labels and valid answers with the reviews pulled so far. No reader or judge is asked.
 
     Applying twice changes nothing; every change is a row of the table `changes`.
 
@@ -157,7 +157,7 @@ def apply(
     from quit.review.apply import report as update_report
     from quit.status.history import record_run
 
-    nothing_new = "Nothing new: the labels already rest on these reviews."
+    nothing_new = "Nothing new: the labels already use these reviews."
     started = time.time()
     with working("labels", quiet), held_last_build(workspace, set_ or ()) as pipeline:
         if nothing_to_update(pipeline, withdraw):
@@ -174,7 +174,7 @@ def apply(
         f"  questions removed: {removed}",
     ]
     if withdraw:
-        lines = ["The labels are those of before any review."]
+        lines = ["The labels are those from before any review."]
     elif not report["applied"]:
         lines = ["There are no reviews yet: quit review pull"]
     show(report, as_json, [] if quiet else lines)
@@ -182,7 +182,7 @@ def apply(
 
 @app.command()
 def status(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = False) -> None:
-    """Say how the review is going: done, open, agreement, control questions, what is applied. Asks no server.
+    """Show the progress of the review: done, open, agreement, control questions, what is applied. Needs no server.
 
     Example: `quit review status -w W`
     """

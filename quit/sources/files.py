@@ -74,7 +74,7 @@ def read_text(path: Path, expected: str) -> str:
     check_file(path, expected)
     if (size := path.stat().st_size) > LARGEST_WHOLE:
         raise InputError(
-            f"{path} has {size:,} bytes, and JSON that is no JSON Lines is read whole, up to {LARGEST_WHOLE:,}: split "
+            f"{path} has {size:,} bytes, and JSON that is not JSON Lines is read whole, up to {LARGEST_WHOLE:,}: split "
             "the file."
         )
     data = path.read_bytes()
@@ -82,12 +82,12 @@ def read_text(path: Path, expected: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{path} is no UTF-8 text (byte {error.start}): save it in the encoding UTF-8; expected {expected}."
+            f"{path} is not UTF-8 text (byte {error.start}): save it in the encoding UTF-8; expected {expected}."
         ) from None
 
 
 def read_json(path: Path, expected: str) -> Any:
-    """Return the value of a JSON file. Raises ``InputError`` for what is no JSON, with line and column."""
+    """Return the value of a JSON file. Raises ``InputError`` for what is not JSON, with line and column."""
     text = read_text(path, expected)
     value, end = _decode(text, _skip(text, 0), path, expected, "the file")
     if (rest := _skip(text, end)) < len(text):

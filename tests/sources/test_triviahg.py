@@ -152,7 +152,7 @@ def test_other_forms(tmp_path, shape):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("no json at all", "is no JSON"),
+        ("no json at all", "is not JSON"),
         ("", "is empty"),
         (json.dumps([good(0), good(1)])[:-30], "is it cut off?"),
         (json.dumps([good(0)]) + "x", "after the end of the array"),
@@ -172,7 +172,7 @@ def test_a_file_that_cannot_be_used_is_an_error(tmp_path, text, words):
 
 def test_a_file_that_is_no_text_is_an_error(tmp_path):
     (tmp_path / "x.json").write_bytes(b"\xff\xfe[\x00")
-    with pytest.raises(InputError, match="no UTF-8"):
+    with pytest.raises(InputError, match="not UTF-8"):
         list(triviahg.read(tmp_path / "x.json"))
 
 
