@@ -9,7 +9,7 @@ import typer
 
 from quit.commands.options import JsonOption, WorkspaceOption, open_workspace, show
 
-override = typer.Typer(help="Decide against an instrument: rows that the next build applies.", no_args_is_help=True)
+override = typer.Typer(help="Overrule findings of the leakage filter; the next build applies it.", no_args_is_help=True)
 
 ByOption = Annotated[str, typer.Option("--by", help="Who decides.")]
 ReasonOption = Annotated[str, typer.Option("--reason", help="Why, in words.")]

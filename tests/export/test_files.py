@@ -55,7 +55,7 @@ def test_verify_names_the_changed_and_the_missing_file(tables, tmp_path):
     (folder / "dev.json").unlink()
     with pytest.raises(InputError, match=r"dev\.json .* cannot be read"):
         verify(folder)
-    with pytest.raises(InputError, match="not a whole export"):
+    with pytest.raises(InputError, match="not a complete export"):
         verify(tmp_path)
 
 

@@ -45,6 +45,6 @@ def test_a_key_that_a_server_sends_back_is_stored_nowhere(
     assert done.returncode in (ServerError.exit_code, SettingsError.exit_code), done.stderr
     assert len(server.requests) == 2, "a shard is not tried again where its client has tried as often as it may"
     stored = _said_in_prefect(no_prefect_server)
-    for what in ("no chat completion", "HTTP 401"):  # both were stored, so a key in them would be found
+    for what in ("not a chat completion", "HTTP 401"):  # both were stored, so a key in them would be found
         assert sum(what in text and f"({ACCESS})" in text for text in stored) >= 2, stored
     assert_kept(tmp_path, done.stdout, done.stderr)

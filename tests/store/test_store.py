@@ -114,7 +114,7 @@ def test_a_file_system_without_hard_links_is_named(tmp_path: Path, monkeypatch: 
     [
         ("s3://", "names no bucket"),
         ("s4://bucket/x", "'s3'"),
-        ("https://example.org/x", "no store that is known"),
+        ("https://example.org/x", "not a known store"),
         ("s3://me:secret@bucket/x", "s3://bucket/x: a URL must hold no credentials"),
         ("file://shared/x", "file:///srv/shared/quit"),
     ],
