@@ -20,6 +20,7 @@ import pytest
 
 from quit.common.cache import cache_folder
 from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
+from tests.servers.real_model import real_model  # noqa: F401
 
 if TYPE_CHECKING:
     from tests.servers.vllm import VllmServer
@@ -41,6 +42,7 @@ FEW = ROOT / "tests" / "few.toml"
 SLOWEST = (
     ("tests/flows/test_serve.py",),
     ("tests/servers/test_vllm.py", "tests/flows/test_language_models.py", "tests/systems/sunar/test_served.py"),
+    ("tests/flows/test_real_model.py", "tests/systems/test_real_model.py"),
     ("tests/annotation/", "tests/flows/test_review.py"),
     ("tests/flows/test_runners.py",),
     ("tests/docs/test_tutorial.py",),
@@ -108,6 +110,7 @@ def _own_cache(run_folder: Path) -> None:
     """The tests, and what they start, share a cache of this run; environments and checkpoints last."""
     os.environ.setdefault("QUIT_ENVS", str(cache_folder("envs")))
     os.environ.setdefault("QUIT_TEST_CACHE", str(cache_folder("tests")))
+    os.environ.setdefault("QUIT_LASTING_CACHE", str(cache_folder("tests").parent))
     os.environ["QUIT_CACHE"] = str(run_folder / "cache")
 
 

@@ -1,0 +1,37 @@
+"""A real language model on a real vLLM: SmolLM2-135M-Instruct, as ``quit models fetch smollm2`` makes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from quit.errors import InputError, MissingDependency
+from tests.servers.vllm import VllmServer
+
+
+def fetched_model() -> Path:
+    """Return the folder of the model, fetched into the user's cache if need be: it outlasts the run of the tests.
+
+    Skips the calling test where it cannot be fetched.
+    """
+    from quit.models.fetching import fetch
+
+    try:
+        with patch.dict(os.environ, QUIT_CACHE=os.environ["QUIT_LASTING_CACHE"]):
+            return fetch("smollm2")
+    except (MissingDependency, InputError) as error:
+        pytest.skip(f"the model smollm2 cannot be fetched here: {error}")
+
+
+@pytest.fixture(scope="session")
+def real_model() -> Iterator[VllmServer]:
+    """A vLLM that serves it as ``smollm2-135m``, the same one for all tests of a worker; contexts of 4096 tokens.
+
+    What it says is the same on every run of one machine, and may differ on another.
+    """
+    with VllmServer(fetched_model(), "smollm2-135m", threads=2, max_seqs=32) as server:
+        yield server
