@@ -15,15 +15,15 @@ RELEVANCE_FIELDS = frozenset({"request", "document"})
 
 
 class JudgedAnswers:
-    """s_i by a judge of answers: the document stands in for the candidate answer. Implements ``AnswerHead``.
+    """s_i by a judge of answers: the document takes the place of the candidate answer. Implements ``AnswerHead``.
 
-    A verdict that could not be read counts as 0 and in ``unread``.
+    A verdict that could not be read counts as 0, and in ``unread`` of the ``asked`` ones.
     """
 
     def __init__(self, judge: Judge) -> None:
         self.identity = f"judged-answers+{judge.identity}"
         self._judge = judge
-        self.unread = 0
+        self.asked = self.unread = 0
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return the judge's probability, or 1 and 0 where it gives none."""
@@ -31,6 +31,7 @@ class JudgedAnswers:
             return np.zeros(len(texts))
         items = [JudgeItem(question, question, tuple(answers), text) for text in texts]
         verdicts = self._judge.verdicts(items)
+        self.asked += len(verdicts)
         self.unread += sum(verdict.correct is None for verdict in verdicts)
         return np.array(
             [
@@ -51,8 +52,8 @@ class YesNo:
         self._prompt = prompt
         self._max_tokens = max_tokens
         self._attempts = attempts
-        self.unread = 0
-        """Questions that got no readable reply."""
+        self.asked = self.unread = 0
+        """Verdicts that were asked for, and those without a readable reply."""
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
         """Return the verdict on each filled prompt, in order; None where no reply could be read."""
@@ -62,6 +63,7 @@ class YesNo:
 
         replies = read_verdicts(self._generator, request, len(fields), range(self._attempts))
         verdicts = [verdict for verdict, _ in replies]
+        self.asked += len(verdicts)
         self.unread += verdicts.count(None)
         return verdicts
 

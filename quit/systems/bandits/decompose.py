@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,8 +16,6 @@ from quit.settings.bandits import Bandits
 FIELDS = frozenset({"request", "context", "count", "date"})
 _LIST = re.compile(r"\[[^\[\]]*\]", re.DOTALL)
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s+(.+)$", re.MULTILINE)
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,9 @@ class LLMDecomposition:
     """Writes at most K sub-queries a request.
 
     Each prompt is asked for K / 2, more where the other gave fewer. A reply that holds no list is asked for again; a
-    request of which nothing can be read keeps itself as its only arm, and the log says so.
+    request of which nothing can be read keeps itself as its only arm. ``counts``: ``replies``, of which ``unread`` held
+    no list and ``cut`` ran into the limit of tokens; ``decompositions``, of which ``without_sub_queries`` are the
+    request itself.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class LLMDecomposition:
         self._generator = generator
         self._prompts = (definitional, specialised)
         self._settings = settings
+        self.counts: Counter[str] = Counter()
 
     def sub_queries(self, asks: Sequence[Ask], sample: int = 0) -> list[list[str]]:
         """Return the sub-queries of each request: definitional first, no two alike. ``sample`` numbers repetitions."""
@@ -50,8 +51,7 @@ class LLMDecomposition:
         lists = []
         for ask, broad, narrow in zip(asks, *written, strict=True):
             queries = together(broad, narrow, wanted)
-            if not queries:
-                _log.warning("No sub-query could be read for %s: it is its own only one.", ask.request_id)
+            self.counts.update(decompositions=1, without_sub_queries=not queries)
             lists.append(queries or [ask.text])
         return lists
 
@@ -79,6 +79,7 @@ class LLMDecomposition:
             ]
             for position, reply in zip(left, self._generator.complete(requests), strict=True):
                 written[position] = parse_queries(reply.text)
+                self.counts.update(replies=1, unread=not written[position], cut=reply.finish_reason == "length")
         return written
 
 

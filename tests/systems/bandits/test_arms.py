@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from pathlib import Path
 
@@ -158,18 +157,17 @@ def test_a_model_is_asked_with_both_prompts() -> None:
     assert "A request" in text and "2026-01-01" in text and "at most 4" in text
 
 
-def test_a_model_that_rambles_is_asked_again_and_then_the_request_stands_alone(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_model_that_rambles_is_asked_again_and_then_the_request_stands_alone() -> None:
     calls: list[int] = []
 
     def reply(request: ChatRequest) -> str:
         calls.append(request.sample)
         return "Well, " * 200
 
-    with caplog.at_level(logging.WARNING):
-        assert decomposition(reply).sub_queries([Ask("q7", "A request")]) == [["A request"]]
-    assert sorted(calls) == [0, 0, 1, 1] and "q7" in caplog.text
+    writer = decomposition(reply)
+    assert writer.sub_queries([Ask("q7", "A request")]) == [["A request"]]
+    assert sorted(calls) == [0, 0, 1, 1]
+    assert writer.counts == {"replies": 4, "unread": 4, "cut": 0, "decompositions": 1, "without_sub_queries": 1}
 
 
 def test_written_arms_become_requests(collection: SmallCollection) -> None:

@@ -77,8 +77,8 @@ def test_react_asks(reply: str, path, expected: str) -> None:
     ("reply", "reason", "answer"),
     [
         ("Action 3: Finish[London]", "final answer", "London"),
-        ("Finish[]", "an empty Finish", None),
-        ("Search[ ]", "an empty Search", None),
+        ("Finish[]", "an empty Finish in the reply", None),
+        ("Search[ ]", "an empty Search in the reply", None),
         ("Observation: I act on my own", "no action in the reply", None),
         ("[Final Answer]: London", "final answer", "London"),
     ],
