@@ -178,7 +178,8 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
     """How well convergence is recomputed from a source's scores, and how the model's ranks with the published one.
 
     Returns n (hints with a published convergence), scored (those with scores), exact_match (recomputed equals
-    published), spearman (the model's against published, over all hints) and model (its identity); of a language model
+    published), spearman (the model's against published, over all hints; None where one
+    of them is the same for all) and model (its identity); of a language model
     also verdicts and unread, those of which no reply was a Yes or No. ``limit``: only the first so many questions. The
     shipped model was trained on published values, so its figure on those very files is not one of unseen data: its
     card has those.
@@ -223,7 +224,7 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
         "n": len(published),
         "scored": len(exact),
         "exact_match": float(np.mean(exact)) if exact else None,
-        "spearman": spearman(published, computed),
+        "spearman": None if np.isnan(rho := spearman(published, computed)) else rho,
         "model": model.identity,
         **({"verdicts": model.asked, "unread": sum(model.unread.values())} if isinstance(model, Scored) else {}),
     }

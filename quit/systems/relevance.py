@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.judges.gpt_eval import read_verdicts
+from quit.models.judges.gpt_eval import parse_verdict, read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Judge, JudgeItem
 
+_ANSWER_IS = re.compile(r"\banswer\b[^.\n]{0,40}\bis:?\s+[\"'“*]*(yes|no)\b", re.IGNORECASE)
 RELEVANCE_FIELDS = frozenset({"request", "document"})
 
 
@@ -41,13 +43,21 @@ class JudgedAnswers:
         )
 
 
+def read_yes_or_no(reply: str) -> bool | None:
+    """Return the verdict of a reply that starts with Yes or No, or says that the answer is one of them; else None."""
+    if (verdict := parse_verdict(reply)) is not None:
+        return verdict
+    named = _ANSWER_IS.search(reply)
+    return named[1].casefold() == "yes" if named else None
+
+
 class YesNo:
     """A prompt answered with Yes or No; asked again up to ``attempts`` times until the reply can be read."""
 
     def __init__(
         self, generator: CachedGenerator, prompt: PromptTemplate, *, max_tokens: int = 8, attempts: int = 3
     ) -> None:
-        self.identity = f"yes-no/{generator.identity}|{prompt.identity}|{max_tokens} tokens, {attempts} attempts"
+        self.identity = f"yes-no-2/{generator.identity}|{prompt.identity}|{max_tokens} tokens, {attempts} attempts"
         self._generator = generator
         self._prompt = prompt
         self._max_tokens = max_tokens
@@ -61,7 +71,7 @@ class YesNo:
         def request(row: int, attempt: int) -> ChatRequest:
             return ChatRequest(self._prompt, fields[row], self._max_tokens, sample=attempt, group=group)
 
-        replies = read_verdicts(self._generator, request, len(fields), range(self._attempts))
+        replies = read_verdicts(self._generator, request, len(fields), range(self._attempts), read_yes_or_no)
         verdicts = [verdict for verdict, _ in replies]
         self.asked += len(verdicts)
         self.unread += verdicts.count(None)

@@ -17,6 +17,12 @@ FIELDS = frozenset({"request", "context", "count", "date"})
 _LIST = re.compile(r"\[[^\[\]]*\]", re.DOTALL)
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s+(.+)$", re.MULTILINE)
 
+LONGEST = 24
+"""Words of a sub-query in a list without quotes."""
+_SENTENCE = 5
+"""Words from which an item with a full stop is a sentence, and not "capital of the U.S."."""
+_EXAMPLE = frozenset({"first query", "second query", "third query"})
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -78,15 +84,17 @@ class LLMDecomposition:
                 for position in left
             ]
             for position, reply in zip(left, self._generator.complete(requests), strict=True):
-                written[position] = parse_queries(reply.text)
-                self.counts.update(replies=1, unread=not written[position], cut=reply.finish_reason == "length")
+                cut = reply.finish_reason == "length"
+                written[position] = parse_queries(reply.text, cut)
+                self.counts.update(replies=1, unread=not written[position], cut=cut)
         return written
 
 
-def parse_queries(reply: str) -> list[str]:
+def parse_queries(reply: str, cut: bool = False) -> list[str]:
     """Return the sub-queries of a reply: the longest JSON list of strings in it, else its list items, else none.
 
-    A list that the token limit cut off counts up to its last whole string.
+    The prompt's own example is none, nor is a list item that states something (it has a full stop, or more than
+    :data:`LONGEST` words). A list that the token limit ``cut`` off counts up to its last whole string or item.
     """
     best: list[str] = []
     start = reply.rfind("[")
@@ -96,9 +104,16 @@ def parse_queries(reply: str) -> list[str]:
         except ValueError:
             continue
         queries = [" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()]
+        queries = [query for query in queries if query not in _EXAMPLE]
         if len(queries) > len(best):
             best = queries
-    return best or [" ".join(item.split()).strip("\"'") for item in _ITEM.findall(reply)]
+    items = [" ".join(item.split()).strip("\"'") for item in _ITEM.findall(reply)]
+    return best or [item for item in items[: len(items) - cut] if _is_query(item)]
+
+
+def _is_query(item: str) -> bool:
+    words = len(item.split())
+    return words <= LONGEST and (words < _SENTENCE or not item.endswith((".", "!", ":")))
 
 
 def _closed(text: str) -> str:

@@ -19,10 +19,13 @@ from quit.models.language import generator_identity
 from quit.models.prompting import load_prompt
 from quit.systems.benchmark.plugins import Context
 
-VERSION = 1
+VERSION = 2
 FIELDS = frozenset({"count", "passages", "question"})
 _BRACKETED = re.compile(r"\[(\d+)\]")
 _NUMBER = re.compile(r"\d+")
+_BARE = re.compile(r"[\d\s>,;.()-]+$")
+_REPEATED = re.compile(r"\s*(?:\d+[.)]\s*)?\[\d+\](?:\s+[^\s\[\]]+){5}")
+"""A line of five words and more after an identifier."""
 
 
 class ListwiseReranker:
@@ -106,9 +109,14 @@ def windows(count: int, size: int, stride: int) -> list[int]:
 def read_order(reply: str, count: int) -> tuple[list[int], int]:
     """Return the places 0 to count - 1 in the order of a reply such as ``[2] > [1]``, and how many of them it named.
 
+    Passages that the reply repeats with their numbers (``[1] It is ...``) are no order, nor is a numbered list of
+    sentences; numbers without brackets count in a line that holds nothing else.
+
     >>> read_order("[2] > [9] > [2], well", 3)
     ([1, 0, 2], 1)
     """
-    identifiers = _BRACKETED.findall(reply) or _NUMBER.findall(reply)
+    lines = [line for line in reply.splitlines() if not _REPEATED.match(line)]
+    identifiers = [number for line in lines for number in _BRACKETED.findall(line)]
+    identifiers = identifiers or [number for line in lines if _BARE.match(line) for number in _NUMBER.findall(line)]
     named = list(dict.fromkeys(int(text) - 1 for text in identifiers if len(text) < 9 and 1 <= int(text) <= count))
     return [*named, *(position for position in range(count) if position not in set(named))], len(named)

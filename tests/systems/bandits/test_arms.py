@@ -120,10 +120,23 @@ def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollec
         ("I cannot do that.", []),
         ("", []),
         ("[" * 50, []),
+        ('["first query", "second query", "third query"]', []),  # the prompt's example once more
+        # SmolLM2-135M: statements in a numbered list, a JSON object, an answer
+        ("1. I have no information about the request.\n2. The request is unrelated to Anna Benson's wife.", []),
+        ("1. What is a county seat?\n2. The request depends on the location.", ["What is a county seat?"]),
+        ('```\n{\n "keys": ["Else", "Kylena"],\n "items": [\n {\n "type": "json",', ["Else", "Kylena"]),
+        ("The seat of county is Van Wert County, Ohio, United States.", []),
+        ("1. " + "a company with the above ranking " * 5, []),
     ],
 )
 def test_what_can_be_read_of_a_reply(reply: str, expected: list[str]) -> None:
     assert parse_queries(reply) == expected
+
+
+def test_the_last_item_of_a_reply_that_was_cut_does_not_count() -> None:
+    reply = "1. county of Van Hook Township\n2. seat of Mount"
+    assert parse_queries(reply) == ["county of Van Hook Township", "seat of Mount"]
+    assert parse_queries(reply, cut=True) == ["county of Van Hook Township"]
 
 
 def test_half_from_each_prompt_and_no_two_alike() -> None:

@@ -153,7 +153,12 @@ def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:
     ("reply", "order", "named"),
     [
         ("[2] > [3] > [1]", [1, 2, 0], 3),
-        ("Surely 3, then 2.", [2, 1, 0], 2),
+        ("Surely:\n3 > 2", [2, 1, 0], 2),
+        ("Surely 3, then 2.", [0, 1, 2], 0),
+        # SmolLM2-135M: a numbered list of one sentence; the passages once more.
+        ("1. Rose to become a powerful man.\n2. Rose to become a powerful man.\n3. Rose to", [0, 1, 2], 0),
+        ("1. [1] This character is the loyal friend and first mate of", [0, 1, 2], 0),
+        ("[3] It is the season when snow falls.\n[2] It is the coldest season of the year.", [0, 1, 2], 0),
         ("In 2 words: [3] [3] [99] [0]", [2, 0, 1], 1),
         ("I cannot rank passages.", [0, 1, 2], 0),
         ("", [0, 1, 2], 0),
