@@ -36,5 +36,5 @@ def real_model() -> Iterator[VllmServer]:
     offset").
     """
     whole = ("--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192")
-    with VllmServer(fetched_model(), "smollm2-135m", threads=2, max_seqs=32, more=whole) as server:
+    with VllmServer(fetched_model(), "smollm2-135m", max_seqs=32, more=whole) as server:
         yield server
