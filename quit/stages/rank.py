@@ -112,7 +112,7 @@ def rank_hints(
                     "producer": producer,
                     "selected": rank < settings.hints,
                     "note": _note(model, question["question"], hint["hint"], text)
-                    if producer == model.identity
+                    if producer == model.identity and (settings.method != "llm" or isinstance(model, Scored))
                     else None,
                 }
             )
