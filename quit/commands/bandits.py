@@ -107,7 +107,7 @@ def run(
         f"{len(grid.requests)} requests in {built - began:.1f} s, {len(chosen)} policies x {settings.bandits.runs} "
         f"runs in {done - built:.1f} s. {out}: {curves.TABLE}, {curves.WHOLE}{drawn}"
     )
-    show(whole, as_json, [*_lines(grid, whole), spent])
+    show(whole, as_json, [*_lines(grid, whole), *_replies(about), spent])
 
 
 @app.command()
@@ -159,6 +159,12 @@ def report(
         f"{row['nugget_coverage']:16.3f} {row['sentence_support']:17.3f}"
         for row in summary
     ]
+    table += [
+        f"{row['policy']}: {row['reports']} reports, {row['cut']} cut at reports.max_new_tokens, {row['empty']} empty, "
+        f"{row['without_citation']} without a citation; {row['citations']} citations, {row['invented']} of documents "
+        f"that do not exist; {row['verdicts']} verdicts, {row['unread']} could not be read and count as No"
+        for row in summary
+    ] + _replies(about)
     head = f"{'policy':24} documents  citation support  nugget coverage  sentence support"
     show({**about, "policies": summary}, as_json, [head, *table, f"{out}: reports.jsonl, reports.json"])
 
@@ -179,6 +185,7 @@ def _requests(
     from quit.systems.bandits.arms import requests
     from quit.systems.collection import chosen
     from quit.systems.opening import language_model, open_collection
+    from quit.systems.relevance import JudgedRelevance
 
     opened = open_collection(corpus, index or (), models, settings, vectors=vectors)
 
@@ -186,7 +193,7 @@ def _requests(
         return language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
 
     questions = chosen(opened.corpus, source, limit)
-    parts = bandits.decomposed(arms, questions, opened.corpus, opened.first_stage, settings, generator)
+    parts, replies = bandits.decomposed(arms, questions, opened.corpus, opened.first_stage, settings, generator)
     observed: Any = relevance
     if relevance == "judge":
         named = generator() if settings.bandits.language_model else None
@@ -199,7 +206,27 @@ def _requests(
         "arms_from": Path(arms).name,
         "observed": relevance if isinstance(observed, str) else observed.identity,
     }
+    if replies:
+        about["decomposition_replies"] = replies
+    if isinstance(observed, JudgedRelevance):
+        about["relevance_verdicts"] = {"verdicts": observed.judge.asked, "unread": observed.judge.unread}
     return measured, [part.question for part in parts], opened.corpus, about
+
+
+def _replies(about: dict[str, Any]) -> list[str]:
+    """Return what a language model's replies came to, where one wrote the arms or judged documents."""
+    lines = []
+    if counts := about.get("decomposition_replies"):
+        lines.append(
+            f"Decompositions: {counts['replies']} replies, {counts['unread']} without a list, {counts['cut']} cut at "
+            f"the limit of tokens; {counts['without_sub_queries']} of {counts['decompositions']} decompositions are "
+            "the request itself."
+        )
+    if counts := about.get("relevance_verdicts"):
+        lines.append(
+            f"Relevance: {counts['verdicts']} verdicts, {counts['unread']} could not be read and count as not relevant."
+        )
+    return lines
 
 
 def _shares(text: str) -> list[float]:

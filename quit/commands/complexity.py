@@ -79,7 +79,10 @@ def run(
         return [ranking.rows for ranking in opened.first_stage.search(texts, max(own.depth, own.documents))]
 
     rated = rrcp.rate(asked, opened.corpus, search, opened.vectors, models.encoder, head, tokens, own)
+    rated = opinions.added_to(rated)
     about = {"corpus": opened.corpus.identity, "first_stage": opened.first_stage.identity}
     about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
-    whole = rrcp.write(opinions.added_to(rated), out, about, own)
+    if isinstance(head, JudgedAnswers):
+        about["head_replies"] = {"verdicts": head.asked, "unread": head.unread}
+    whole = rrcp.write(rated, out, about, own)
     show(whole, as_json, [*rrcp.lines(whole), f"{out}: complexity.parquet, complexity.json"])

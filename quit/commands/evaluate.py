@@ -10,6 +10,7 @@ import typer
 from quit.commands.options import (
     JsonOption,
     NamedProfileOption,
+    QuestionLimitOption,
     SetOption,
     WorkspaceOption,
     load_settings,
@@ -143,16 +144,21 @@ def question_type(
 @app.command("convergence")
 def convergence(
     source: Annotated[str, typer.Option("--source", "-s", help="KIND:PATH of a source with published convergence.")],
+    limit: QuestionLimitOption = None,
+    profile: NamedProfileOption = "embedded",
+    set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Recomputed against published convergence, and the rank correlation of the embedded one.
+    """Recomputed against published convergence, and the rank correlation of the profile's (`convergence.method`).
 
     Example: `quit evaluate convergence --source triviahg:Copilot.json`
     """
     from quit.evaluate import instruments
+    from quit.models.factory import Models
     from quit.sources import parse_source
 
-    _print_figures(instruments.convergence_agreement(parse_source(source), *_instruments()), as_json)
+    settings = load_settings(profile, set_)
+    _print_figures(instruments.convergence_agreement(parse_source(source), Models(settings), settings, limit), as_json)
 
 
 @app.command("reader")

@@ -166,4 +166,20 @@ def _table(figures: dict[str, dict[str, Any]]) -> list[str]:
         lines.append(f"{variant:22}" + "".join(cells))
     first = next(iter(figures.values()))
     counts = f"{first['questions']} questions, {first['answered_for']} with answers, {first['judged']}"
-    return [*lines, f"{counts} with relevant documents"]
+    lines.append(f"{counts} with relevant documents")
+    asked = {variant: scores["replies"] for variant, scores in figures.items() if scores["replies"]}
+    if asked:
+        lines += ["", f"{'language model':22}" + "".join(f"{name.replace('_', ' '):>18}" for name in _REPLIES)]
+    for variant, replies in asked.items():
+        lines.append(f"{variant:22}" + "".join(f"{replies[name]:>18,}" for name in _REPLIES))
+    for variant, replies in asked.items():
+        lines.append(f"{variant}: plans ended by {_counted(replies['ended'])}; answers from")
+        lines[-1] += f" {_counted(replies['prediction_from'])}"
+    return lines
+
+
+_REPLIES = "calls prompt_tokens completion_tokens cut empty unread unread_plans unread_mer".split()
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counts.items(), key=lambda row: -row[1]))

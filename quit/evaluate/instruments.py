@@ -25,7 +25,7 @@ from quit.settings import Settings
 from quit.sources import SourceRef, read_source
 from quit.sources.records import RawQuestion
 from quit.stages.leaks.find import LeakItem, find_leaks_of
-from quit.stages.rank import convergence
+from quit.stages.rank import Scored, convergence
 
 Figures = dict[str, Any]
 
@@ -212,16 +212,19 @@ def question_type_agreement(source: SourceRef, models: Models) -> Figures:
     }
 
 
-def convergence_agreement(source: SourceRef, models: Models, settings: Settings) -> Figures:
-    """How well convergence is recomputed from a source's scores, and how the embedded one ranks with the published one.
+def convergence_agreement(source: SourceRef, models: Models, settings: Settings, limit: int | None = None) -> Figures:
+    """How well convergence is recomputed from a source's scores, and how the model's ranks with the published one.
 
     Returns n (hints with a published convergence), scored (those with scores), exact_match (recomputed equals
-    published), spearman (embedded against published, over all hints) and model (its identity). The shipped model was
-    trained on published values, so its figure on those very files is not one of unseen data: its card has those.
+    published), spearman (the model's against published, over all hints; None where one
+    of them is the same for all) and model (its identity); of a language model
+    also verdicts and unread, those of which no reply was a Yes or No. ``limit``: only the first so many questions. The
+    shipped model was trained on published values, so its figure on those very files is not one of unseen data: its
+    card has those.
     """
     questions = [
         question for question in _questions(source) if any(hint.convergence is not None for hint in question.hints)
-    ]
+    ][:limit]
     published: list[float] = []
     exact: list[bool] = []
     collection = pa.table(
@@ -253,13 +256,15 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings)
                 exact.append(convergence(wrong, last, settings.convergence.candidate_cap) == hint.convergence)
     if not published:
         raise InputError(f"{source} publishes no convergence to compare with.")
-    embedded = [value for values in models.convergence.values(items) for value in values]
+    model = models.convergence
+    computed = [value for values in model.values(items) for value in values]
     return {
         "n": len(published),
         "scored": len(exact),
         "exact_match": float(np.mean(exact)) if exact else None,
-        "spearman": spearman(published, embedded),
-        "model": models.convergence.identity,
+        "spearman": None if np.isnan(rho := spearman(published, computed)) else rho,
+        "model": model.identity,
+        **({"verdicts": model.asked, "unread": sum(model.unread.values())} if isinstance(model, Scored) else {}),
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,9 +18,8 @@ from quit.stages.candidates import Drawn
 
 REFERS_FIELDS = frozenset({"hint", "candidate"})
 CANDIDATES_FIELDS = frozenset({"question", "answer", "count"})
-VERSION = 1
+VERSION = 2
 
-_log = logging.getLogger(__name__)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s*")
 _REPLY_TOKENS = 8
 _TOKENS_A_CANDIDATE = 16
@@ -31,8 +29,8 @@ _ATTEMPTS = 3
 class LLMHintScorer:
     """Asks Yes or No about each (hint, candidate) pair; each distinct pair once.
 
-    An unreadable reply is asked for again, three times in all; then the pair counts as "does not refer" and is
-    reported in the log: a hint of which nothing can be read must not look convergent for its gold answer.
+    An unreadable reply is asked for again, three times in all; then the pair has no score and counts as "does not
+    refer": a hint of which nothing can be read must not look convergent for its gold answer.
     """
 
     def __init__(self, generator: CachedGenerator, prompt: PromptTemplate) -> None:
@@ -41,16 +39,15 @@ class LLMHintScorer:
         self._prompt = prompt
 
     def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
-        """Return 1 where the hint refers to the candidate, else 0, shape (len(pairs),), float64."""
+        """Return 1 where the hint refers to the candidate, else 0, NaN where no reply could be read; shape
+        (len(pairs),), float64."""
 
         def request(row: int, attempt: int) -> ChatRequest:
             fields = {"hint": pairs[row].hint, "candidate": pairs[row].candidate}
             return ChatRequest(self._prompt, fields, _REPLY_TOKENS, sample=attempt, group=pairs[row].hint)
 
-        refers = [verdict for verdict, _ in read_verdicts(self._generator, request, len(pairs), range(_ATTEMPTS))]
-        if unread := refers.count(None):
-            _log.warning("%d of %d (hint, candidate) pairs got no readable Yes or No.", unread, len(pairs))
-        return np.array([float(bool(verdict)) for verdict in refers])
+        replies = read_verdicts(self._generator, request, len(pairs), range(_ATTEMPTS))
+        return np.array([np.nan if refers is None else float(refers) for refers, _ in replies])
 
 
 class LLMCandidates:

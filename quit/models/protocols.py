@@ -181,5 +181,6 @@ class HintScorer(Protocol):
     identity: str
 
     def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
-        """Return the probability that each hint refers to its candidate, shape (len(pairs),), float64 in [0, 1]."""
+        """Return the probability that each hint refers to its candidate, shape (len(pairs),), float64 in [0, 1]; NaN
+        where it is not known."""
         ...

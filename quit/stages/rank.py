@@ -7,6 +7,7 @@ follows from the source's 0/1 scores; else a model values the hints of the quest
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -110,8 +111,8 @@ def rank_hints(
                     "convergence": value,
                     "producer": producer,
                     "selected": rank < settings.hints,
-                    "note": note(text, [("question", question["question"], ENCODER), ("hint", hint["hint"], ENCODER)])
-                    if producer == model.identity and settings.method != "llm"
+                    "note": _note(model, question["question"], hint["hint"], text)
+                    if producer == model.identity and (settings.method != "llm" or isinstance(model, Scored))
                     else None,
                 }
             )
@@ -120,6 +121,15 @@ def rank_hints(
         "drawn_candidates": schemas.table("drawn_candidates").from_rows(drawn),
         "rejects": schemas.table("rejects").from_rows(rejects),
     }
+
+
+def _note(model: ConvergenceModel, question: str, hint: str, text: str) -> str | None:
+    """Return how many verdicts a language model did not give, or why the encoder was out of its depth on ``text``
+    (question and hints); None where all is well."""
+    if isinstance(model, Scored):
+        unread = model.unread[question, hint]
+        return f"{unread} candidates without a readable Yes or No" if unread else None
+    return note(text, [("question", question, ENCODER), ("hint", hint, ENCODER)])
 
 
 def _with_enough_hints(
@@ -232,12 +242,16 @@ def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple
 
 
 class Scored:
-    """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair."""
+    """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair.
+
+    ``asked``: pairs so far. ``unread``: (question, hint) -> its pairs without a score; they count as "does not refer".
+    """
 
     def __init__(self, scorer: HintScorer, settings: Convergence, refers_from: float = 0.5) -> None:
         self._scorer = scorer
         self._settings = settings
         self._refers_from = refers_from
+        self.asked, self.unread = 0, Counter[tuple[str, str]]()
         self.identity = f"scored/{VERSION}/from={refers_from:g}+{scorer.identity}"
 
     def values(self, items: Sequence[HintSet]) -> list[list[float]]:
@@ -249,7 +263,10 @@ class Scored:
             for hint in item.hints
             for answer in item_answers
         ]
-        refers = iter((self._scorer.score(pairs) >= self._refers_from).astype(int).tolist())
+        scores = self._scorer.score(pairs)
+        self.asked += len(pairs)
+        self.unread.update((pairs[row].question, pairs[row].hint) for row in np.flatnonzero(np.isnan(scores)))
+        refers = iter((scores >= self._refers_from).astype(int).tolist())
         cap = self._settings.candidate_cap
         values = []
         for item, item_answers in zip(items, answers, strict=True):

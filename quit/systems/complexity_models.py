@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from quit.models.cleaning import clean_answer
 from quit.models.factory import Models
 from quit.models.generation import ChatRequest
 from quit.models.judges import rule
 from quit.models.prompting import load_prompt
-from quit.models.protocols import JudgeItem
+from quit.models.protocols import NO_ANSWER, JudgeItem
 from quit.settings import Settings
 from quit.systems.opening import language_model
 from quit.systems.relevance import YesNo
@@ -21,7 +22,9 @@ _FIELDS = frozenset({"question"})
 
 
 class Opinions:
-    """The models that the settings name, none of them by default.
+    """The models that the settings name, none of them by default. ``about``: their identities, and after
+    :meth:`added_to` what their replies came to: of the verdicts of baseline and judge, how many could not be read; of
+    the answers, how many are NO ANSWER after cleaning and how many were cut at ``complexity.answer_tokens``.
 
     Raises :class:`quit.errors.SettingsError` for a name or prompt that is none.
     """
@@ -30,7 +33,7 @@ class Opinions:
         own = settings.complexity
         self._own, self._models = own, models
         self._baseline = self._answers = None
-        self.about: dict[str, str] = {}
+        self.about: dict[str, Any] = {}
         if own.baseline_model:
             generator = language_model(own.baseline_model, models, settings, "complexity.baseline_model")
             self._baseline = YesNo(generator, load_prompt(own.baseline_prompt, _FIELDS))
@@ -48,6 +51,7 @@ class Opinions:
         said: list[bool | None] = [None] * len(rated)
         if self._baseline is not None:
             said = self._baseline.ask([{"question": question.text} for question in questions])
+            self.about["baseline_replies"] = {"verdicts": self._baseline.asked, "unread": self._baseline.unread}
         return [
             replace(rating, said_complex=verdict, correct=correct)
             for rating, verdict, correct in zip(rated, said, self._correct(questions), strict=True)
@@ -62,4 +66,11 @@ class Opinions:
             JudgeItem(asked.query_id, asked.text, asked.answers, clean_answer(reply.text, reply.finish_reason))
             for asked, reply in zip(questions, replies, strict=True)
         ]
-        return [ruling.verdict.correct for ruling in rule(items, self._models.judge)]
+        verdicts = [ruling.verdict.correct for ruling in rule(items, self._models.judge)]
+        self.about["answer_replies"] = {
+            "answers": len(items),
+            "no_answer": sum(item.candidate == NO_ANSWER for item in items),
+            "cut": sum(reply.finish_reason == "length" for reply in replies),
+            "unread_verdicts": verdicts.count(None),
+        }
+        return verdicts

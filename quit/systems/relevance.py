@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from quit.models.generation import CachedGenerator, ChatRequest
-from quit.models.judges.gpt_eval import read_verdicts
+from quit.models.judges.gpt_eval import parse_verdict, read_verdicts
 from quit.models.prompting import PromptTemplate
 from quit.models.protocols import Judge, JudgeItem
 
+_ANSWER_IS = re.compile(r"\banswer\b[^.\n]{0,40}\bis:?\s+[\"'“*]*(yes|no)\b", re.IGNORECASE)
 RELEVANCE_FIELDS = frozenset({"request", "document"})
 
 
 class JudgedAnswers:
-    """s_i by a judge of answers: the document stands in for the candidate answer. Implements ``AnswerHead``.
+    """s_i by a judge of answers: the document takes the place of the candidate answer. Implements ``AnswerHead``.
 
-    A verdict that could not be read counts as 0 and in ``unread``.
+    A verdict that could not be read counts as 0, and in ``unread`` of the ``asked`` ones.
     """
 
     def __init__(self, judge: Judge) -> None:
         self.identity = f"judged-answers+{judge.identity}"
         self._judge = judge
-        self.unread = 0
+        self.asked = self.unread = 0
 
     def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
         """Return the judge's probability, or 1 and 0 where it gives none."""
@@ -31,6 +33,7 @@ class JudgedAnswers:
             return np.zeros(len(texts))
         items = [JudgeItem(question, question, tuple(answers), text) for text in texts]
         verdicts = self._judge.verdicts(items)
+        self.asked += len(verdicts)
         self.unread += sum(verdict.correct is None for verdict in verdicts)
         return np.array(
             [
@@ -40,19 +43,27 @@ class JudgedAnswers:
         )
 
 
+def read_yes_or_no(reply: str) -> bool | None:
+    """Return the verdict of a reply that starts with Yes or No, or says that the answer is one of them; else None."""
+    if (verdict := parse_verdict(reply)) is not None:
+        return verdict
+    named = _ANSWER_IS.search(reply)
+    return named[1].casefold() == "yes" if named else None
+
+
 class YesNo:
     """A prompt answered with Yes or No; asked again up to ``attempts`` times until the reply can be read."""
 
     def __init__(
         self, generator: CachedGenerator, prompt: PromptTemplate, *, max_tokens: int = 8, attempts: int = 3
     ) -> None:
-        self.identity = f"yes-no/{generator.identity}|{prompt.identity}|{max_tokens} tokens, {attempts} attempts"
+        self.identity = f"yes-no-2/{generator.identity}|{prompt.identity}|{max_tokens} tokens, {attempts} attempts"
         self._generator = generator
         self._prompt = prompt
         self._max_tokens = max_tokens
         self._attempts = attempts
-        self.unread = 0
-        """Questions that got no readable reply."""
+        self.asked = self.unread = 0
+        """Verdicts that were asked for, and those without a readable reply."""
 
     def ask(self, fields: Sequence[dict[str, str]], group: str = "") -> list[bool | None]:
         """Return the verdict on each filled prompt, in order; None where no reply could be read."""
@@ -60,8 +71,9 @@ class YesNo:
         def request(row: int, attempt: int) -> ChatRequest:
             return ChatRequest(self._prompt, fields[row], self._max_tokens, sample=attempt, group=group)
 
-        replies = read_verdicts(self._generator, request, len(fields), range(self._attempts))
+        replies = read_verdicts(self._generator, request, len(fields), range(self._attempts), read_yes_or_no)
         verdicts = [verdict for verdict, _ in replies]
+        self.asked += len(verdicts)
         self.unread += verdicts.count(None)
         return verdicts
 

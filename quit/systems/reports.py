@@ -56,8 +56,8 @@ class Report:
     ``citation_support``: supported citations / citations. ``nugget_coverage``: nuggets that it holds / nuggets.
     ``sentence_support``: sentences of which a cited document supports what they say / sentences. What would be divided
     by zero is 0.
-    ``invented``: citations of documents that do not exist; they support nothing. ``unread``: verdicts that could not be
-    read; they count as No.
+    ``invented``: citations of documents that do not exist; they support nothing. ``unread``: those of the ``verdicts``
+    that could not be read; they count as No. ``cut``: the report ran into ``reports.max_new_tokens``.
     """
 
     request_id: str
@@ -70,6 +70,8 @@ class Report:
     citations: int
     invented: int
     unread: int
+    verdicts: int
+    cut: bool = False
 
 
 class ReportWriter:
@@ -80,8 +82,8 @@ class ReportWriter:
         self._prompt = prompt
         self._settings = settings
 
-    def write(self, tasks: Sequence[ReportTask]) -> list[str]:
-        """Return the reports' texts, in order."""
+    def write(self, tasks: Sequence[ReportTask]) -> list[tuple[str, bool]]:
+        """Return the reports' texts, in order, and whether each was cut at the limit of tokens."""
         asked = [position for position, task in enumerate(tasks) if task.documents]
         requests = [
             ChatRequest(
@@ -92,10 +94,10 @@ class ReportWriter:
             )
             for position in asked
         ]
-        texts = [""] * len(tasks)
+        written = [("", False)] * len(tasks)
         for position, reply in zip(asked, self._generator.complete(requests), strict=True):
-            texts[position] = reply.text.strip()
-        return texts
+            written[position] = reply.text.strip(), reply.finish_reason == "length"
+        return written
 
     def _shown(self, task: ReportTask) -> str:
         return "\n\n".join(
@@ -148,6 +150,7 @@ class ReportJudge:
             citations=citations,
             invented=citations - len(pairs),
             unread=supports.count(None) + held.count(None),
+            verdicts=len(supports) + len(held),
         )
 
 

@@ -210,7 +210,27 @@ def lines(whole: dict[str, Any]) -> list[str]:
             f"  {name + ' by type, epsilon squared':49}   {_shown(agreed['kinds'][name])}"
             for name in (*SCORES, "margin")
         ]
-    return shown
+    return shown + _replies(whole)
+
+
+def _replies(whole: dict[str, Any]) -> list[str]:
+    """Return what the replies of language models came to, where there were any."""
+    shown = []
+    if counts := whole.get("head_replies"):
+        shown.append(
+            f"Judge of documents: {counts['verdicts']} verdicts, {counts['unread']} could not be read: s_i = 0"
+        )
+    if counts := whole.get("baseline_replies"):
+        shown.append(
+            f"language_model: {counts['verdicts']} verdicts, {counts['unread']} could not be read: not complex"
+        )
+    if counts := whole.get("answer_replies"):
+        shown.append(
+            f"Its own answers: {counts['answers']}, {counts['no_answer']} of them NO ANSWER after cleaning, "
+            f"{counts['cut']} cut at complexity.answer_tokens; {counts['unread_verdicts']} verdicts could not be read "
+            "and are left out"
+        )
+    return ["", *shown] if shown else []
 
 
 def _figures(rows: dict[str, dict[str, Any]]) -> list[str]:

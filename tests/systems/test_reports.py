@@ -64,7 +64,7 @@ def test_scores_follow_from_verdicts() -> None:
     made = judge_of(reply, Reports()).score(TASK, text)
     # citations: (1 -> d1 yes), (1 -> d2 no), (2 -> d2 yes), (2 -> invented no); nuggets: two of three; sentences: two
     # of three
-    assert (made.citations, made.invented, made.unread) == (4, 1, 0)
+    assert (made.citations, made.invented, made.unread, made.verdicts) == (4, 1, 0, 6)
     assert made.citation_support == pytest.approx(2 / 4)
     assert made.sentence_support == pytest.approx(2 / 3)
     assert made.nugget_coverage == pytest.approx(2 / 3)
@@ -92,5 +92,5 @@ def test_the_writer_sees_numbered_documents_and_skips_empty_selections() -> None
 
     writer = ReportWriter(scripted(reply), load_prompt("report", REPORT_FIELDS), Reports(document_words=2))
     empty = ReportTask("q2", "Who?", (), ())
-    assert writer.write([empty, TASK]) == ["", "It is Lesotho [1]."]
+    assert writer.write([empty, TASK]) == [("", False), ("It is Lesotho [1].", False)]
     assert seen == ["[1] Lesotho is\n\n[2] Letsie III\n\n[3] Bread is"]

@@ -46,9 +46,9 @@ def test_a_served_model_writes_and_judges(tmp_path: Path) -> None:
         settings = load(str(profile), []).settings
         generator = Models(settings).generator(settings.readers[0])
         own = Reports(max_new_tokens=64)
-        [text] = ReportWriter(generator, load_prompt("report", REPORT_FIELDS), own).write([TASK])
+        [(text, cut)] = ReportWriter(generator, load_prompt("report", REPORT_FIELDS), own).write([TASK])
         support, nugget = load_prompt("report_support", SUPPORT_FIELDS), load_prompt("report_nugget", NUGGET_FIELDS)
         report = ReportJudge(YesNo(generator, support), YesNo(generator, nugget), own).score(TASK, text)
-    assert text == TEXT
+    assert (text, cut) == (TEXT, False)
     assert (report.citation_support, report.sentence_support) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
     assert (report.nugget_coverage, report.unread, report.invented) == (pytest.approx(1 / 3), 1, 0)

@@ -198,7 +198,8 @@ def test_opinions_of_language_models() -> None:
     opined = opinions.added_to(rated)
     assert [rating.said_complex for rating in opined] == [True, False, None]
     assert [rating.correct for rating in opined] == [True, False, False]
-    assert set(opinions.about) == {"baseline", "answers", "answers_judged_by"}
+    assert opinions.about["baseline_replies"] == {"verdicts": 3, "unread": 1}
+    assert opinions.about["answer_replies"]["answers"] == 3 and opinions.about["answer_replies"]["unread_verdicts"] == 0
     silent = Opinions(Models(Settings()), Settings())
     assert silent.added_to(rated) == rated and silent.about == {}
 

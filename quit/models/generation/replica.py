@@ -335,7 +335,9 @@ class Replica:
                 f"{self.url} has no model {self._options.model!r} or no chat completions ({message}). "
                 f"Its models: curl {self.url}/models"
             )
-        return SettingsError(f"{self.url} refuses a request of {self.name}: {message}")
+        advice = "Give the model fewer documents, words or reply tokens, or serve a longer context."
+        too_long = f" {advice}" if "context length" in message else ""
+        return SettingsError(f"{self.url} refuses a request of {self.name}: {message}{too_long}")
 
     def _body(self, request: ChatRequest) -> bytes:
         payload: dict[str, Any] = {

@@ -64,19 +64,25 @@ class GptEvalJudge:
 
 
 def read_verdicts(
-    generator: CachedGenerator, request: Callable[[int, int], ChatRequest], rows: int, samples: Sequence[int]
+    generator: CachedGenerator,
+    request: Callable[[int, int], ChatRequest],
+    rows: int,
+    samples: Sequence[int],
+    parse: Callable[[str], bool | None] | None = None,
 ) -> list[tuple[bool | None, str]]:
     """Return the verdict and the last reply of each row; None where no reply was a readable Yes or No.
 
-    ``request``: (row, sample) -> what to ask. Rows without a verdict are asked for again, once a sample.
+    ``request``: (row, sample) -> what to ask. Rows without a verdict are asked for again, once a sample. ``parse``:
+    how a reply is read, :func:`parse_verdict` if not given.
     """
+    parse = parse or parse_verdict
     replies: list[tuple[bool | None, str]] = [(None, "")] * rows
     for sample in samples:
         unread = [row for row, (verdict, _) in enumerate(replies) if verdict is None]
         if not unread:
             break
         for row, reply in zip(unread, generator.complete([request(row, sample) for row in unread]), strict=True):
-            replies[row] = parse_verdict(reply.text), reply.text
+            replies[row] = parse(reply.text), reply.text
     return replies
 
 

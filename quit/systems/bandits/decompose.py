@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,7 +17,11 @@ FIELDS = frozenset({"request", "context", "count", "date"})
 _LIST = re.compile(r"\[[^\[\]]*\]", re.DOTALL)
 _ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.):])\s+(.+)$", re.MULTILINE)
 
-_log = logging.getLogger(__name__)
+LONGEST = 24
+"""Words of a sub-query in a list without quotes."""
+_SENTENCE = 5
+"""Words from which an item with a full stop is a sentence, and not "capital of the U.S."."""
+_EXAMPLE = frozenset({"first query", "second query", "third query"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,9 @@ class LLMDecomposition:
     """Writes at most K sub-queries a request.
 
     Each prompt is asked for K / 2, more where the other gave fewer. A reply that holds no list is asked for again; a
-    request of which nothing can be read keeps itself as its only arm, and the log says so.
+    request of which nothing can be read keeps itself as its only arm. ``counts``: ``replies``, of which ``unread`` held
+    no list and ``cut`` ran into the limit of tokens; ``decompositions``, of which ``without_sub_queries`` are the
+    request itself.
     """
 
     def __init__(
@@ -42,6 +48,7 @@ class LLMDecomposition:
         self._generator = generator
         self._prompts = (definitional, specialised)
         self._settings = settings
+        self.counts: Counter[str] = Counter()
 
     def sub_queries(self, asks: Sequence[Ask], sample: int = 0) -> list[list[str]]:
         """Return the sub-queries of each request: definitional first, no two alike. ``sample`` numbers repetitions."""
@@ -50,8 +57,7 @@ class LLMDecomposition:
         lists = []
         for ask, broad, narrow in zip(asks, *written, strict=True):
             queries = together(broad, narrow, wanted)
-            if not queries:
-                _log.warning("No sub-query could be read for %s: it is its own only one.", ask.request_id)
+            self.counts.update(decompositions=1, without_sub_queries=not queries)
             lists.append(queries or [ask.text])
         return lists
 
@@ -78,14 +84,17 @@ class LLMDecomposition:
                 for position in left
             ]
             for position, reply in zip(left, self._generator.complete(requests), strict=True):
-                written[position] = parse_queries(reply.text)
+                cut = reply.finish_reason == "length"
+                written[position] = parse_queries(reply.text, cut)
+                self.counts.update(replies=1, unread=not written[position], cut=cut)
         return written
 
 
-def parse_queries(reply: str) -> list[str]:
+def parse_queries(reply: str, cut: bool = False) -> list[str]:
     """Return the sub-queries of a reply: the longest JSON list of strings in it, else its list items, else none.
 
-    A list that the token limit cut off counts up to its last whole string.
+    The prompt's own example is none, nor is a list item that states something (it has a full stop, or more than
+    :data:`LONGEST` words). A list that the token limit ``cut`` off counts up to its last whole string or item.
     """
     best: list[str] = []
     start = reply.rfind("[")
@@ -95,9 +104,16 @@ def parse_queries(reply: str) -> list[str]:
         except ValueError:
             continue
         queries = [" ".join(value.split()) for value in values if isinstance(value, str) and value.strip()]
+        queries = [query for query in queries if query not in _EXAMPLE]
         if len(queries) > len(best):
             best = queries
-    return best or [" ".join(item.split()).strip("\"'") for item in _ITEM.findall(reply)]
+    items = [" ".join(item.split()).strip("\"'") for item in _ITEM.findall(reply)]
+    return best or [item for item in items[: len(items) - cut] if _is_query(item)]
+
+
+def _is_query(item: str) -> bool:
+    words = len(item.split())
+    return words <= LONGEST and (words < _SENTENCE or not item.endswith((".", "!", ":")))
 
 
 def _closed(text: str) -> str:

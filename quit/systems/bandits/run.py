@@ -6,7 +6,7 @@ import json
 import logging
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,27 +49,28 @@ def decomposed(
     first_stage: FirstStage,
     settings: Settings,
     generator: Callable[[], CachedGenerator],
-) -> list[arms.Decomposed]:
+) -> tuple[list[arms.Decomposed], dict[str, int]]:
     """Return the arms of each question, an entry a decomposition: sub-questions of the source, these in two levels, a
-    language model's, or those of the file ``kind``.
+    language model's, or those of the file ``kind``; and what a language model's replies came to
+    (:attr:`LLMDecomposition.counts`), empty for other kinds.
 
     Raises :class:`InputError` where there are none, or the file cannot be used.
     """
     if kind not in arms.KINDS:
-        return arms.of_file(Path(kind), questions)
+        return arms.of_file(Path(kind), questions), {}
     if kind == "written":
         prompts = [
             load_prompt(name, decompose.FIELDS)
             for name in (settings.bandits.definitional_prompt, settings.bandits.specialised_prompt)
         ]
         writer = decompose.LLMDecomposition(generator(), prompts[0], prompts[1], settings.bandits)
-        return arms.written(questions, collection, first_stage, writer, settings.bandits)
+        return arms.written(questions, collection, first_stage, writer, settings.bandits), dict(writer.counts)
     given = arms.sub_questions(questions)
     if len(given) < len(questions):
         _log.warning(
             "%d of %d questions have no sub-questions and are left out.", len(questions) - len(given), len(questions)
         )
-    return given if kind == "sub-questions" else arms.two_level(given, collection, first_stage, settings.bandits)
+    return given if kind == "sub-questions" else arms.two_level(given, collection, first_stage, settings.bandits), {}
 
 
 def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGenerator | None) -> AnswerHead:
@@ -122,7 +123,8 @@ def reports(
             for request, question in zip(requests, questions, strict=True)
         ]
         name = FULL if policy is None else policy.name
-        scored += [(name, judge.score(task, text)) for task, text in zip(tasks, writer.write(tasks), strict=True)]
+        for task, (text, cut) in zip(tasks, writer.write(tasks), strict=True):
+            scored.append((name, replace(judge.score(task, text), cut=cut)))
     return scored
 
 
@@ -145,8 +147,10 @@ def write_reports(scored: Sequence[tuple[str, Report]], folder: Path, about: dic
         for name in ("citation_support", "nugget_coverage", "sentence_support"):
             values = [getattr(report, name) for report in own]
             row[name], row[f"{name}_sd"] = statistics.fmean(values), statistics.pstdev(values)
-        row["unread"] = sum(report.unread for report in own)
-        row["invented"] = sum(report.invented for report in own)
+        for name in ("verdicts", "unread", "citations", "invented", "cut"):
+            row[name] = sum(getattr(report, name) for report in own)
+        row["empty"] = sum(not report.sentences for report in own)
+        row["without_citation"] = sum(bool(report.sentences) and not report.citations for report in own)
         summary.append(row)
     write_json(folder / "reports.json", {**about, "policies": summary})
     return summary

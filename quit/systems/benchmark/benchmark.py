@@ -31,6 +31,7 @@ from quit.models.factory import Models
 from quit.settings import Settings
 from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page
+from quit.systems.benchmark.listwise import said
 from quit.systems.benchmark.plugins import ORACLE, Context, available, collection_of, split_name
 from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
@@ -164,6 +165,8 @@ def _run(request: Request, runner: Runner, task: Task, out: Path, say: Say) -> O
         every += ranked
     say("evaluate")
     results, compared = _write(request, runner, task, every, scores, out)
+    for label, counts in runner.replies.items():
+        say(f"{label}: {said(counts)}")
     return Outcome(results, compared, runner.stages.seconds)
 
 
@@ -213,7 +216,7 @@ def _write(
             "facts": facts,
             "runs": runs,
             "systems": {f"{system.task.name}: {system.name}": system.identity for system in systems},
-            "unread_replies": runner.unread,
+            "replies": runner.replies,
             "settings": settings.benchmark.model_dump(mode="json"),
         },
     )
@@ -240,4 +243,6 @@ def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str
             f"{', '.join(corpus_name(path) for path in request.corpora)}; retrieved passages labelled by {judged} "
             f"and the judge {settings.judge.name}; label 2 alone counts"
         )
+    if runner.replies:
+        facts["listwise replies"] = "; ".join(f"{label}: {said(counts)}" for label, counts in runner.replies.items())
     return facts

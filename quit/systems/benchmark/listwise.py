@@ -8,7 +8,8 @@ are skipped, and passages it did not name keep their order behind those it did.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,17 +19,21 @@ from quit.models.language import generator_identity
 from quit.models.prompting import load_prompt
 from quit.systems.benchmark.plugins import Context
 
-VERSION = 1
+VERSION = 2
 FIELDS = frozenset({"count", "passages", "question"})
 _BRACKETED = re.compile(r"\[(\d+)\]")
 _NUMBER = re.compile(r"\d+")
+_BARE = re.compile(r"[\d\s>,;.()-]+$")
+_REPEATED = re.compile(r"\s*(?:\d+[.)]\s*)?\[\d+\](?:\s+[^\s\[\]]+){5}")
+"""A line of five words and more after an identifier."""
 
 
 class ListwiseReranker:
     """``listwise:NAME``, NAME being a reader or judge of the profile that is a language model.
 
-    Raises ``SettingsError`` for another name. ``unread`` counts replies without any identifier: their window kept its
-    order.
+    Raises ``SettingsError`` for another name. ``counts``: of ``windows``, those whose reply was a ``permutation``, was
+    ``unread`` because it named no passage (the window keeps its order), or was ``cut`` at the limit of tokens; replies
+    that named some are the rest.
     """
 
     def __init__(self, context: Context) -> None:
@@ -49,7 +54,7 @@ class ListwiseReranker:
         self._prompt = load_prompt(settings.benchmark.rank_prompt, FIELDS)
         self._tokens = settings.benchmark.rank_tokens
         self._models, self._spec = context.models, spec
-        self.unread = 0
+        self.counts: Counter[str] = Counter()
         self.identity = (
             f"listwise/{VERSION}/{generator_identity(spec)}|{self._prompt.identity}"
             f"|{self._window}/{self._stride}|{self._tokens}"
@@ -72,9 +77,23 @@ class ListwiseReranker:
         fields = {"count": str(len(texts)), "passages": listed, "question": query}
         request = ChatRequest(self._prompt, fields, self._tokens, group=query)
         [completion] = self._models.generator(self._spec).complete([request])
-        order, read = read_order(completion.text, len(texts))
-        self.unread += not read
+        order, named = read_order(completion.text, len(texts))
+        self.counts.update(
+            windows=1,
+            permutation=named == len(texts),
+            unread=not named,
+            cut=completion.finish_reason == "length",
+        )
         return order
+
+
+def said(counts: Mapping[str, int]) -> str:
+    """Return what a reranker counted, in words."""
+    windows, whole, unread = (counts.get(name, 0) for name in ("windows", "permutation", "unread"))
+    return (
+        f"{windows} windows: {whole} replies order all passages, {windows - whole - unread} some, {unread} none (their "
+        f"windows keep their order); {counts.get('cut', 0)} were cut at benchmark.rank_tokens"
+    )
 
 
 def windows(count: int, size: int, stride: int) -> list[int]:
@@ -87,12 +106,17 @@ def windows(count: int, size: int, stride: int) -> list[int]:
     return [*starts, 0] if count > 1 else []
 
 
-def read_order(reply: str, count: int) -> tuple[list[int], bool]:
-    """Return the places 0 to count - 1 in the order of a reply such as ``[2] > [1]``, and whether it named any of them.
+def read_order(reply: str, count: int) -> tuple[list[int], int]:
+    """Return the places 0 to count - 1 in the order of a reply such as ``[2] > [1]``, and how many of them it named.
+
+    Passages that the reply repeats with their numbers (``[1] It is ...``) are no order, nor is a numbered list of
+    sentences; numbers without brackets count in a line that holds nothing else.
 
     >>> read_order("[2] > [9] > [2], well", 3)
-    ([1, 0, 2], True)
+    ([1, 0, 2], 1)
     """
-    identifiers = _BRACKETED.findall(reply) or _NUMBER.findall(reply)
+    lines = [line for line in reply.splitlines() if not _REPEATED.match(line)]
+    identifiers = [number for line in lines for number in _BRACKETED.findall(line)]
+    identifiers = identifiers or [number for line in lines if _BARE.match(line) for number in _NUMBER.findall(line)]
     named = list(dict.fromkeys(int(text) - 1 for text in identifiers if len(text) < 9 and 1 <= int(text) <= count))
-    return [*named, *(position for position in range(count) if position not in set(named))], bool(named)
+    return [*named, *(position for position in range(count) if position not in set(named))], len(named)

@@ -6,6 +6,7 @@ reader reads the same rankings, another metric asks no model.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -71,13 +72,13 @@ class Reading:
 @dataclass
 class Runner:
     """Carries out the steps for one release. ``context``: what plugins are made from (each task's get its passages);
-    ``known``: the release's verdicts; ``unread``: replies of listwise rerankers that named no passage, by system."""
+    ``known``: the release's verdicts; ``replies``: what listwise rerankers got, by system (see their ``counts``)."""
 
     context: Context
     stages: Stages
     dataset: Dataset
     known: dict[tuple[str, str], bool]
-    unread: dict[str, int] = field(default_factory=dict)
+    replies: dict[str, Counter[str]] = field(default_factory=dict)
     _made: dict[tuple[Any, ...], Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -137,27 +138,33 @@ class Runner:
             fingerprint = f"{system.fingerprint}+{ORACLE_IDENTITY}/{depth}"
             return System(task, system.retriever, name, ORACLE_IDENTITY, fingerprint, rankings)
         reranker = self._plugin(make_reranker, name, task.passages)
-        unread_before = getattr(reranker, "unread", 0)
         key = {"version": VERSION, "reranker": reranker.identity, "of": system.fingerprint, "depth": depth}
 
         def reranked(places: range) -> list[Ranking]:
             return [self._reranked(name, reranker, task, query, system.rankings[query], depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
-        fingerprint, rankings = self._rankings("rerank", label, key, task, reranked)
-        if unread := getattr(reranker, "unread", 0) - unread_before:
-            self.unread[label] = unread
+        counter = getattr(reranker, "counts", None)
+        fingerprint, rankings = self._rankings("rerank", label, key, task, reranked, counter)
+        if counter is not None:
+            self.replies[label] = self.stages.counts[f"rerank {label}"]
         return System(task, system.retriever, name, reranker.identity, fingerprint, rankings)
 
     def _rankings(
-        self, stage: str, label: str, key: dict[str, Any], task: Task, ranked: Callable[[range], list[Ranking]]
+        self,
+        stage: str,
+        label: str,
+        key: dict[str, Any],
+        task: Task,
+        ranked: Callable[[range], list[Ranking]],
+        counter: Counter[str] | None = None,
     ) -> tuple[str, list[Ranking]]:
         """Return the fingerprint of a step and the ranking of each question, from disk where they are."""
 
         def rows(places: range) -> list[dict[str, Any]]:
             return ranking_rows([task.question_ids[query] for query in places], ranked(places))
 
-        fingerprint, table = self.stages.table(stage, label, key, task.question_ids, RANKINGS, rows)
+        fingerprint, table = self.stages.table(stage, label, key, task.question_ids, RANKINGS, rows, counter)
         return fingerprint, rankings_of(table, task.question_ids)
 
     def _reranked(self, name: str, reranker: Scorer, task: Task, query: int, ranking: Ranking, depth: int) -> Ranking:

@@ -4,6 +4,7 @@ of all that it depends on. A run that was killed resumes at its first missing pa
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,13 @@ from schemas.tables import Table
 class Stages:
     """The tables of the steps, below ``folder``. ``part``: questions a part. ``say``: called with what is being done.
 
-    ``seconds``: what each step's present parts took when they were made.
+    ``seconds``: what each step's present parts took when they were made; ``counts``: what was counted then.
     """
 
     def __init__(self, folder: Path, part: int, say: Callable[[str], None] = lambda _: None) -> None:
         self._folder, self._part, self._say = folder, part, say
         self.seconds: dict[str, float] = {}
+        self.counts: dict[str, Counter[str]] = {}
 
     def table(
         self,
@@ -35,9 +37,10 @@ class Stages:
         questions: Sequence[str],
         contract: Table,
         make: Callable[[range], list[dict[str, Any]]],
+        counter: Counter[str] | None = None,
     ) -> tuple[str, pa.Table]:
         """Return a step's fingerprint and table; ``make`` is given places in ``questions`` and returns rows of
-        ``contract``.
+        ``contract``. ``counter``: what the step's model counts while it works, kept with each part.
 
         Raises :class:`WorkspaceError` for a part that cannot be read or written.
         """
@@ -46,17 +49,21 @@ class Stages:
         starts = range(0, len(questions), self._part)
         pieces = []
         spent = read_json(folder / "seconds.json") or {}
+        counts = read_json(folder / "counts.json") or {}
         for number, start in enumerate(starts):
             target = folder / f"part-{number:05d}-of-{len(starts):05d}.parquet"
             if not target.is_file():
                 self._say(f"{stage} {label}: questions {start + 1} to {min(start + self._part, len(questions))}")
-                began = time.monotonic()
+                began, before = time.monotonic(), Counter(counter)
                 rows = contract.from_rows(make(range(start, min(start + self._part, len(questions)))))
                 with writing(target), replacing(target) as temporary:
                     pq.write_table(rows, temporary, compression="zstd")
                 spent[str(number)] = round(time.monotonic() - began, 3)
                 write_json(folder / "seconds.json", spent)
                 write_json(folder / "key.json", dict(key))
+                if counter is not None:
+                    counts[str(number)] = counter - before
+                    write_json(folder / "counts.json", counts)
             try:
                 pieces.append(pq.read_table(target, partitioning=None).cast(contract.schema))
             except (OSError, pa.ArrowException) as error:
@@ -64,4 +71,5 @@ class Stages:
                     f"{target} cannot be read: {error}. Delete it and run the same command."
                 ) from error
         self.seconds[f"{stage} {label}"] = round(sum(spent.values()), 3)
+        self.counts[f"{stage} {label}"] = sum(map(Counter, counts.values()), Counter())
         return fingerprint, pa.concat_tables(pieces) if pieces else contract.schema.empty_table()

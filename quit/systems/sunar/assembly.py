@@ -77,7 +77,8 @@ class Assembly:
 
     def _reader(self, reading: str) -> AnswerModel:
         if self._sunar.language_model:
-            return LanguageModelAnswers(self._asker("sub_answer" if reading == "short" else reading, ANSWER_FIELDS))
+            prompt = "sub_answer" if reading == "short" else reading
+            return LanguageModelAnswers(self._asker(prompt, ANSWER_FIELDS), marked=reading != "short")
         if reading != "short":
             raise SettingsError(f"The reading {reading!r} {_NEEDS}")
         return self._extractive

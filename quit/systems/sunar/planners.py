@@ -10,15 +10,18 @@ from itertools import takewhile
 from quit.evaluate.normalize import normalize_question
 from quit.models.generation.base import before_stop
 from quit.systems.sunar.queries import Query
-from quit.systems.sunar.reading import Asker, final_answer, line_after_last, numbered
+from quit.systems.sunar.reading import ANSWER_IS, Asker, final_answer, line_after_last, numbered, own_part
 from quit.systems.sunar.spans import sentences
 
 _FOLLOW_UP = re.compile(r"follow[- ]?up\s*:", re.IGNORECASE)
 _ACTION = re.compile(r"\b(search|lookup|finish)\s*\[([^\]\n]*)\]?", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*thought\s*\d*\s*:|action\s*\d*\s*:?\s*$", re.IGNORECASE)
 """What a reply of ReAct has around its thought."""
-_ANSWER_IS = re.compile(r"\banswer is\b:?\s*(.*)", re.IGNORECASE)
 _QUERY = re.compile(r"\[(?:unsolved )?query(?: ?\d+)?\]\s*:\s*([^\n]*)", re.IGNORECASE)
+
+
+UNREAD = "in the reply"
+"""How the reasons end for which a plan stops at a reply that could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """No further sub-question. ``answer``: the planner's own final answer, if it gave one."""
+    """No further sub-question. ``answer``: the planner's own final answer, if it gave one. A ``reason`` that ends in
+    :data:`UNREAD` says what the reply lacks."""
 
     reason: str
     answer: str | None = None
@@ -111,7 +115,7 @@ class LanguageModelPlanner(Planner):
         if "evidence" in self.fields:
             filled["evidence"] = numbered(self.collected(path))
         raw = self._asker.ask(filled, self.stop)
-        return replace(self.read(before_stop(raw, self.stop), path), raw=raw)
+        return replace(self.read(own_part(before_stop(raw, self.stop)), path), raw=raw)
 
     def written(self, path: Sequence[Hop]) -> str:
         """Return the path as the prompt shows it."""
@@ -179,9 +183,9 @@ class ReAct(LanguageModelPlanner):
             return Stop("final answer" if answer else "no action in the reply", answer)
         action, what = match[1].casefold(), match[2].strip()
         if action == "finish":
-            return Stop("final answer" if what else "an empty Finish", what or None)
+            return Stop("final answer" if what else "an empty Finish in the reply", what or None)
         if not what:
-            return Stop(f"an empty {match[1]}")
+            return Stop(f"an empty {match[1]} in the reply")
         if action == "lookup" and path:
             return Ask(f"Lookup[{what}]", answer=self._looked_up(what, path))
         return Ask(what)
@@ -261,6 +265,6 @@ class IRCoT(LanguageModelPlanner):
     def read(self, reply: str, path: Sequence[Hop]) -> Ask | Stop:
         """See :class:`LanguageModelPlanner`."""
         thought = next(iter(sentences(reply)), "")
-        if match := _ANSWER_IS.search(thought):
+        if match := ANSWER_IS.search(thought):
             return Stop("final answer", match[1].strip(" .") or None)
         return Ask(thought) if thought else Stop("no thought in the reply")

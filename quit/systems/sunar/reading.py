@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 from quit.models.cleaning import clean_answer
@@ -17,6 +20,36 @@ LONGEST = 300
 ANSWER_FIELDS = frozenset({"evidence", "question"})
 _FINAL = re.compile(r"\[?\bfinal answer\b\]?\s*:", re.IGNORECASE)
 """How a model says that it is done; small ones forget the brackets."""
+ANSWER_IS = re.compile(r"\banswer is\b:?\s*(.*)", re.IGNORECASE)
+_EXAMPLE = re.compile(r"^[ \t]*(?:Question|Evidence|Existing steps):", re.MULTILINE)
+_NUMBERED = re.compile(r"\[\d+\]\s*")
+_REFUSAL = re.compile(
+    r"\b(?:evidence|context|documents?|passages?|texts?|information)\b.{0,60}?\b(?:does|do|did|is|are)(?: not|n't)\b"
+    r"|\bno information\b|\bnot possible to (?:determine|answer|say)\b",
+    re.IGNORECASE,
+)
+
+
+COUNTS = ("calls", "prompt_tokens", "completion_tokens", "cut", "empty", "unread")
+"""What is counted of replies. ``cut``: those that ran into ``sunar.max_tokens``. ``unread``: a reader's, without the
+``[Final Answer]:`` that its prompt asks for; their last line counts."""
+_COUNTS: ContextVar[Counter[str] | None] = ContextVar("counts", default=None)
+
+
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """Count the replies that this thread gets in the block, from the cache or not; the keys are :data:`COUNTS`."""
+    counts = Counter(dict.fromkeys(COUNTS, 0))
+    outer = _COUNTS.set(counts)
+    try:
+        yield counts
+    finally:
+        _COUNTS.reset(outer)
+
+
+def _count(**amounts: int) -> None:
+    if (counts := _COUNTS.get()) is not None:
+        counts.update(amounts)
 
 
 class AnswerModel(Protocol):
@@ -69,46 +102,70 @@ class Asker:
             )
             for sample in range(m)
         ]
-        return [completion.text for completion in self._generator.complete(requests)]
+        completions = self._generator.complete(requests)
+        for completion in completions:
+            _count(
+                calls=1,
+                prompt_tokens=completion.prompt_tokens,
+                completion_tokens=completion.completion_tokens,
+                cut=completion.finish_reason == "length",
+                empty=not completion.text.strip(),
+            )
+        return [completion.text for completion in completions]
 
 
 class LanguageModelAnswers:
     """Answers of a language model: what follows ``[Final Answer]:``, else the last line of a reply, or ``NO ANSWER``.
 
     The prompt decides whether it answers at once or thinks step by step first (Wei et al. 2022; the SUNAR paper, table
-    1).
+    1). ``marked``: whether it asks for ``[Final Answer]:``, so that replies without it count as unread.
     """
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker: Asker, marked: bool = False) -> None:
         self.identity = asker.identity
-        self._asker = asker
+        self._asker, self._marked = asker, marked
 
     def answer(self, question: str, texts: Sequence[str]) -> str:
         """See :class:`AnswerModel`."""
-        return short(self._asker.ask(_fields(question, texts)))
+        return self._read(self._asker.ask(_fields(question, texts)))
 
     def samples(self, question: str, texts: Sequence[str], m: int) -> list[str]:
         """See :class:`AnswerModel`."""
-        return [short(reply) for reply in self._asker.sample(_fields(question, texts), m)]
+        return [self._read(reply) for reply in self._asker.sample(_fields(question, texts), m)]
+
+    def _read(self, reply: str) -> str:
+        _count(unread=self._marked and final_answer(reply) is None)
+        return short(reply)
 
 
 def short(reply: str) -> str:
     """Return the answer in a reply.
 
-    Unlike the dataset's readers, a full sentence counts: cover-EM looks for the answer inside, and the next hop needs
-    it. A line that rambles on is cut after ``LONGEST`` characters.
+    That is what follows ``[Final Answer]:`` or ``the answer is``, else the last line. Evidence that the model makes up
+    after its answer (lines that begin with ``[5]``) does not count, and that the evidence says nothing is ``NO
+    ANSWER``. Unlike the dataset's readers, a full sentence counts: cover-EM looks for the answer inside, and the next
+    hop needs it. A line that rambles on is cut after ``LONGEST`` characters.
     """
-    reply = final_answer(reply) or reply
-    answer = clean_answer(reply)
-    if answer != NO_ANSWER or "no answer" in reply.casefold():
-        return answer
-    lines = [line.strip() for line in reply.splitlines() if line.strip()]
-    return lines[-1][:LONGEST].strip() if lines else NO_ANSWER
+    if (answer := final_answer(reply)) is None:
+        lines = [line.strip() for line in own_part(reply).splitlines() if line.strip()]
+        lines = [_NUMBERED.sub("", line) for place, line in enumerate(lines) if not (place and _NUMBERED.match(line))]
+        named = [match[1] for line in lines if (match := ANSWER_IS.search(line))]
+        answer = (named or lines or [""])[-1]
+    if "no answer" in answer.casefold() or _REFUSAL.search(answer):
+        return NO_ANSWER
+    cleaned = clean_answer(answer)
+    return cleaned if cleaned != NO_ANSWER else answer[:LONGEST].strip() or NO_ANSWER
 
 
-def final_answer(text: str) -> str | None:
-    """Return the rest of the line after the last ``[Final Answer]:``; None where there is none or it is empty."""
-    return line_after_last(_FINAL, text)
+def own_part(reply: str) -> str:
+    """Return a reply up to where the model makes up a further example, in the words of its prompt."""
+    echo = _EXAMPLE.search(reply)
+    return reply[: echo.start()] if echo else reply
+
+
+def final_answer(reply: str) -> str | None:
+    """Return the rest of the line after the last ``[Final Answer]:`` of the :func:`own_part`; None without any."""
+    return line_after_last(_FINAL, own_part(reply))
 
 
 def line_after_last(mark: re.Pattern[str], text: str) -> str | None:

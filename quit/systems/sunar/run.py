@@ -16,7 +16,7 @@ from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
 from quit.systems.sunar.system import System
 
-VERSION = 2
+VERSION = 3
 """Version of what traces hold; rises when the same run would give others."""
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 

@@ -14,7 +14,7 @@ from quit.systems.sunar.entailment import Entailment
 from quit.systems.sunar.mer import MetaReasoner
 from quit.systems.sunar.planners import Hop, Planner, Stop
 from quit.systems.sunar.queries import Query
-from quit.systems.sunar.reading import AnswerModel
+from quit.systems.sunar.reading import AnswerModel, counted
 from quit.systems.sunar.retrieval import Evidence, Library, Retrieval
 
 
@@ -43,7 +43,13 @@ class System:
         self._settings = settings
 
     def answer(self, query: Query) -> dict[str, Any]:
-        """Return the trace of one question, always the same: every step, the evidence, and ``prediction``."""
+        """Return the trace of one question, always the same: every step, the evidence, ``prediction``, and ``replies``:
+        what language models were asked (:data:`quit.systems.sunar.reading.COUNTS`)."""
+        with counted() as replies:
+            trace = self._answered(query)
+        return trace | {"replies": dict(replies)}
+
+    def _answered(self, query: Query) -> dict[str, Any]:
         path, steps, evidences, stop = self._decompose(query)
         if not path:
             evidence, step = self._step(query, query.text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from pathlib import Path
 
@@ -121,10 +120,23 @@ def test_a_question_that_matches_nothing_has_empty_lists(collection: SmallCollec
         ("I cannot do that.", []),
         ("", []),
         ("[" * 50, []),
+        ('["first query", "second query", "third query"]', []),  # the prompt's example once more
+        # SmolLM2-135M: statements in a numbered list, a JSON object, an answer
+        ("1. I have no information about the request.\n2. The request is unrelated to Anna Benson's wife.", []),
+        ("1. What is a county seat?\n2. The request depends on the location.", ["What is a county seat?"]),
+        ('```\n{\n "keys": ["Else", "Kylena"],\n "items": [\n {\n "type": "json",', ["Else", "Kylena"]),
+        ("The seat of county is Van Wert County, Ohio, United States.", []),
+        ("1. " + "a company with the above ranking " * 5, []),
     ],
 )
 def test_what_can_be_read_of_a_reply(reply: str, expected: list[str]) -> None:
     assert parse_queries(reply) == expected
+
+
+def test_the_last_item_of_a_reply_that_was_cut_does_not_count() -> None:
+    reply = "1. county of Van Hook Township\n2. seat of Mount"
+    assert parse_queries(reply) == ["county of Van Hook Township", "seat of Mount"]
+    assert parse_queries(reply, cut=True) == ["county of Van Hook Township"]
 
 
 def test_half_from_each_prompt_and_no_two_alike() -> None:
@@ -158,18 +170,17 @@ def test_a_model_is_asked_with_both_prompts() -> None:
     assert "A request" in text and "2026-01-01" in text and "at most 4" in text
 
 
-def test_a_model_that_rambles_is_asked_again_and_then_the_request_stands_alone(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_a_model_that_rambles_is_asked_again_and_then_the_request_stands_alone() -> None:
     calls: list[int] = []
 
     def reply(request: ChatRequest) -> str:
         calls.append(request.sample)
         return "Well, " * 200
 
-    with caplog.at_level(logging.WARNING):
-        assert decomposition(reply).sub_queries([Ask("q7", "A request")]) == [["A request"]]
-    assert sorted(calls) == [0, 0, 1, 1] and "q7" in caplog.text
+    writer = decomposition(reply)
+    assert writer.sub_queries([Ask("q7", "A request")]) == [["A request"]]
+    assert sorted(calls) == [0, 0, 1, 1]
+    assert writer.counts == {"replies": 4, "unread": 4, "cut": 0, "decompositions": 1, "without_sub_queries": 1}
 
 
 def test_written_arms_become_requests(collection: SmallCollection) -> None:

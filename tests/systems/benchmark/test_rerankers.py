@@ -150,18 +150,23 @@ def test_late_reranker_is_maxsim_and_sees_order(world, encoder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "order", "read"),
+    ("reply", "order", "named"),
     [
-        ("[2] > [3] > [1]", [1, 2, 0], True),
-        ("Surely 3, then 2.", [2, 1, 0], True),
-        ("In 2 words: [3] [3] [99] [0]", [2, 0, 1], True),
-        ("I cannot rank passages.", [0, 1, 2], False),
-        ("", [0, 1, 2], False),
-        ("[" + "9" * 5000 + "] [2]", [1, 0, 2], True),
+        ("[2] > [3] > [1]", [1, 2, 0], 3),
+        ("Surely:\n3 > 2", [2, 1, 0], 2),
+        ("Surely 3, then 2.", [0, 1, 2], 0),
+        # SmolLM2-135M: a numbered list of one sentence; the passages once more.
+        ("1. Rose to become a powerful man.\n2. Rose to become a powerful man.\n3. Rose to", [0, 1, 2], 0),
+        ("1. [1] This character is the loyal friend and first mate of", [0, 1, 2], 0),
+        ("[3] It is the season when snow falls.\n[2] It is the coldest season of the year.", [0, 1, 2], 0),
+        ("In 2 words: [3] [3] [99] [0]", [2, 0, 1], 1),
+        ("I cannot rank passages.", [0, 1, 2], 0),
+        ("", [0, 1, 2], 0),
+        ("[" + "9" * 5000 + "] [2]", [1, 0, 2], 1),
     ],
 )
-def test_replies_of_every_kind_give_an_order(reply: str, order: list[int], read: bool) -> None:
-    assert read_order(reply, 3) == (order, read)
+def test_replies_of_every_kind_give_an_order(reply: str, order: list[int], named: int) -> None:
+    assert read_order(reply, 3) == (order, named)
 
 
 def test_windows_cover_everything_from_the_end() -> None:
@@ -210,7 +215,7 @@ def test_a_listwise_reranker_brings_the_best_to_the_front(world, tmp_path: Path)
 def test_a_model_that_rambles_leaves_the_order_as_it_was(world, tmp_path: Path) -> None:
     reranker = _listwise(world, tmp_path, Sorter(rambles=True))
     assert np.argsort(-reranker.score("q", ["3 a", "1 b", "4 c"])).tolist() == [0, 1, 2]
-    assert reranker.unread == 1
+    assert reranker.counts == {"windows": 1, "permutation": 0, "unread": 1, "cut": 0}
     assert len(reranker.score("q", [])) == 0
 
 

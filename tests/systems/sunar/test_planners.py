@@ -23,6 +23,7 @@ def _move(planner, prompt: str, reply: str, path=()):
         ("Follow up: Who founded X?\nIntermediate Answer: Ada Byron\nFollow up: Where was she born?", "Who founded X?"),
         ("Follow up: one?\nFollow up: two?\nand more words", "two?"),
         ("follow-up: Who founded X?\n\nSome rambling", "Who founded X?"),
+        ("Yes.\nFollow up: Who founded X?\n\nQuestion: Who?\nFollow up: The country is Africa.", "Who founded X?"),
     ],
 )
 def test_self_ask_takes_the_last_follow_up_before_an_intermediate_answer(reply: str, asks: str) -> None:
@@ -40,6 +41,13 @@ def test_self_ask_takes_the_last_follow_up_before_an_intermediate_answer(reply: 
         ("Follow up:   \n", "no follow-up question in the reply", None),
         ("", "no follow-up question in the reply", None),
         ("Intermediate Answer: x\n[Final Answer]: y", "no follow-up question in the reply", None),
+        # SmolLM2-135M answers, then makes up another question
+        (
+            "It is located at the island of Bansa.\n\nQuestion: Which country has the largest population of which "
+            "animal?\nAre follow up questions needed here: Yes.\nFollow up: The country is Africa.",
+            "no follow-up question in the reply",
+            None,
+        ),
     ],
 )
 def test_self_ask_ends(reply: str, reason: str, answer: str | None) -> None:
@@ -77,8 +85,8 @@ def test_react_asks(reply: str, path, expected: str) -> None:
     ("reply", "reason", "answer"),
     [
         ("Action 3: Finish[London]", "final answer", "London"),
-        ("Finish[]", "an empty Finish", None),
-        ("Search[ ]", "an empty Search", None),
+        ("Finish[]", "an empty Finish in the reply", None),
+        ("Search[ ]", "an empty Search in the reply", None),
         ("Observation: I act on my own", "no action in the reply", None),
         ("[Final Answer]: London", "final answer", "London"),
     ],

@@ -40,6 +40,7 @@ def _trace(query: Query, **more):
         "query_id": query.query_id,
         "prediction": query.text,
         "steps": [{}],
+        "replies": {},
         "kind": query.kind,
         "relevant": sorted(query.relevant or ()),
         **more,

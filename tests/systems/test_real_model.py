@@ -1,0 +1,159 @@
+"""Every way in which a QA system asks a language model, with a real one: SmolLM2-135M-Instruct on a real vLLM.
+
+What it says may differ between machines; counts that add up, shapes, and that a second run asks nothing may not.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quit.corpora.complexity import Retrieved
+from quit.errors import SettingsError
+from quit.models.factory import Models
+from quit.models.prompting import load_prompt
+from quit.models.protocols import HintSet
+from quit.settings import Settings, parse
+from quit.systems.bandits import run as bandits
+from quit.systems.bandits.arms import requests
+from quit.systems.benchmark.listwise import ListwiseReranker, said
+from quit.systems.benchmark.plugins import Context
+from quit.systems.collection import questions
+from quit.systems.complexity_models import Opinions
+from quit.systems.opening import language_model
+from quit.systems.retrieval_complexity import Asked, Rated
+from quit.systems.sunar.assembly import Assembly
+from quit.systems.sunar.queries import Query
+from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
+from quit.systems.sunar.run import Run, trace_path
+from quit.systems.sunar.scores import scores
+from quit.systems.sunar.variants import variant_settings
+from tests.servers.vllm import VllmServer
+from tests.systems.bandits.test_arms import DOCUMENTS, QRELS, QUERIES
+from tests.systems.scripted import SmallCollection, WordOverlap
+from tests.systems.sunar.small import Shared, Texts
+from tests.systems.sunar.test_system import TEXTS
+
+pytestmark = pytest.mark.slow
+NAME = "smol"
+
+
+def _settings(server: VllmServer, **sections: dict[str, Any]) -> Settings:
+    reader = {"name": NAME, "role": "labeler", "kind": "server", "server": "s", "model": server.name}
+    return parse({"readers": [reader], "servers": [{"name": "s", "base_urls": [server.base_url]}], **sections})
+
+
+def _answered(server: VllmServer) -> int:
+    """Return how many requests the server has answered so far."""
+    return int(server.metrics()["request_success"])
+
+
+@pytest.mark.parametrize("variant", ["sunar", "react-first", "searchain-first", "ircot", "chain-of-thought"])
+def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
+    sunar = {"language_model": NAME, "m": 2, "c": 2, "b": 2, "top": 2, "max_tokens": 32, "max_hops": 2}
+    settings = _settings(real_model, sunar=sunar)
+    how = settings.sunar.model_copy(update=dict(variant_settings(variant)))
+    if how.retrieval == "nar":
+        how = how.model_copy(update={"retrieval": "rerank"})
+    query = Query("q", "Where was the author of Ivanhoe born?", ("Edinburgh",), relevant={"d0": 1, "d1": 1})
+
+    def trace(folder: Path) -> bytes:
+        assembly = Assembly(settings, Models(settings))
+        system, identity = assembly.system(assembly.library(Texts(TEXTS), Shared(TEXTS), None), how)
+        run = Run(folder, {"identity": identity})
+        run.work(system, [query], 1, lambda done: None)
+        return trace_path(run.path, "q").read_bytes()
+
+    before = _answered(real_model)
+    first = trace(tmp_path / "one")
+    asked = _answered(real_model) - before
+    written = json.loads(first)
+    replies = written["replies"]
+    assert set(replies) == set(COUNTS) and 0 < asked <= replies["calls"]
+    assert replies["completion_tokens"] <= 32 * replies["calls"] and replies["cut"] <= replies["calls"]
+    assert written["prediction"] and len(written["steps"]) <= 2
+    figures = scores([written], [query])["replies"]
+    assert figures["unread"] == replies["unread"] + figures["unread_plans"] + figures["unread_mer"] <= replies["calls"]
+    assert sum(figures["ended"].values()) == sum(figures["prediction_from"].values()) == 1
+    assert trace(tmp_path / "two") == first and _answered(real_model) - before == asked
+
+
+def test_decompositions_reports_and_judged_documents(real_model: VllmServer) -> None:
+    bandit = {"arms": 4, "attempts": 2, "decompositions": 1, "documents": 3, "query_tokens": 8}
+    settings = _settings(real_model, bandits=bandit, reports={"max_new_tokens": 48, "attempts": 1})
+    collection = SmallCollection(DOCUMENTS, QUERIES, QRELS)
+    generator = language_model(NAME, Models(settings), settings, "bandits.language_model")
+    given, stage = questions(collection), WordOverlap(collection)
+    arms, counts = bandits.decomposed("written", given, collection, stage, settings, lambda: generator)
+    assert counts["decompositions"] == len(arms) == 2
+    # Two prompts a request, each asked twice at most; a request of which nothing can be read is its own arm.
+    assert 4 <= counts["replies"] <= 8 and counts["unread"] <= counts["replies"] >= counts["cut"]
+    alone = [part for part in arms if part.arms == (part.question.text,)]
+    assert len(alone) == counts["without_sub_queries"] and all(len(part.arms) <= 4 for part in arms)
+    head = bandits.judge_of_documents(settings, None, generator)  # type: ignore[arg-type]
+    measured = requests(arms, collection, stage, settings.bandits, relevance=head)
+    assert set(np.unique(np.concatenate([request.observed for request in measured]))) <= {0.0, 1.0}
+    assert head.judge.unread <= head.judge.asked == sum(len(request.pool) for request in measured)  # type: ignore
+
+    scored = bandits.reports(measured[:1], given[:1], collection, [None], 1.0, settings, generator)
+    before = _answered(real_model)
+    assert bandits.reports(measured[:1], given[:1], collection, [None], 1.0, settings, generator) == scored
+    assert _answered(real_model) == before
+    [(policy, report)] = scored
+    citations = sum(len(sentence.cited) for sentence in report.sentences)
+    assert policy == bandits.FULL and report.citations == citations >= report.invented
+    assert report.verdicts == (citations - report.invented + 2 if report.text else 0) >= report.unread
+    assert all(0 <= share <= 1 for share in (report.citation_support, report.nugget_coverage, report.sentence_support))
+
+
+def test_listwise_reranking(real_model: VllmServer, tmp_path: Path) -> None:
+    settings = _settings(real_model, benchmark={"window": 3, "stride": 2, "rank_tokens": 24})
+    models = Models(settings)
+    passages: Any = SimpleNamespace(identity="none")
+    reranker = ListwiseReranker(Context(passages, settings, models, tmp_path, {}, NAME))
+    values = reranker.score("Where was Walter Scott born?", TEXTS[:5])
+    assert sorted(values) == [1, 2, 3, 4, 5]
+    counts = reranker.counts
+    assert counts["windows"] == 2 >= counts["permutation"] + counts["unread"]
+    assert said(counts).startswith("2 windows")
+
+
+def test_complexity_baseline_and_own_answers(real_model: VllmServer) -> None:
+    settings = _settings(real_model, complexity={"baseline_model": NAME, "answer_model": NAME, "answer_tokens": 16})
+    opinions = Opinions(Models(settings), settings)
+    texts = ("What is the capital of France?", "Who is the mother of the director of Grey Harbour?")
+    asked = [Asked(str(number), text, ("Paris",)) for number, text in enumerate(texts)]
+    rated = opinions.added_to([Rated(question, Retrieved(0, 0, 0, 0, 1), 0.5, 1) for question in asked])
+    said_complex = [rating.said_complex for rating in rated]
+    assert opinions.about["baseline_replies"] == {"verdicts": 2, "unread": said_complex.count(None)}
+    replies = opinions.about["answer_replies"]
+    assert replies["answers"] == 2 >= replies["no_answer"] and replies["unread_verdicts"] == 0
+    assert all(rating.correct in (True, False) for rating in rated)
+
+
+def test_convergence(real_model: VllmServer) -> None:
+    convergence = {"method": "llm", "language_model": NAME, "candidate_cap": 4}
+    settings = _settings(real_model, convergence=convergence)
+    models = Models(settings)
+    row = {"question_id": "q", "question": "Which country is meant?", "answers": ["Lesotho"]}
+    [drawn] = models.candidate_pool(None).draw([row])  # type: ignore[arg-type]
+    assert len(drawn) <= 3 and "lesotho" not in {candidate.candidate.casefold() for candidate in drawn}
+    hints = ("It lies inside another country.", "Its flag shows a black hat.")
+    [values] = models.convergence.values([HintSet(row["question"], hints, "Lesotho", ("Andorra", "Bhutan"), "LOC")])  # type: ignore
+    assert len(values) == 2 and all(0 <= value <= 1 for value in values)
+    model: Any = models.convergence
+    assert model.asked == 6 >= sum(model.unread.values())
+
+
+def test_a_prompt_that_is_too_long_is_one_line_that_says_what_to_do(real_model: VllmServer) -> None:
+    settings = _settings(real_model, sunar={"language_model": NAME, "max_tokens": 8})
+    generator = language_model(NAME, Models(settings), settings, "sunar.language_model")
+    reader = LanguageModelAnswers(Asker(generator, load_prompt("sub_answer"), settings.sunar))
+    with pytest.raises(SettingsError, match="maximum context length is 4096 tokens.*fewer documents") as caught:
+        reader.answer("Who?", ["word " * 5000])
+    assert "\n" not in str(caught.value)
