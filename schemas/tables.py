@@ -393,8 +393,8 @@ TABLES: dict[str, Table] = {
                     "text",
                     TEXT,
                     "The flag, the note, or the unknown choice. Of an `annotation`: what its annotator has to be "
-                    "asked: `empty` (nothing ticked), `both` (an answer and *None is correct*) or `gold` (a gold answer "
-                    "neither ticked nor flagged as wrong).",
+                    "asked: `empty` (nothing ticked), `both` (an answer and *None is correct*) or `gold` (a gold "
+                    "answer neither ticked nor flagged as wrong).",
                     nullable=True,
                 ),
                 Column("annotator", TEXT, "Who annotated: the account's e-mail."),

@@ -77,10 +77,10 @@ def review(facts: Facts, most: int) -> Section:
          number(row["alpha"]), f"{row['controls_right']} of {row['controls']}" if row["controls"] else "–")
         for row in progress["kinds"]
     ]  # fmt: skip
-    heads = ("blind", "annotators", "annotations", "questions", "by two or more", "median seconds", "alike", "alpha",
-             "control questions right")  # fmt: skip
+    kind_heads = ("blind", "annotators", "annotations", "questions", "by two or more", "median seconds", "alike",
+                  "alpha", "control questions right")  # fmt: skip
     note = "On a blind task nothing is ticked and no judge is shown; on the others the judge's verdicts are ticked."
-    section.tables.append(Table("Blind tasks and others", heads, kinds, note=note))
+    section.tables.append(Table("Blind tasks and others", kind_heads, kinds, note=note))
     applied = progress["applied"]
     section.said.append(
         f"Applied to the labels: {applied['labels_up']:,} passages up to 2, {applied['labels_down']:,} down to 1; "
