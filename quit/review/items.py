@@ -116,7 +116,7 @@ def with_blind(items: Sequence[ReviewItem], share: float, seed: str) -> list[Rev
     The draw is a keyed hash of the question's id, whether or not it is a control question: a question that is blind at
     one share is blind at every larger one, and being blind says nothing about being a control question.
     """
-    hidden = {"verdict": None, "probability": None, "second": None, "second_probability": None}
+    hidden: dict[str, Any] = {"verdict": None, "probability": None, "second": None, "second_probability": None}
     return [
         replace(item, answers=tuple(replace(answer, **hidden) for answer in item.answers), blind=True)
         if draw(f"blind/{item.question_id}", seed) < share
