@@ -81,7 +81,7 @@ def run(
 
     rated = rrcp.rate(asked, opened.corpus, search, opened.vectors, models.encoder, head, tokens, own)
     rated = opinions.added_to(rated)
-    about = {"corpus": opened.corpus.identity, "first_stage": opened.first_stage.identity}
+    about: dict[str, Any] = {"corpus": opened.corpus.identity, "first_stage": opened.first_stage.identity}
     about |= {"answer_head": head.identity, "token_head": tokens.identity, **opinions.about}
     if isinstance(head, JudgedAnswers):
         about["head_replies"] = {"verdicts": head.asked, "unread": head.unread}
