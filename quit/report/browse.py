@@ -153,7 +153,7 @@ class _Pages:
         return Response(style(), media_type="text/css", headers=_headers("'self'"))
 
     def _html(self, template: str, **values: Any) -> Response:
-        name = self._workspace.name
+        name = self._settings.card.name or self._workspace.name
         text = environment().get_template(template).render(workspace=name, **values)
         return HTMLResponse(text.lstrip(), headers=_headers("'self'"))
 

@@ -46,7 +46,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
         if not connection.execute("SELECT count(*) FROM questions").fetchall()[0][0]:
             raise InputError(f"{workspace} holds no question yet. Run: quit build -w {workspace}")
         facts = {
-            "name": frozen.name if frozen else workspace.name,
+            "name": frozen.name if frozen else settings.card.name or workspace.name,
             "date": last_changed(workspace),
             "program": __version__,
             "profile": (workspace.build or {}).get("profile"),
