@@ -76,7 +76,7 @@ REASONS = {
     "too_few_hints": ("question", "fewer than five distinct hints (`convergence.hints`)",
      "add hints, or another source of the same question"),
     "beyond_questions": ("question", "it comes after the first N usable ones (`quit build --questions N`)",
-     "raise N, or leave the option out"),
+     "raise N, or `--questions 0`: all"),
     "empty_hint": ("hint", "nothing is left of the hint", "nothing: only the hint is left out"),
     "boilerplate_hint": ("hint", "what a chat model writes around hints (\"Here are ten hints:\")",
      "nothing: only the hint is left out"),

@@ -83,8 +83,9 @@ FirstQuestionsOption = Annotated[
     int | None,
     typer.Option(
         "--questions",
-        min=1,
-        help="Only the first so many questions of all sources together, before the filter (sets collect.questions).",
+        min=0,
+        help="Only the first so many questions of all sources together, before the filter (collect.questions); 0: all "
+        "again.",
     ),
 ]
 
@@ -126,8 +127,8 @@ def build(
     """Run the pipeline: from source files to labelled passages.
 
     What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources, profile
-    and overrides: without --source, --profile, --set those of its last build are used. One --source or --set replaces
-    all of that kind (but review settings).
+    and overrides, --questions too: without --source, --profile, --set those of its last build are used. One --source or
+    --set replaces all of that kind (but review settings).
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
@@ -317,10 +318,12 @@ def _asked_build(
 
 
 def _with(overrides: list[str], key: str, value: object) -> list[str]:
-    """Return overrides with a setting in place of the one they had; as they were where ``value`` is None."""
+    """Return overrides with a setting in place of the one they had; as they were where ``value`` is None, without the
+    setting where it is 0."""
     if value is None:
         return overrides
-    return [text for text in overrides if not text.startswith(f"{key}=")] + [f"{key}={value}"]
+    others = [text for text in overrides if not text.startswith(f"{key}=")]
+    return [*others, f"{key}={value}"] if value else others
 
 
 def main(arguments: list[str] | None = None) -> None:

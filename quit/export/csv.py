@@ -1,7 +1,7 @@
 """CSV for spreadsheets: ``questions.{split}.csv`` and ``passages.{split}.csv``, UTF-8 with a byte order mark.
 
 Lists are JSON in one cell. A cell that a spreadsheet would take for a formula begins with ``'``
-(``quit.export.safe.safe_cell``). A split without questions has no files.
+(``quit.common.cells``). A split without questions has no files.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from quit.common.cells import CELL_RULE, safe_cells
 from quit.export.dataset import FULLY, SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines
-from quit.export.safe import CELL_RULE, json_text, safe_cells
+from quit.export.safe import json_text
 
 _MARK = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for another encoding
 

@@ -16,9 +16,6 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from quit.errors import InputError
 
 _UNSAFE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff\"%]")
@@ -28,10 +25,6 @@ _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\
 EXAMPLES = 20
 """How many escaped ids a manifest names."""
 ID_RULE = "white space, control characters, '\"' and '%' are percent-encoded as UTF-8 (urllib.parse.unquote undoes it)"
-_FORMULA = r"^[=+\-@'\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]"  # the last four: full-width forms, which Excel takes too
-CELL_RULE = (
-    "a text that begins with = + - @ (or their full-width forms), ', a tab or a line end has a ' before it: remove one"
-)
 TEXT_RULE = "each tab, line end or NUL in a text became one space"
 
 
@@ -55,15 +48,6 @@ def one_line(text: str) -> str:
     'two fields,  three lines'
     """
     return _ENDS.sub(" ", text)
-
-
-def safe_cells(column: pa.ChunkedArray | pa.Array) -> Any:
-    """Return texts for a spreadsheet, which runs what begins as a formula (``CELL_RULE``; OWASP, CSV injection).
-
-    Removing one leading ``'`` gives every text back that was changed.
-    """
-    begins = pc.match_substring_regex(column, _FORMULA)
-    return pc.if_else(begins, pc.binary_join_element_wise("'", column, ""), column)
 
 
 def json_text(value: Any) -> str:

@@ -115,11 +115,18 @@ def _total(lines: Sequence[Line]) -> Line:
     return Line("total", "", **sums)
 
 
+def _is_current(pipeline: Pipeline, stage: str) -> bool:
+    """Return whether the workspace's tables of a stage are those that this build would make."""
+    key = pipeline.stage_run(stage).key
+    return pipeline.workspace.state.get(key) == pipeline.fingerprints[key]
+
+
 def _questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
-    if all(pipeline.is_done(pipeline.stage_run(name)) for name in ("rank", "split")):
-        kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist())
-        note = "Questions and hints: those the workspace's last build kept."
+    if _is_current(pipeline, "rank"):
         table, hints = pipeline.workspace.read("questions"), selected_hints(pipeline.workspace.read("ranked_hints"))
+        drawn = _is_current(pipeline, "split")  # near duplicates leave there
+        kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist() if drawn else hints)
+        note = "Questions and hints: those the workspace's last build kept."
     else:
         tables = collect(
             read_sources(pipeline.sources),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -14,10 +15,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from quit.common.cells import text_of_cell
 from quit.errors import InputError
 from quit.sources import fields
 from quit.sources.fields import BadRecord, Draft, DraftHint, Item, quote
-from quit.sources.files import read_bytes
+from quit.sources.files import LARGEST_WHOLE, read_bytes
 from quit.sources.records import SourceRecord
 from quit.sources.text import repair
 
@@ -27,6 +29,8 @@ SEVERAL = "|"
 """Stands between several answers, hints or candidates in one cell."""
 
 _NAME = re.compile(r"(id|question)|(answer|hint|candidate)s?[ _-]?\d*", re.IGNORECASE)
+_EXCELS_MARK = re.compile(r"\Asep=.(?=\r?\n)")  # a first line that tells Excel what separates cells
+csv.field_size_limit(LARGEST_WHOLE)  # a cell that is too long costs its question, not the file
 
 
 @dataclass(slots=True)
@@ -79,11 +83,15 @@ def _items(path: Path) -> Iterator[Item]:
     for number, row in _rows(path, text, mark):
         if number <= first or not any(cell.strip() for cell in row):
             continue
-        cells = [(kind, name, cell) for kind, name, cell in zip(columns, header, row, strict=False) if cell.strip()]
+        cells = [
+            (kind, name, cell)
+            for kind, name, cell in zip(columns, header, map(text_of_cell, row), strict=False)
+            if cell.strip()
+        ]
         try:
             above, last = last, ""  # a row that has no id of its own never continues one with a bad id
             last = _id(cells, above)
-            if len(row) > len(header) or any(cell.strip() for cell in row[named:]):
+            if any(cell.strip() for cell in row[named:]):
                 raise BadRecord("lengths_differ", _surplus(len(row), named, mark))
             for kind, name, cell in cells:
                 if kind != "hint":  # a long hint costs itself alone
@@ -122,7 +130,7 @@ def _add(question: _Question, cells: list[tuple[str, str, str]], number: int) ->
                 f"{quote(question.record_id)} and another question: give each question its own id.",
             )
     for kind, name, cell in cells:
-        parts = [part for part in cell.split(SEVERAL) if part.strip()]
+        parts = [part for part in _several(cell) if part.strip()]
         match kind:
             case "question":
                 question.question = question.question or cell
@@ -135,6 +143,16 @@ def _add(question: _Question, cells: list[tuple[str, str, str]], number: int) ->
                 question.hints += [(part, where) for part in parts]
 
 
+def _several(cell: str) -> list[str]:
+    """Return the texts of a cell: a JSON list, as ``quit export --format csv`` writes, or separated by ``|``."""
+    if cell.lstrip().startswith('["'):
+        with suppress(ValueError, RecursionError):
+            texts = json.loads(cell)
+            if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+                return texts
+    return cell.split(SEVERAL)
+
+
 def _surplus(cells: int, columns: int, mark: str) -> str:
     name = {",": "comma", ";": "semicolon", "\t": "tab"}[mark]
     return f'The row has {cells} cells, but there are {columns} columns: put a text with a {name} in it into "quotes".'
@@ -144,7 +162,7 @@ def _text(path: Path) -> str:
     data = read_bytes(path, EXPECTED)
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return data.decode("utf-16" if wide else "utf-8-sig")
+        return _EXCELS_MARK.sub("", data.decode("utf-16" if wide else "utf-8-sig"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         around = data[data.rfind(b"\n", 0, error.start) + 1 :][:2000].splitlines()[0]
@@ -177,7 +195,8 @@ def _header(path: Path, text: str) -> tuple[int, list[str], str]:
 def _first_row(text: str, mark: str) -> tuple[int, list[str]]:
     """Return the first row that is not blank, and its number."""
     with suppress(csv.Error):  # with another mark the quotes may fit
-        for number, row in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=mark), 1):
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark, skipinitialspace=mark != "\t")
+        for number, row in enumerate(rows, 1):
             if any(cell.strip() for cell in row):
                 return number, [cell.strip() for cell in row]
     return 1, []

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from quit.common.cells import safe_cells
 from quit.export import export
-from quit.export.safe import safe_cells
+from quit.sources.csv import read as read_csv
 
 datasets = pytest.importorskip("datasets")
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "'quoted", "\t=1", "\r=1", "\n=1", "＝1+1", "＋1", "－1", "＠x"]
@@ -84,3 +85,11 @@ def test_the_manifest_counts_changed_cells(folder, tables):
         cell for name in (folder / "csv").glob("*.csv") for row in rows(folder, name.name) for cell in row.values()
     ]
     assert facts["changed_cells"] == sum(cell.startswith("'") for cell in cells) > 0
+
+
+def test_the_export_is_a_source_with_the_same_gold_answers_and_hints(folder, tables):
+    answers = dict(zip(*(tables.questions[name].to_pylist() for name in ("question_id", "answers")), strict=True))
+    for split in ("train", "dev", "test"):
+        for record in read_csv(folder / "csv" / f"questions.{split}.csv"):
+            assert list(record.question.answers) == answers[record.question.record_id]
+            assert record.question.hints[0].text == '=HYPERLINK("http://example.org","look")'

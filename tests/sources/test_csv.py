@@ -99,6 +99,27 @@ def test_a_fault_names_row_and_column_and_costs_itself_alone(tmp_path, rows, rea
     assert named == reason and all(word in detail for word in words), detail
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "id,question,answer,hint\n1,Q?,Rome|Roma,One.,\n1,,,Two.,,\n",  # separators at the end of rows
+        'id, "question", "answer", "hint"\n1, "Q?", "Rome|Roma", "One."\n1, "", "", "Two."\n',
+        "sep=;\r\nid;question;answer;hint\r\n1;Q?;Rome|Roma;One.\r\n1;;;Two.\r\n",
+        'id,question,answer,hint\n1,Q?,"[""Rome"", ""Roma""]",One.|Two.\n',
+    ],
+    ids=["trailing separators", "spaces before quotes", "Excel's mark", "JSON list"],
+)
+def test_what_other_programs_write_is_read(tmp_path, content):
+    records = read(tmp_path, content)
+    assert contents(records) == [("1", "Q?", ("Rome", "Roma"), ["One.", "Two."], ())] and not faults(records)
+
+
+def test_a_cell_of_a_megabyte_costs_its_question_alone(tmp_path):
+    records = read(tmp_path, HEAD + f"9,Which?,{'x' * 1_000_000},Old.,\n" + FIRST)
+    assert [one[0] for one in contents(records)] == ["1"]
+    assert faults(records)[0][0] == "too_long"
+
+
 def test_a_row_below_a_bad_one_is_given_to_no_other_question(tmp_path):
     bad = "1,,,It is big, and old.,x,y\n,,,Third hint.,\n,Which town?,Lima,A hint.,\n,,,Whose hint?,\n"
     records = read(tmp_path, HEAD + FIRST + bad)
