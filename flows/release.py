@@ -65,8 +65,8 @@ def release(
     settings: list[str] | None = None,
     limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
-    """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id`` and whether it is
-    ``new``.
+    """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id``, whether it is
+    ``new``, and a ``note`` (what a release that was there keeps of its own; mostly empty).
 
     Fails when a gate is neither passed nor waived. Where the name has a date and the newest release holds these very
     tables, only exports that are missing are written.
@@ -132,4 +132,5 @@ def _ended(pipeline: Pipeline, created: Created, wrote: bool, target: Path | Non
         description="Counts, statistics, sources, readers, gates",
     )
     path = str(frozen.path) if target else f"{pipeline.workspace}/{FOLDER}/{frozen.name}"
-    return Ended({"name": frozen.name, "path": path, "content_id": frozen.content_id, "new": created.new}, nothing)
+    result = {"name": frozen.name, "path": path, "content_id": frozen.content_id}
+    return Ended({**result, "new": created.new, "note": created.note}, nothing)

@@ -107,6 +107,7 @@ def export(
             formats,
             out,
             overwrite=overwrite,
+            renew=target is not None,
             paper_keys=paper_keys,
             encoder=Models(settings).encoder if encoding else None,
             fine_tuning=chosen,
@@ -150,8 +151,12 @@ def _published(folder: Path, target: Target, dry_run: bool, quiet: bool) -> dict
         total = sum(size for _, size in files)
         lines.append(f"{total:>13,}  bytes in {len(files)} files would go to {target.repository} ({seen})")
     else:
-        facts["url"] = push(folder, target)
-        lines = [f"{facts['url']} ({seen}): {len(files)} files"]
+        published = push(folder, target)
+        seen = "public" if published.public else "private"
+        facts |= {"url": published.url, "visibility": seen}
+        lines = [f"{published.url} ({seen}): {len(files)} files"]
+        if target.public and not published.public:
+            lines.append("It existed and stays private. To make it public: Settings, Change dataset visibility there.")
     if not quiet:
         typer.echo("\n".join(lines))
     return {**facts, "files": [{"path": name, "bytes": size} for name, size in files]}

@@ -71,8 +71,10 @@ def create(
     path, content_id = created["path"], created["content_id"]
     done = f"{path}: release {created['name']}, content id {content_id}"
     if not created["new"]:
-        done = f"{path} already holds this release (content id {content_id}): nothing to do."
-    show({key: created[key] for key in ("path", "content_id", "new")}, as_json, [] if quiet else [done])
+        done = f"{path} already holds this release (content id {content_id}): nothing to do. {created['note']}".rstrip()
+    facts = {key: created[key] for key in ("path", "content_id", "new")}
+    note = {"note": created["note"]} if created["note"] else {}
+    show({**facts, **note}, as_json, [] if quiet else [done])
 
 
 @app.command("import")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from quit.evaluate.statistics import Summary
 from quit.export.baselines import METRICS
-from quit.export.card_facts import PAPER, CardFacts, cell, markdown_table, prose, reader_names, setting
+from quit.export.card_facts import PAPER, CardFacts, cell, code, markdown_table, prose, reader_names, setting
 from quit.export.dataset import FULLY, SPLITS
 
 SYSTEMS = 8
@@ -81,13 +81,14 @@ def example(facts: CardFacts) -> str:
     """Show a question with passages and what labelers answered from them."""
     question = facts.example.question
     text = (
-        f"Question `{question['id']}`: *{prose(question['question'])}* {_gold(facts)}: {_listed(question['answers'])}."
+        f"Question {code(question['id'])}: *{prose(question['question'])}* "
+        f"{_gold(facts)}: {_listed(question['answers'])}."
     )
     if question["valid_answers"] != question["answers"]:
         text += f" Valid answers: {_listed(question['valid_answers'])}."
     text += f" From its passages, with what the labelers ({reader_names(facts.tables.labelers)}) answered:\n\n"
     rows = [
-        [f"`{row['id']}`", prose(row["text"]), str(row["label"]), "; ".join(prose(text) for text in row["answers"])]
+        [code(row["id"]), prose(row["text"]), str(row["label"]), "; ".join(prose(text) for text in row["answers"])]
         for row in facts.example.passages
     ]
     return text + markdown_table(["`id`", "`text`", "`label`", "labelers' answers"], rows)

@@ -122,7 +122,7 @@ def setting(facts: CardFacts, section: str) -> Mapping[str, Any]:
 
 def reader_names(readers: Iterable[ReaderInfo]) -> str:
     """Return the names as code, with commas."""
-    return ", ".join(f"`{info.name}`" for info in readers)
+    return ", ".join(code(info.name) for info in readers)
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -134,6 +134,11 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def cell(value: Any) -> str:
     """Return a value for a table or a line: HTML, bars and line ends escaped, a dash for None."""
     return "–" if value is None else " ".join(escape(str(value), quote=False).replace("|", "\\|").split())
+
+
+def code(value: Any) -> str:
+    """Return an id or a name as code: as :func:`cell`, without the characters that could end it."""
+    return f"`{cell(re.sub('[`<>]', '', str(value)))}`"
 
 
 def prose(value: str) -> str:

@@ -15,6 +15,7 @@ from quit.export.card_facts import (
     PAPER,
     CardFacts,
     cell,
+    code,
     count,
     markdown_table,
     reader_names,
@@ -30,9 +31,9 @@ def making(facts: CardFacts) -> str:
     cut = {name: f"{count / len(tables.answers[name].rows):.1%}" for name, count in tables.cut.items() if count}
     rows = [
         [
-            *(f"`{info.name}`", info.role, info.kind, f"{facts.agreement.correct[info.name]:.1%}"),
+            *(code(info.name), info.role, info.kind, f"{facts.agreement.correct[info.name]:.1%}"),
             *([cut.get(info.name, "–")] if cut else []),
-            f"`{info.identity}`",
+            code(info.identity),
         ]
         for info in tables.ordered_readers
     ]
@@ -78,7 +79,7 @@ def _steps(facts: CardFacts) -> str:
 
 def _producers(table: pa.Table, column: str) -> str:
     names = sorted(set(table[column].to_pylist()) - {None})
-    return "by " + ", ".join(f"`{name}`" for name in names[:3]) if names else "by an unknown model"
+    return "by " + ", ".join(map(code, names[:3])) if names else "by an unknown model"
 
 
 def _labels(facts: CardFacts) -> str:
@@ -89,7 +90,7 @@ def _labels(facts: CardFacts) -> str:
         f"**Labels**: every reader answers from every passage. Label 2 (fully relevant): the answer of at least one "
         f"labeler ({reader_names(tables.labelers)}) is correct; else label 1 (partially relevant). Each distinct "
         "answer of a question is judged once: it is correct if it equals a gold answer or the judge "
-        f"({', '.join(f'`{judge}`' for judge in judges) or 'none'}) accepts it, and is then among `valid_answers`."
+        f"({', '.join(map(code, judges)) or 'none'}) accepts it, and is then among `valid_answers`."
         + (" People's verdicts overrule the judge's." if _reviewed(tables.provenance) else "")
     )
 
@@ -121,8 +122,8 @@ def _alpha(agreement: ReaderAgreement) -> str:
 
 def _imported(imported: Mapping[str, Any]) -> str:
     labels = imported["labels"]
-    line = "- `{question_id}`, permutation {permutation}: published {published}, ours {ours}"
-    differing = [line.format(**row) for row in labels["examples"][:LISTED]]
+    line = "- {question}, permutation {permutation}: published {published}, ours {ours}"
+    differing = [line.format(**row, question=code(row["question_id"])) for row in labels["examples"][:LISTED]]
     if more := labels["differences"] - len(differing):
         differing.append(f"- and {more:,} more")
     pieces = [
@@ -231,7 +232,7 @@ def limits(facts: CardFacts) -> str:
             f"- {facts.unjudged:,} answers have no verdict (`answers.correct` is null); they count as not correct."
         )
     if contained := facts.figures.contained:
-        some = ", ".join(f"`{question}`" for question in contained[:5])
+        some = ", ".join(map(code, contained[:5]))
         lines.append(f"- **Questions with a passage that contains a valid answer: {len(contained)}**, such as {some}.")
     return "\n".join(lines)
 

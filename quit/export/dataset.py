@@ -38,8 +38,10 @@ class ReaderInfo:
 
 
 def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
-    """Return the fingerprint of what an export is made from: inputs, settings and models, not the moment."""
-    return content_hash("release", dict(provenance), [info.identity for info in readers])
+    """Return the fingerprint of what an export is made from: inputs, settings and models, not the moment, nor what the
+    card says of annotators (``verification``), which rests on files outside the workspace."""
+    content = {key: value for key, value in provenance.items() if key != "verification"}
+    return content_hash("release", content, [info.identity for info in readers])
 
 
 @dataclass(frozen=True)

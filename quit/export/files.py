@@ -115,14 +115,16 @@ def export(
     out: Path,
     *,
     overwrite: bool = False,
+    renew: bool = False,
     **asked: Any,
 ) -> list[Manifest]:
     """Write each format into its own folder ``out/<format>`` and return their manifests, in the order asked for.
 
     ``asked``: fields of ``Options``. All targets are checked before anything is written. A target that holds these
-    very bytes already, such as the first of two formats after a kill in the second, is left as it is. Raises
+    very bytes already, such as the first of two formats after a kill in the second, is left as it is. ``overwrite``:
+    replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
-    when ``overwrite`` is false; ``InputError`` when the tables do not fit together or an equal target is damaged;
+    when neither allows it; ``InputError`` when the tables do not fit together or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
     chosen = [_format(name) for name in dict.fromkeys(formats)]
@@ -135,7 +137,7 @@ def export(
     manifests = []
     for wanted in chosen:
         try:
-            manifests.append(_export_one(dataset, wanted, Path(out), options, overwrite))
+            manifests.append(_export_one(dataset, wanted, Path(out), options, overwrite, renew))
         except OSError as error:
             done = f" Finished before: {', '.join(manifest.format for manifest in manifests)}." if manifests else ""
             raise WorkspaceError(
@@ -151,7 +153,9 @@ def _format(name: str) -> Format:
     return FORMATS[name]
 
 
-def _export_one(dataset: Dataset, wanted: Format, out: Path, options: Options, overwrite: bool) -> Manifest:
+def _export_one(
+    dataset: Dataset, wanted: Format, out: Path, options: Options, overwrite: bool, renew: bool
+) -> Manifest:
     out.mkdir(parents=True, exist_ok=True)
     dataset.writing = wanted.name
     with _partial(out, wanted.name) as path:
@@ -172,7 +176,7 @@ def _export_one(dataset: Dataset, wanted: Format, out: Path, options: Options, o
         sync(path / MANIFEST)
         path.chmod(0o755)  # mkdtemp's 0700 is for temporary folders
         if overwrite or not _is_there(out / wanted.name, manifest):
-            _move_into_place(path, out / wanted.name, overwrite)
+            _move_into_place(path, out / wanted.name, overwrite, renew, tables.fingerprint)
     return manifest
 
 
@@ -313,10 +317,15 @@ def _restore(target: Path) -> None:
                 _old(target).rename(target)
 
 
-def _move_into_place(partial: Path, target: Path, overwrite: bool) -> None:
+def _move_into_place(partial: Path, target: Path, overwrite: bool, renew: bool, release: str) -> None:
     old = _old(target)
     with _lock(target.parent):
-        check_target(target, overwrite)  # again: it may have changed while we wrote
+        check_target(target, overwrite, release)  # again: it may have changed while we wrote
+        if not (overwrite or renew) and read_manifest(target) is not None:
+            raise SettingsError(
+                f"{target} already holds an export of this release with another card or other options: "
+                "choose another --out, or pass --overwrite to replace it."
+            )
         shutil.rmtree(old, ignore_errors=True)
         if target.exists() and any(target.iterdir()):
             target.rename(old)

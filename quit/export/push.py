@@ -3,25 +3,40 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from quit.common.secrets import sends, shown
 from quit.errors import QuitError, ServerError, SettingsError
-from quit.export.files import MANIFEST, verify
+from quit.export.files import MADE_BY, MANIFEST, read_manifest, verify
 from quit.export.huggingface import CONFIGS
 from quit.settings.card import Card
 
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
 TOKEN = "HF_TOKEN"
+_LARGEST = 1 << 24
+"""Bytes at most of a manifest that is read from the hub."""
 _REFUSED = {
     401: f"it refused the token in {TOKEN}. Make one with write access (on the hub: Settings, Access Tokens)",
     403: f"the token in {TOKEN} may not write there. Use one with write access to that account or organisation",
     404: "there is no such account or organisation, or the token may not see it",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A dataset on the hub: its address, and whether everyone may see it."""
+
+    url: str
+    public: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +79,13 @@ def published_files(folder: Path) -> list[tuple[str, int]]:
     return sorted([*entries, (MANIFEST, (folder / MANIFEST).stat().st_size)])
 
 
-def push(folder: Path, target: Target) -> str:
-    """Upload an export in one commit and return its address. The repository is made where there is none, private unless
-    the target is public; shards of an earlier upload that this one lacks are deleted.
+def push(folder: Path, target: Target) -> Published:
+    """Upload an export in one commit. The repository is made where there is none, private unless the target is public;
+    one that exists stays as visible as it is. Shards of an earlier upload that this one lacks are deleted.
 
-    Raises ``SettingsError`` for a token that is missing or refused and for a repository that is public although the
-    target is not; ``ServerError`` where the server does not answer or has a fault; ``InputError`` as
-    :func:`published_files`.
+    Raises ``SettingsError`` for a token that is missing or refused, for a repository that is public although the
+    target is not, and for one with files but no manifest of ours; ``ServerError`` where the server does not answer or
+    has a fault; ``InputError`` as :func:`published_files`.
     """
     from huggingface_hub import HfApi
 
@@ -78,10 +93,12 @@ def push(folder: Path, target: Target) -> str:
     api = HfApi(endpoint=os.environ.get("HF_ENDPOINT") or None, token=token())
     with _refusals(api.endpoint, target):
         url = api.create_repo(target.repository, repo_type="dataset", private=not target.public, exist_ok=True)
-        if not target.public and not api.dataset_info(target.repository).private:
+        public = not api.dataset_info(target.repository).private
+        if public and not target.public:
             raise SettingsError(
                 f"{target.repository} exists and is public: pass --public to publish there, or name another."
             )
+        _refuse_others(api, target.repository)
         api.upload_folder(
             repo_id=target.repository,
             repo_type="dataset",
@@ -90,7 +107,23 @@ def push(folder: Path, target: Target) -> str:
             delete_patterns=[f"{config}/*.parquet" for config in CONFIGS],
             commit_message="Dataset by QUIT builder",
         )
-    return str(url)
+    return Published(str(url), public)
+
+
+def _refuse_others(api: HfApi, repository: str) -> None:
+    """Raise ``SettingsError`` for a repository that has files and no manifest of an export of ours."""
+    entries = {entry.path: entry for entry in api.list_repo_tree(repository, repo_type="dataset")}
+    if not entries.keys() - {".gitattributes"}:
+        return
+    if MANIFEST in entries and getattr(entries[MANIFEST], "size", _LARGEST) < _LARGEST:
+        with tempfile.TemporaryDirectory() as folder:
+            api.hf_hub_download(repository, MANIFEST, repo_type="dataset", local_dir=folder)
+            if read_manifest(Path(folder)) is not None:
+                return
+    raise SettingsError(
+        f"{repository} exists and has files, but no {MANIFEST} of {MADE_BY}: they would be overwritten or deleted. "
+        "Choose another name, or delete the files there."
+    )
 
 
 @contextmanager

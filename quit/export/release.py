@@ -81,8 +81,9 @@ def _provenance(release: Release) -> dict[str, Any]:
             f"{reviews['reviews']:,} annotations by {len(reviews['annotators'])} people settled "
             f"{reviews['settled']:,} verdicts and flags ({reviews['open']:,} stay open)."
         )
-        if "verification" in reviews:  # not in releases of earlier versions
-            facts["verification"] = reviews["verification"]
+        # Releases of earlier versions have none, or have it inside the content.
+        if verified := release.facts.get("verification") or reviews.get("verification"):
+            facts["verification"] = verified
     if waived := [gate for gate in release.facts["gates"] if gate["state"] == "waived"]:
         facts["waivers"] = waived
     return facts

@@ -43,22 +43,26 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
         rows = workspace.read("answers", runs=runs, columns=columns)
         answers[reader.name] = Answers(rows, workspace.read("distinct_answers", runs=runs))
         cut[reader.name] = cut_replies(workspace.read("answers", runs=runs, columns=["ended"]))
+    verified = verification_of(workspace, pipeline)
     return ExportTables(
         **{name: workspace.read(name) for name in _NEEDED},
         answers=answers,
         readers=readers_of(pipeline),
-        provenance=provenance_of(workspace, pipeline) | _verification(workspace, pipeline),
+        provenance=provenance_of(workspace, pipeline) | ({"verification": verified} if verified else {}),
         embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
         cut=cut,
     )
 
 
-def _verification(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
-    """Return who verified the labels, under ``verification``; nothing where they rest on no review."""
+def verification_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
+    """Return who verified the labels (:func:`quit.review.report.verification`); nothing where they rest on no review.
+
+    Raises ``InputError`` for a bad file of people or of control questions.
+    """
     store = ReviewStore(workspace)
     if not pipeline.reviews_applied or not len(live := live_reviews(store.read(store.applied))):
         return {}
-    return {"verification": verification(live, pipeline.settings.review)}
+    return verification(live, pipeline.settings.review)
 
 
 def check_finished(workspace: Workspace, pipeline: Pipeline) -> None:

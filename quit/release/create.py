@@ -22,7 +22,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.evaluate.statistics import statistics
-from quit.export.workspace import provenance_of, readers_of
+from quit.export.workspace import provenance_of, readers_of, verification_of
 from quit.models.language import judge_prompt, reader_prompts
 from quit.models.prompting import PromptTemplate, load_prompt
 from quit.models.protocols import Encoder
@@ -39,7 +39,6 @@ from quit.release.release import (
     verify,
 )
 from quit.release.tables import TableFiles, names_of, workspace_tables, write_table
-from quit.review.report import verification
 from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
 from quit.settings import Settings, parse
@@ -55,10 +54,12 @@ _SIMILARITY_DIGITS = 3  # an estimate with a standard error of about 0.01; furth
 
 @dataclass(frozen=True)
 class Created:
-    """What became of ``create``. ``new``: false where the same release was already there."""
+    """What became of ``create``. ``new``: false where the same release was already there; ``note``: what of the new one
+    is not in it then, a sentence, or empty."""
 
     release: Release
     new: bool
+    note: str = ""
 
 
 def subject_of(pipeline: Pipeline, settings: Settings | None = None) -> Subject:
@@ -109,7 +110,8 @@ def put(target: Path, store: Store, make: Callable[[Path], Mapping[str, Any]]) -
     with writing(target), _partial(target) as folder:
         facts = make(folder)
         if is_release(target):
-            return Created(_same(target, facts), False)
+            existing = _same(target, facts)
+            return Created(existing, False, _kept(existing, facts))
         write_json(folder / DESCRIPTION, facts)
         store.add_folder(folder, target, DESCRIPTION)
     return Created(open_release(target), True)
@@ -170,6 +172,15 @@ def _same(target: Path, facts: Mapping[str, Any]) -> Release:
     return verify(target)
 
 
+def _kept(existing: Release, facts: Mapping[str, Any]) -> str:
+    """Say what a release keeps of its own where that differs and is no part of the content."""
+    notes = {
+        "card": "The release keeps the card of its build; use quit export --card FILE.",
+        "verification": "The release keeps its figures of annotators; a release of another name has the new ones.",
+    }
+    return " ".join(note for key, note in notes.items() if existing.facts.get(key) != facts.get(key))
+
+
 @contextmanager
 def _partial(target: Path):
     """A hidden folder beside the target; that of a killed run is removed first. The lock on their parent ends with the
@@ -220,7 +231,8 @@ def _write(
         "prompts": _prompts(pipeline.settings),
         "reviews": _reviews(workspace, pipeline, frozen),
     }
-    return facts_of(name, content, frozen, results, encoder, pipeline.settings.card.given)
+    beside = {"card": pipeline.settings.card.given, "verification": verification_of(workspace, pipeline)}
+    return facts_of(name, content, frozen, results, encoder, beside)
 
 
 def table_path(folder: Path, table: str) -> Path:
@@ -241,10 +253,10 @@ def facts_of(
     files: TableFiles,
     results: Sequence[GateResult],
     encoder: Encoder | None,
-    card: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Return ``release.json``; ``encoder``: measures the semantic similarity; ``card``: what the publisher said, which
-    is no part of the content."""
+    """Return ``release.json``; ``encoder``: measures the semantic similarity; ``beside``: what is no part of the
+    content, ``card`` (what the publisher said) and ``verification`` (what annotators did)."""
     facts = {
         "made_by": MADE_BY,
         "layout": LAYOUT,
@@ -254,7 +266,7 @@ def facts_of(
         "counts": _counts(files),
         "statistics": _statistics(files, encoder),
         "gates": [result.to_dict() for result in results],
-        **({"card": dict(card)} if card else {}),
+        **{key: dict(value) for key, value in (beside or {}).items() if value},
     }
     return {**facts, "checksum": checksum_of(facts)}
 
@@ -295,7 +307,6 @@ def _reviews(workspace: Workspace, pipeline: Pipeline, files: TableFiles) -> dic
         "settled": settled,
         "open": len(pipeline.decisions) - settled if review_ids else 0,
         "coverage": coverage(files, pipeline.settings.review.splits),
-        **({"verification": verification(live, pipeline.settings.review)} if review_ids else {}),
     }
 
 

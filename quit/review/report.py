@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import asdict
@@ -23,6 +24,7 @@ from quit.review.store import ReviewStore
 from quit.review.verdicts import ask_back, decide, disagreements, live_reviews, of_kind, votes
 from quit.settings import Review
 
+_LOG = logging.getLogger(__name__)
 _PERSON = '{"annotator": "...", "gender": "...", "age": "...", "education": "..."}'
 
 
@@ -107,9 +109,15 @@ def verification(live: pa.Table, settings: Review) -> dict[str, Any]:
 
     Keys: ``annotators``, ``annotations``, ``questions``: numbers; ``kinds``: see :func:`kinds`; ``people``: what
     annotators say of themselves (``review.people``), a dict each of ``evaluator`` (a number), ``gender``, ``age`` and
-    ``education`` (None: not given): the paper's table 9. The numbers follow from what is said, not from names. Raises
-    :class:`InputError` for a bad file of people or of control questions.
+    ``education`` (None: not given): the paper's table 9. The numbers follow from what is said, not from names. A file
+    of people or of control questions that is no longer there is left out, and the log says so. Raises
+    :class:`InputError` for a bad one.
     """
+    missing = [key for key in ("people", "controls") if (path := getattr(settings, key)) and not Path(path).exists()]
+    if missing:
+        files = " and ".join(f"review.{key} ({getattr(settings, key)})" for key in missing)
+        _LOG.warning("%s: there is no such file, so a dataset card leaves its figures out.", files)
+        settings = settings.model_copy(update=dict.fromkeys(missing))
     headers = live.filter(pc.equal(live.column("kind"), "annotation"))
     annotators = set(headers.column("annotator").to_pylist())
     known = load_people(settings.people) if settings.people else {}

@@ -40,12 +40,17 @@ def test_it_is_published_and_told(call, release, monkeypatch) -> None:
         done = call(*given, "--json")
         assert done.code == 0, done.err
         again = call(*given)
+        server.repositories["org/mine"] = {"private": True, "files": {}}
+        private = call(*["org/mine" if word == "org/rivers" else word for word in given])
     published = json.loads(done.out)["published"]
     assert (published["url"], published["visibility"]) == (f"{server.address}/datasets/org/rivers", "public")
     assert {file["path"]: file["bytes"] for file in published["files"]} == {
         name: len(data) for name, data in server.repositories["org/rivers"]["files"].items()
     }
     assert f"{server.address}/datasets/org/rivers (public): {len(published['files'])} files" in again.out
+    # The export is made again: its card names the repository. What was private stays so, and that is said.
+    assert f"{server.address}/datasets/org/mine (private): " in private.out, private.err
+    assert "It existed and stays private." in private.out and server.repositories["org/mine"]["private"]
 
 
 @pytest.mark.parametrize(
@@ -74,8 +79,33 @@ def test_a_card_of_a_file_goes_before_that_of_the_release(call, tmp_path) -> Non
         text = (Path("E") / name / "README.md").read_text()
         assert "license: mit\n" in text and "# Frozen\n" in text
     refused = call("export", "--release", frozen.path, "-f", "huggingface", "--out", "E", "--card", "card.toml")
-    assert refused.code == 4 and "--overwrite" in refused.err
+    assert refused.code == 4 and "an export of this release with another card or other options" in refused.err
     done = call(
         "export", "--release", frozen.path, "-f", "huggingface", "--out", "E", "--card", "card.toml", "--overwrite"
     )
     assert done.code == 0 and "# Given\n" in Path("E/huggingface/README.md").read_text()
+
+
+def test_publishing_replaces_an_export_of_the_same_release_only(call, release, tmp_path) -> None:
+    other = small.freeze(tmp_path / "v2", small.rows(), "v2").path
+    publish = ("-f", "huggingface", "--out", "E", "--push", "org/rivers", "--dry-run")
+    assert call("export", "--release", release, "-f", "huggingface", "--out", "E").code == 0
+    done = call("export", "--release", release, *publish)
+    assert done.code == 0 and 'load_dataset("org/rivers"' in Path("E/huggingface/README.md").read_text()
+    refused = call("export", "--release", other, *publish)
+    assert refused.code == 4 and "already holds an export of release" in refused.err
+
+
+def test_what_annotators_did_is_beside_the_content(tmp_path) -> None:
+    """... or, in releases of before, inside it; the card has it either way, and the fingerprint does not move."""
+    from quit.export.release import export_tables_of_release
+
+    reviews = {"reviews": 1, "annotators": ["a"], "settled": 1, "open": 0}
+    made = small.rows()
+    plain = small.freeze(tmp_path / "plain", made, reviews=reviews)
+    beside = small.freeze(tmp_path / "beside", made, beside={"verification": {"annotators": 1}}, reviews=reviews)
+    inside = small.freeze(tmp_path / "inside", made, reviews={**reviews, "verification": {"annotators": 2}})
+    assert plain.content_id == beside.content_id != inside.content_id
+    tables = [export_tables_of_release(release.path) for release in (plain, beside, inside)]
+    assert [one.provenance.get("verification") for one in tables] == [None, {"annotators": 1}, {"annotators": 2}]
+    assert tables[0].fingerprint == tables[1].fingerprint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import threading
 from collections.abc import Iterator
@@ -33,10 +34,12 @@ class Hub:
             return 401, {"error": f"Invalid token {token}"}
         if path == "/api/repos/create":
             return self._create(json.loads(body))
-        repository = "/".join(path.removeprefix("/api/datasets/").split("/")[:2])
+        repository = "/".join(path.removeprefix("/api").removeprefix("/datasets/").split("/")[:2])
         if repository.startswith("closed/"):
             return 403, {"error": "Forbidden"}
         files = self.repositories[repository]["files"]
+        if "/resolve/main/" in path:
+            return 200, files[path.partition("/resolve/main/")[2]]
         action = path.removeprefix(f"/api/datasets/{repository}").strip("/")
         if method == "GET" and action.startswith("tree"):
             entries = [
@@ -83,14 +86,17 @@ def hub() -> Iterator[Hub]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             token = self.headers.get("Authorization", "").removeprefix("Bearer ")
             status, value = served.answer(self.command, self.path.partition("?")[0], token, body)
-            content = json.dumps(value).encode()
+            content = value if isinstance(value, bytes) else json.dumps(value).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
+            self.send_header("ETag", f'"{hashlib.sha1(content).hexdigest()}"')
+            self.send_header("X-Repo-Commit", "1" * 40)
             self.end_headers()
-            self.wfile.write(content)
+            if self.command != "HEAD":
+                self.wfile.write(content)
 
-        do_GET = do_POST = _reply
+        do_GET = do_HEAD = do_POST = _reply
 
         def log_message(self, *_: object) -> None:
             pass

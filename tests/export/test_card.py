@@ -11,6 +11,7 @@ import yaml
 
 from quit.errors import InputError
 from quit.export import export
+from quit.export.card_facts import code
 from quit.settings.card import Card
 
 ABOUT = Card(
@@ -188,6 +189,10 @@ def test_what_people_did(tables, tmp_path):
     assert "No page was blind." in text and "Evaluator" not in text
     _, text = written(given(tables, reviews="12 annotations by 2 people."), tmp_path)
     assert "Human verification: 12 annotations by 2 people." in text
+
+
+def test_ids_cannot_end_a_code_span_or_a_cell():
+    assert code("a`|<b>\n&c") == "`a\\|b &amp;c`"
 
 
 def benchmark(folder, content_id="c0ffee"):

@@ -4,7 +4,7 @@ import pytest
 
 from quit.errors import InputError, ServerError, SettingsError
 from quit.export import export
-from quit.export.push import Target, published_files, push
+from quit.export.push import Published, Target, published_files, push
 from tests.export.hub import TOKEN, hub
 
 
@@ -31,7 +31,7 @@ def on_disk(folder):
 def test_the_whole_export_is_published_privately(folder, server):
     (folder / "notes.txt").write_text("not ours")
     try:
-        assert push(folder, Target("org/data")) == f"{server.address}/datasets/org/data"
+        assert push(folder, Target("org/data")) == Published(f"{server.address}/datasets/org/data", public=False)
     finally:
         (folder / "notes.txt").unlink()
     assert server.repositories == {"org/data": {"private": True, "files": on_disk(folder)}}
@@ -39,8 +39,9 @@ def test_the_whole_export_is_published_privately(folder, server):
 
 
 def test_a_second_upload_deletes_shards_that_are_gone_and_nothing_else(folder, server):
+    push(folder, Target("org/data"))
     old = {"passages/train-00001-of-00002.parquet": b"old", "passages/notes.txt": b"theirs"}
-    server.repositories["org/data"] = {"private": True, "files": dict(old)}
+    server.repositories["org/data"]["files"] |= old
     push(folder, Target("org/data"))
     assert server.repositories["org/data"]["files"] == {**on_disk(folder), "passages/notes.txt": b"theirs"}
 
@@ -54,6 +55,19 @@ def test_nothing_goes_to_a_public_repository_unless_that_is_asked_for(folder, se
     push(folder, Target("org/new", public=True))
     assert server.repositories["org/new"]["private"] is False
     assert server.repositories["org/data"]["files"] == on_disk(folder)
+
+
+@pytest.mark.parametrize("manifest", [None, b"{}", b'{"made_by": "another program", "files": []}'])
+def test_files_of_others_are_not_overwritten(folder, server, manifest):
+    theirs = {"README.md": b"theirs", "passages/train-00000-of-00001.parquet": b"theirs"}
+    theirs |= {"manifest.json": manifest} if manifest else {}
+    server.repositories["org/data"] = {"private": True, "files": dict(theirs)}
+    with pytest.raises(SettingsError, match="has files, but no manifest.json of QUIT builder.*Choose another name"):
+        push(folder, Target("org/data"))
+    assert server.repositories["org/data"]["files"] == theirs
+    server.repositories["org/empty"] = {"private": True, "files": {".gitattributes": b"*.parquet filter=lfs"}}
+    push(folder, Target("org/empty"))
+    assert server.repositories["org/empty"]["files"].keys() == {".gitattributes", *on_disk(folder)}
 
 
 @pytest.mark.parametrize("value", ["", "  "])

@@ -118,8 +118,15 @@ def subject(folder: Path, made: Rows, **release: Any) -> Subject:
     return Subject(write(folder, made), READERS, settings(**release))
 
 
-def freeze(folder: Path, made: Rows, name: str = "v1", card: dict[str, Any] | None = None, **content: Any) -> Release:
-    """Return the tables as a release, described by hand."""
+def freeze(
+    folder: Path,
+    made: Rows,
+    name: str = "v1",
+    card: dict[str, Any] | None = None,
+    beside: dict[str, Any] | None = None,
+    **content: Any,
+) -> Release:
+    """Return the tables as a release, described by hand; ``beside``: facts beside the content."""
     files = write(folder, made)
     tables = {
         table: {
@@ -156,6 +163,7 @@ def freeze(folder: Path, made: Rows, name: str = "v1", card: dict[str, Any] | No
         "statistics": {},
         "gates": [],
         **({"card": card} if card else {}),
+        **(beside or {}),
     }  # fmt: skip
     (folder / "release.json").write_text(json.dumps({**facts, "checksum": checksum_of(facts)}))
     return open_release(folder)

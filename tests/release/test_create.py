@@ -87,6 +87,9 @@ def test_the_card_of_the_build_is_in_the_release_and_no_part_of_its_content(work
     assert said.facts["card"] == {"name": "Rivers", "licence": "mit"} and "card" not in plain.facts
     assert said.content_id == plain.content_id
     assert card_of_release(said.path).name == "Rivers" and card_of_release(plain.path).given == {}
+    again = create(last_build(workspace), "v1")
+    assert not again.new and again.note == "The release keeps the card of its build; use quit export --card FILE."
+    assert create(last_build(workspace), "v2").note == "" and "card" not in again.release.facts
 
 
 def test_gates_refuse_and_a_waiver_is_written_down(workspace: Workspace) -> None:

@@ -76,6 +76,12 @@ def test_people_are_listed_as_in_table_9_without_names(tmp_path: Path) -> None:
     assert not any(name in json.dumps(facts) for name in ("ada", "ben", '"cy"'))
 
 
+def test_files_that_are_gone_are_left_out_and_the_log_says_so(tmp_path: Path, caplog) -> None:
+    settings = Review(people=str(tmp_path / "people.jsonl"), controls=str(tmp_path / "controls.jsonl"))
+    assert verification(_live(), settings) == verification(_live(), Review())
+    assert "review.people" in caplog.text and "review.controls" in caplog.text and len(caplog.records) == 1
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
