@@ -11,7 +11,19 @@ from quit.settings import Limits
 
 Source = Annotated[str, Field(pattern=r"^[a-z0-9]+:.+")]
 Format = Literal[
-    "huggingface", "release-json", "paper-index", "beir", "trec", "pyserini", "mteb", "tevatron", "colbert", "monot5"
+    "huggingface",
+    "release-json",
+    "paper-index",
+    "csv",
+    "squad",
+    "beir",
+    "trec",
+    "pyserini",
+    "mteb",
+    "tevatron",
+    "colbert",
+    "monot5",
+    "hinteval",
 ]
 Step = Literal["push", "pull"]
 Split = Literal["train", "dev", "test", "all"]

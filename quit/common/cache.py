@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import sqlite3
+import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -42,13 +43,27 @@ def open_wal(path: Path, synchronous: str, schema: str = "") -> sqlite3.Connecti
     """
     database = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
     try:
-        database.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(database)
         database.execute(f"PRAGMA synchronous = {synchronous}")
         database.execute(schema)
     except BaseException:
         database.close()
         raise
     return database
+
+
+def _write_ahead(database: sqlite3.Connection) -> None:
+    """Switch a file to a write-ahead log. SQLite does not wait for a lock there, as it does elsewhere: another thread
+    may be opening the same new file."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.05)
 
 
 def select_keys(

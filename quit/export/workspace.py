@@ -68,9 +68,9 @@ def verification_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
 def check_finished(workspace: Workspace, pipeline: Pipeline) -> None:
     """Raise :class:`WorkspaceError` unless every stage is complete and belongs to these sources and settings."""
     current = workspace.current()
-    pipeline.check_not_empty(pipeline.runs[-1])
     for run in pipeline.runs:
         if run.key not in current or workspace.state[run.key] != pipeline.fingerprints[run.key]:
+            pipeline.check_not_empty(run)
             raise WorkspaceError(
                 f"The stage {run.key!r} of {workspace} is not finished. Run: quit build -w {workspace}"
             )

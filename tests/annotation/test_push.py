@@ -154,7 +154,7 @@ def test_an_edited_configuration_stops_a_push_and_can_be_put_back(store, server,
     assert push(store, server, settings, [item(1)]).problems == []  # how it looks is the owner's affair
     _configure(server, pushed.project, edited)
     report = push(store, server, settings, [item(1), item(2)], repair=True)
-    assert report.new == 1 and "put back" in report.problems[0]
+    assert report.new == 1 and "restored" in report.problems[0]
 
 
 def test_two_projects_for_one_workspace_are_told_apart(store, server, settings) -> None:

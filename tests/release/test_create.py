@@ -75,7 +75,8 @@ def test_a_release_holds_what_the_workspace_holds_and_exports_alike(workspace: W
     export(export_tables_of_release(release.path), formats, tmp_path / "a")
     export(export_tables_of(workspace, last_build(workspace)), formats, tmp_path / "b")
     one, two = _bytes(tmp_path / "a"), _bytes(tmp_path / "b")
-    told = {"huggingface/README.md", "huggingface/manifest.json", "release-json/manifest.json"}  # they name the release
+    told = {f"huggingface/{name}" for name in ("README.md", "croissant.json", "manifest.json", "settings.json")}
+    told.add("release-json/manifest.json")  # all of these name the release
     assert one.keys() == two.keys() and {name for name in one if one[name] != two[name]} == told
 
 
