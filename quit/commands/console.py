@@ -180,7 +180,7 @@ def print_run_scores(scores: RunScores, split: str, settings: Benchmark) -> None
     _show(table)
     policy = "0 in metrics with rel=2" if settings.without_relevant == "zero" else "left out of metrics with rel=2"
     for count, what in (
-        (scores.missing, "of the split not in the run: 0 in all metrics"),
+        (scores.missing, "of the split not in the run: 0 in every metric that counts them"),
         (scores.others, f"of the run not in the split {split}: not scored"),
         (scores.without_full, f"without a passage of label 2: {policy}"),
     ):
@@ -244,7 +244,7 @@ def print_exports(out: Path, manifests: Sequence[Any]) -> None:
     """Print what an export wrote."""
     for manifest in manifests:
         size = sum(entry.bytes for entry in manifest.files)
-        _OUT.print(f"{out / manifest.format}: {len(manifest.files)} files, {size / 1e6:,.1f} MB")
+        _OUT.print(f"{escape(str(out / manifest.format))}: {len(manifest.files)} files, {size / 1e6:,.1f} MB")
 
 
 def describe_override(row: dict[str, Any]) -> str:

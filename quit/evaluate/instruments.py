@@ -257,14 +257,16 @@ def convergence_agreement(source: SourceRef, models: Models, settings: Settings,
     if not published:
         raise InputError(f"{source} publishes no convergence to compare with.")
     model = models.convergence
-    computed = [value for values in model.values(items) for value in values]
+    values, unread = model.counted(items) if isinstance(model, Scored) else (model.values(items), None)
+    verdicts = sum(len(item.hints) * len({*item.distractors, item.gold}) for item in items)
+    computed = [value for of_question in values for value in of_question]
     return {
         "n": len(published),
         "scored": len(exact),
         "exact_match": float(np.mean(exact)) if exact else None,
         "spearman": None if np.isnan(rho := spearman(published, computed)) else rho,
         "model": model.identity,
-        **({"verdicts": model.asked, "unread": sum(model.unread.values())} if isinstance(model, Scored) else {}),
+        **({} if unread is None else {"verdicts": verdicts, "unread": sum(map(sum, unread))}),
     }
 
 

@@ -91,7 +91,7 @@ class _Pages:
     def routes(self) -> list[Route]:
         return [
             Route("/", self.search),
-            Route("/question/{question_id}", self.question),
+            Route("/question/{question_id:path}", self.question),
             Route("/report", self.report),
             Route("/style.css", self.style),
         ]
@@ -105,7 +105,8 @@ class _Pages:
         filters = {name: asked.get(name, "") for name in FILTERS}
         checks = [name for name in CHECKS if name in asked.getlist("check")]
         order = asked.get("order", "id")
-        page = int(asked.get("page", "1")) if asked.get("page", "1").isdecimal() else 1
+        number = asked.get("page", "1")[:9]
+        page = int(number) if number.isdecimal() else 1
         size = self._settings.pages.results
         results = self._lookup.search(asked.get("q", "")[:1000], filters, order, page, size, checks)
         pages = max(1, -(-results.total // size))

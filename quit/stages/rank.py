@@ -7,8 +7,8 @@ follows from the source's 0/1 scores; else a model values the hints of the quest
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ def rank_hints(
     kept, rejects = _with_enough_hints(questions.to_pylist(), by_question, settings.hints)
     kept_hints = [hint for question in kept for hint in by_question[question["question_id"]]]
     values = _published(kept_hints, scores, settings)
-    drawn = _add_computed(values, questions, by_question, kept_hints, candidates, model, types, pool, settings)
+    drawn, unread = _add_computed(values, questions, by_question, kept_hints, candidates, model, types, pool, settings)
     rows = []
     for question in kept:
         ranked = sorted(
@@ -111,7 +111,7 @@ def rank_hints(
                     "convergence": value,
                     "producer": producer,
                     "selected": rank < settings.hints,
-                    "note": _note(model, question["question"], hint["hint"], text)
+                    "note": _note(unread.get(hint["hint_id"]), question["question"], hint["hint"], text)
                     if producer == model.identity and (settings.method != "llm" or isinstance(model, Scored))
                     else None,
                 }
@@ -123,11 +123,10 @@ def rank_hints(
     }
 
 
-def _note(model: ConvergenceModel, question: str, hint: str, text: str) -> str | None:
-    """Return how many verdicts a language model did not give, or why the encoder was out of its depth on ``text``
-    (question and hints); None where all is well."""
-    if isinstance(model, Scored):
-        unread = model.unread[question, hint]
+def _note(unread: int | None, question: str, hint: str, text: str) -> str | None:
+    """Return how many verdicts a language model did not give (``unread``, None where none was asked), or why the
+    encoder was out of its depth on ``text`` (question and hints); None where all is well."""
+    if unread is not None:
         return f"{unread} candidates without a readable Yes or No" if unread else None
     return note(text, [("question", question, ENCODER), ("hint", hint, ENCODER)])
 
@@ -170,9 +169,11 @@ def _add_computed(
     types: Callable[[pa.Table], Sequence[Typed]],
     pool: Callable[[], CandidateSource],
     settings: Convergence,
-) -> list[dict]:
-    """Have the model value the hints without a value, each beside all hints of its question; return the candidates
-    drawn for it."""
+) -> tuple[list[dict], dict[str, int]]:
+    """Have the model value the hints without a value, each beside all hints of its question.
+
+    Returns the candidates drawn for it, and of a language model hint id -> candidates without a score.
+    """
     unvalued = {hint["question_id"] for hint in hints if hint["hint_id"] not in values}
     asked = questions.filter(pc.is_in(questions.column("question_id"), pa.array(sorted(unvalued), pa.string())))
     rivals, drawn = _rivals(asked, candidates, pool)
@@ -186,11 +187,16 @@ def _add_computed(
         )
         for question, typed in zip(asked.to_pylist(), types(asked), strict=True)
     ]
-    computed_values = model.values(items) if items else []
-    for question_id, computed in zip(asked.column("question_id").to_pylist(), computed_values, strict=True):
-        for hint, value in zip(by_question[question_id], computed, strict=True):
-            values.setdefault(hint["hint_id"], (value, model.identity))
-    return drawn
+    asked_hints = [hint["hint_id"] for name in asked.column("question_id").to_pylist() for hint in by_question[name]]
+    computed: list[list[float]] = []
+    unread: list[list[int]] = []
+    if items and isinstance(model, Scored):
+        computed, unread = model.counted(items)
+    elif items:
+        computed = model.values(items)
+    for hint_id, value in zip(asked_hints, chain.from_iterable(computed), strict=True):
+        values.setdefault(hint_id, (value, model.identity))
+    return drawn, dict(zip(asked_hints, chain.from_iterable(unread), strict=False))
 
 
 def _rivals(
@@ -242,20 +248,21 @@ def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple
 
 
 class Scored:
-    """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair.
-
-    ``asked``: pairs so far. ``unread``: (question, hint) -> its pairs without a score; they count as "does not refer".
-    """
+    """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair. A pair
+    without a score counts as "does not refer"."""
 
     def __init__(self, scorer: HintScorer, settings: Convergence, refers_from: float = 0.5) -> None:
         self._scorer = scorer
         self._settings = settings
         self._refers_from = refers_from
-        self.asked, self.unread = 0, Counter[tuple[str, str]]()
         self.identity = f"scored/{VERSION}/from={refers_from:g}+{scorer.identity}"
 
     def values(self, items: Sequence[HintSet]) -> list[list[float]]:
         """Return the convergence of each hint of each question, 0 to 1."""
+        return self.counted(items)[0]
+
+    def counted(self, items: Sequence[HintSet]) -> tuple[list[list[float]], list[list[int]]]:
+        """Return the convergence of each hint of each question, 0 to 1, and its distinct candidates without a score."""
         answers = [[*item.distractors, item.gold] for item in items]
         pairs = [
             HintPair(item.question, hint, answer)
@@ -264,15 +271,16 @@ class Scored:
             for answer in item_answers
         ]
         scores = self._scorer.score(pairs)
-        self.asked += len(pairs)
-        self.unread.update((pairs[row].question, pairs[row].hint) for row in np.flatnonzero(np.isnan(scores)))
-        refers = iter((scores >= self._refers_from).astype(int).tolist())
+        scored = zip((scores >= self._refers_from).astype(int).tolist(), np.isnan(scores).tolist(), strict=True)
         cap = self._settings.candidate_cap
-        values = []
+        values: list[list[float]] = []
+        unread: list[list[int]] = []
         for item, item_answers in zip(items, answers, strict=True):
-            rows = [[next(refers) for _ in item_answers] for _ in item.hints]
-            values.append([convergence(row[:-1], row[-1], cap) for row in rows])
-        return values
+            rows = [[(answer, *next(scored)) for answer in item_answers] for _ in item.hints]
+            refers = [[score for _, score, _ in row] for row in rows]
+            values.append([convergence(row[:-1], row[-1], cap) for row in refers])
+            unread.append([len({answer for answer, _, missing in row if missing}) for row in rows])
+        return values, unread
 
 
 class SimilarityConvergence:

@@ -35,7 +35,7 @@ class _Seen:
 
 
 class Forecast:
-    """Listens to shards and says how much is done and left.
+    """Listens to shards and says how much is done and left; one thread may listen while another one asks.
 
     ``runs``: stage run -> what it is like (``read, server``): a run that has not begun is taken to last as long as the
     finished ones that are like it. Where there is none, it takes its share of :data:`TIMES` of what finished runs took,
@@ -58,7 +58,7 @@ class Forecast:
     @property
     def finished(self) -> int:
         """Stage runs that are done, of those that had something to do."""
-        return sum(seen.done == seen.count for seen in self._seen.values())
+        return sum(seen.done == seen.count for seen in list(self._seen.values()))
 
     def left(self) -> float | None:
         """Return the seconds that are left, None while nobody can know."""
@@ -97,7 +97,7 @@ class Forecast:
         """Return how long a run takes that has not shown it yet."""
         took = {
             other: (seen.last - seen.begun) * seen.count / (seen.count - seen.before)
-            for other, seen in self._seen.items()
+            for other, seen in list(self._seen.items())
             if seen.done == seen.count > seen.before
         }
         alike = [seconds for other, seconds in took.items() if self._runs.get(other) == self._runs[run]]

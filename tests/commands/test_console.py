@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,9 @@ from rich.console import Console
 
 from quit.commands import console
 from quit.operations.plan import Line, Plan
+from quit.settings.benchmark import Benchmark
+from quit.systems.benchmark.runfile import RunScores
+from schemas.benchmark import RESULTS
 
 READERS = ["minilm-statement", "minilm-contrast", "a-reader-with-a-long-name-1", "minilm-evidence", "five", "six"]
 ANSWERS = dict.fromkeys(READERS[:4], "Constantinople") | dict.fromkeys(READERS[4:], "[b]")
@@ -104,3 +108,21 @@ def test_an_unknown_price_is_no_price_of_zero(drawn: SimpleNamespace) -> None:
     assert not any(line.startswith("total") for line in lines)  # of one line there is no sum
     assert any("--throughput" in line for line in lines) and any("price_prompt" in line for line in lines)
     assert "0.00" not in drawn.text()
+
+
+def test_a_folder_named_like_markup_is_printed(drawn: SimpleNamespace) -> None:
+    manifest = SimpleNamespace(format="hf", files=[SimpleNamespace(bytes=2_000_000)])
+    console.print_exports(Path("o[/x]"), [manifest])
+    assert _lines(drawn) == ["o[/x]/hf: 1 files, 2.0 MB"]
+
+
+def test_questions_missing_from_a_run_are_zero_where_they_count(drawn: SimpleNamespace) -> None:
+    results = RESULTS.from_rows([])
+    scores = RunScores("mine", results, split=3, missing=1, others=0, without_full=1, unknown=0)
+    for policy, rel in (("zero", "0 in metrics with rel=2"), ("skip", "left out of metrics with rel=2")):
+        console.print_run_scores(scores, "test", Benchmark(without_relevant=policy))
+        lines = _lines(drawn)
+        assert lines[-2:] == [
+            "- 1 question of the split not in the run: 0 in every metric that counts them",
+            f"- 1 question without a passage of label 2: {rel}",
+        ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from quit.evaluate import instruments
 from quit.models.factory import Models
 from quit.settings import Settings
 from quit.sources import SourceRef, parse_source
+from quit.stages.rank import Scored
 
 CASES = Path(__file__).parents[1] / "stages" / "leaks"
 HINTS_OF_FOUR = 36
@@ -77,6 +79,21 @@ def test_plain_similarity_can_be_measured_beside_the_learned_model(four: SourceR
     figures = instruments.convergence_agreement(four, Models(settings), settings)
     assert 0 < figures["spearman"] < 0.4
     assert figures["model"].startswith("similarity/")
+
+
+def test_verdicts_of_a_language_model_are_counted(models: Models, four: SourceRef) -> None:
+    class Silent:
+        """No reply about the first two pairs can be read."""
+
+        identity = "silent"
+
+        def score(self, pairs):
+            return np.array([np.nan, np.nan, *([1.0] * (len(pairs) - 2))])
+
+    scored = SimpleNamespace(convergence=Scored(Silent(), Settings().convergence), question_types=models.question_types)
+    for _ in range(2):  # a second call counts its own replies only
+        figures = instruments.convergence_agreement(four, scored, Settings())
+        assert (figures["verdicts"], figures["unread"]) == (HINTS_OF_FOUR * 11, 2)
 
 
 def test_convergence_of_a_source_without_candidates_is_measured_with_drawn_ones(models: Models, tmp_path: Path) -> None:

@@ -48,8 +48,12 @@ def test_an_unreadable_reply_is_asked_for_again_then_counted() -> None:
     assert len(asked) == 2 + 2 + 1
     model = Scored(scorer, Convergence())
     # Nothing is known of Nice, the gold answer, so the hint does not refer to it: 0.
-    assert model.values([HintSet("Which?", ("A city.",), "Nice", ("Lyon",))]) == [[0.0]]
-    assert (model.asked, model.unread) == (2, {("Which?", "A city."): 1})
+    item = HintSet("Which?", ("A city.",), "Nice", ("Lyon",))
+    assert model.values([item]) == [[0.0]]
+    # A repeated call, a hint or a candidate that occurs twice, and other candidates of the same hint add nothing.
+    assert model.counted([item]) == model.counted([item]) == ([[0.0]], [[1]])
+    others = HintSet("Which?", ("A city.", "A city."), "Rome", ("Bonn", "Bonn", "Lyon"))
+    assert model.counted([item, others])[1] == [[1], [2, 2]]
 
 
 class Same:

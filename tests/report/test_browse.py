@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import subprocess
@@ -56,6 +57,22 @@ def test_a_search_has_an_address_without_what_it_does_not_narrow(client) -> None
 def test_a_question_says_what_an_owner_looks_for(client) -> None:
     assert "a hint leaks an answer" in client.get("/").text
     assert "No passage has label 2" not in client.get("/question/q1").text
+
+
+def test_a_page_number_of_any_length_is_a_page(client) -> None:
+    last = client.get("/?page=2").text
+    for number in ("9" * 5000, "9" * 20):
+        response = client.get(f"/?page={number}")
+        assert response.status_code == 200 and "/question/q4" in response.text and "/question/q4" in last
+    assert client.get("/?page=2x").status_code == 200
+
+
+def test_a_question_with_a_slash_in_its_id_opens(tmp_path: Path) -> None:
+    made = json.loads(json.dumps(tiny.rows()).replace('"q4"', '"web/q4"'))
+    pages = TestClient(application(tiny.workspace(tmp_path / "W", made), tiny.settings()), base_url=f"http://{HOST}")
+    assert ("href", "/question/web/q4") in Parsed(pages.get("/").text).attributes
+    for address in ("/question/web/q4", "/question/web%2Fq4"):
+        assert "Left out by filter: answer_leak" in Parsed(pages.get(address).text).text
 
 
 def test_what_is_searched_for_is_shown_as_text(client) -> None:

@@ -226,6 +226,23 @@ def test_pair_scores_become_convergence_by_the_formula() -> None:
     assert Scored(Letters(), Convergence()).values([item]) == [[1.0, 0.75, 0.5, 0.0]]
 
 
+def test_notes_of_missing_verdicts_do_not_depend_on_earlier_calls() -> None:
+    class Silent:
+        """Says nothing of London and Rome."""
+
+        identity = "silent"
+
+        def score(self, pairs):
+            return np.array([np.nan if pair.candidate in ("London", "Rome") else 1.0 for pair in pairs])
+
+    model = Scored(Silent(), Convergence())
+    tables = _tables([{"hint": f"hint {place}"} for place in range(4)] + [{"hint": "hint", "convergence": 0.9}])
+    first, again = (_rank(tables, model, method="llm", language_model="one")["ranked_hints"] for _ in range(2))
+    assert first.equals(again)
+    missing = "2 candidates without a readable Yes or No"
+    assert first["note"].to_pylist() == [None, *[missing] * 4]
+
+
 def test_a_question_with_too_few_hints_is_rejected_not_dropped() -> None:
     made = _rank(_tables([{"hint": f"hint {place}", "convergence": 0.1} for place in range(4)]))
     assert len(made["ranked_hints"]) == 0

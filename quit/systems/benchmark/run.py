@@ -19,6 +19,7 @@ from quit.export.dataset import Dataset
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
 from quit.systems.benchmark import relabel
 from quit.systems.benchmark.contexts import Sentences, context_of
+from quit.systems.benchmark.listwise import ListwiseReranker
 from quit.systems.benchmark.plugins import (
     ORACLE,
     Context,
@@ -144,7 +145,7 @@ class Runner:
             return [self._reranked(name, reranker, task, query, system.rankings[query], depth) for query in places]
 
         label = f"{task.name}: {system.retriever} + {name}"
-        counter = getattr(reranker, "counts", None)
+        counter = reranker.counts if isinstance(reranker, ListwiseReranker) else None
         fingerprint, rankings = self._rankings("rerank", label, key, task, reranked, counter)
         if counter is not None:
             self.replies[label] = self.stages.counts[f"rerank {label}"]

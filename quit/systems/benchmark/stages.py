@@ -56,14 +56,14 @@ class Stages:
                 self._say(f"{stage} {label}: questions {start + 1} to {min(start + self._part, len(questions))}")
                 began, before = time.monotonic(), Counter(counter)
                 rows = contract.from_rows(make(range(start, min(start + self._part, len(questions)))))
-                with writing(target), replacing(target) as temporary:
-                    pq.write_table(rows, temporary, compression="zstd")
                 spent[str(number)] = round(time.monotonic() - began, 3)
                 write_json(folder / "seconds.json", spent)
                 write_json(folder / "key.json", dict(key))
                 if counter is not None:
                     counts[str(number)] = counter - before
                     write_json(folder / "counts.json", counts)
+                with writing(target), replacing(target) as temporary:  # last: a part that is there has its counts
+                    pq.write_table(rows, temporary, compression="zstd")
             try:
                 pieces.append(pq.read_table(target, partitioning=None).cast(contract.schema))
             except (OSError, pa.ArrowException) as error:

@@ -30,7 +30,8 @@ def lines(trace: Mapping[str, Any]) -> list[str]:
     )
     if trace["mer"]:
         shown.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")
-    if (replies := trace["replies"])["calls"]:
+    replies = trace.get("replies") or {}  # a run of an earlier version has none
+    if replies.get("calls"):
         counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in replies.items())
         shown.append(f"language model: {counts}")
     return [*shown, f"prediction: {trace['prediction']} (from {trace['prediction_from']})"]

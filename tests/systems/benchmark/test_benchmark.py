@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from quit.models.protocols import NO_ANSWER, Reply, Verdict
 from quit.settings import load
 from quit.systems.benchmark import benchmark as module
 from quit.systems.benchmark import plugins
+from quit.systems.benchmark import stages as module_stages
 from quit.systems.benchmark.benchmark import Request, make_runner, run_benchmark
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.relabel import known_verdicts, relabel
@@ -26,7 +28,7 @@ from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Query
-from schemas.benchmark import COMPARISONS, FIGURES, RESULTS
+from schemas.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
 
 QUICK = ["benchmark.resamples=200"]
 
@@ -139,8 +141,6 @@ def test_a_second_run_asks_nothing_and_writes_the_same_bytes(release: Path, tmp_
 
 
 def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path) -> None:
-    from schemas.benchmark import RELABELLED
-
     done: list[list[int]] = []
 
     def make(places: range) -> list[dict]:
@@ -162,6 +162,50 @@ def test_a_killed_step_goes_on_at_its_first_missing_part(tmp_path: Path) -> None
     with pytest.raises(WorkspaceError, match="Delete it"):
         for key in ({"a": 1}, {"a": 2}):
             Stages(tmp_path, 2).table("relabel", "x", key, questions, RELABELLED, make)
+
+
+@pytest.mark.parametrize("file", [1, 2, 3])
+def test_a_part_on_disk_has_its_counts_after_a_kill(file: int, tmp_path: Path, monkeypatch) -> None:
+    """Killed at each of the files that are written beside the first part."""
+
+    def table() -> Counter[str]:
+        stages, counter = Stages(tmp_path, 1), Counter()
+
+        def make(places: range) -> list[dict]:
+            counter.update(windows=len(places))
+            return [{"question_id": str(place), "row": place, "label": 2} for place in places]
+
+        stages.table("rerank", "x", {}, ["0", "1"], RELABELLED, make, counter)
+        return stages.counts["rerank x"]
+
+    real, written = module_stages.write_json, []
+
+    def killed(path: Path, value: object) -> None:
+        written.append(path)
+        if len(written) == file:
+            raise KeyboardInterrupt
+        real(path, value)
+
+    monkeypatch.setattr(module_stages, "write_json", killed)
+    with pytest.raises(KeyboardInterrupt):
+        table()
+    assert table() == table() == {"windows": 2}
+
+
+def test_the_counts_of_other_plugins_are_not_ours(world, tmp_path: Path, monkeypatch) -> None:
+    class Longest:
+        """A plugin that happens to count something too."""
+
+        identity, counts = "longest@1", [1, 2, 3]
+
+        def score(self, query: str, texts: list[str]) -> np.ndarray:
+            return np.array([float(len(text)) for text in texts])
+
+    monkeypatch.setattr("quit.systems.benchmark.run.make_reranker", lambda name, context: Longest())
+    runner = make_runner(world.dataset, world.task, load("embedded", QUICK).settings, tmp_path / "out")
+    own = [Ranking(np.arange(group * 4, group * 4 + 4), np.zeros(4)) for group in range(3)]
+    system = runner.rerank(System(world.task, "own", "", "own@1", "own@1", own), "longest")
+    assert len(system.rankings) == 3 and not runner.replies
 
 
 def test_an_empty_ranking_is_no_answer_and_nobody_is_asked(world, tmp_path: Path, reader: Scripted) -> None:

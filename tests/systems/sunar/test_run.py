@@ -16,6 +16,7 @@ from quit.systems.sunar.compare import compare, significance
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.run import Run, read_trace, runs_in, trace_path
 from quit.systems.sunar.scores import scores
+from quit.systems.sunar.show import lines
 from tests.systems.scripted import SmallCollection
 
 ROOT = Path(__file__).parents[3]
@@ -76,6 +77,18 @@ def test_traces_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
         Run(tmp_path, {"settings": {"c": 2, "b": 2}, "identity": "x"})
     with pytest.raises(WorkspaceError, match="differs in identity"):
         Run(tmp_path, {"settings": {"c": 1, "b": 2}, "identity": "y"})
+
+
+def test_a_trace_of_before_without_replies_is_shown() -> None:
+    trace = {
+        **_trace(Query("a", "Lima", ("Lima",)), pool=[], evidence=[], steps=[], answers=["Lima"], mer=None),
+        **{"question": "Which?", "planner": "none", "prediction_from": "reader"},
+        "ended": {"reason": "one step", "answer": None},
+    }
+    shown = lines({**trace, "replies": {"calls": 2, "cut": 1}})
+    assert "language model: calls 2, cut 1" in shown
+    del trace["replies"]
+    assert lines(trace) == [line for line in shown if not line.startswith("language model")]
 
 
 def test_a_trace_that_is_not_there_or_broken_is_said(tmp_path: Path) -> None:
