@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quit.errors import InputError
@@ -160,6 +160,7 @@ def test_a_bare_path_is_of_the_kind(tmp_path):
         assert parse_source(str(tmp_path / name)).kind == "csv"
 
 
+@settings(deadline=None)  # a busy machine is slow, not wrong
 @given(st.binary(max_size=200) | st.text('id,question;answer\thint"\n1|x', max_size=200).map(str.encode))
 def test_no_bytes_give_a_traceback(tmp_path_factory, content):
     folder = tmp_path_factory.getbasetemp()
