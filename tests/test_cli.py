@@ -51,7 +51,7 @@ def test_an_earlier_export_is_not_overwritten_unasked(built: Path, exported: Pat
         (["export", "-f", "hugginface"], 4, "'huggingface'"),
         (["export", "-f", "colbert", "--positives", "0"], 4, "1 to 200"),
         (["show", "jsonl-geo-01"], 3, "jsonl-geo-001"),
-        (["status", "-w", "/nowhere"], 7, "no workspace"),
+        (["status", "-w", "/nowhere"], 7, "is not a workspace. Make one with: quit build"),
     ],
 )
 def test_mistakes_are_answered_with_one_line(

@@ -42,6 +42,14 @@ def _checksums(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+def _is_of_the_card(file: str) -> bool:
+    """Whether a file is the card, describes it, or lists its checksum."""
+    folder, _, name = file.partition("/")
+    return name in ("README.md", "settings.json", "croissant.json") or (
+        folder in ("huggingface", "mteb") and name == "manifest.json"
+    )
+
+
 def test_releases_verify_and_compare_as_before(earlier: Path) -> None:
     releases = earlier / "W" / "releases"
     assert [verify(releases / name).content_id[:8] for name in ("v1", "v2")] == ["cd07048e", "19ecbfbf"]
@@ -50,17 +58,21 @@ def test_releases_verify_and_compare_as_before(earlier: Path) -> None:
 
 @pytest.mark.parametrize("name", ["v1", "v2"])
 def test_releases_export_to_the_same_bytes(earlier: Path, name: str, tmp_path: Path) -> None:
-    """Formats for fine-tuning are left out: their default negatives are others since."""
+    """The data, not the card and its files, which are written by today's program.
+
+    Formats for fine-tuning are left out: their default negatives are others since.
+    """
     expected = {
         file: checksum
         for file, checksum in EXPECTED["exports"][name].items()
-        if not file.startswith(("colbert", "monot5", "tevatron"))
+        if not file.startswith(("colbert", "monot5", "tevatron")) and not _is_of_the_card(file)
     }
     formats = sorted({file.partition("/")[0] for file in expected})
     release = earlier / "W" / "releases" / name
     done = call_quit("export", "--release", str(release), "-f", ",".join(formats), "--out", str(tmp_path), "-q")
     assert done.returncode == 0, done.stderr
-    assert _checksums(tmp_path) == expected
+    exported = {file: checksum for file, checksum in _checksums(tmp_path).items() if not _is_of_the_card(file)}
+    assert exported == expected
 
 
 def test_tables_are_undamaged_and_status_counts_them(earlier: Path) -> None:

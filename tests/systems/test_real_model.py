@@ -144,10 +144,11 @@ def test_convergence(real_model: VllmServer) -> None:
     [drawn] = models.candidate_pool(None).draw([row])  # type: ignore[arg-type]
     assert len(drawn) <= 3 and "lesotho" not in {candidate.candidate.casefold() for candidate in drawn}
     hints = ("It lies inside another country.", "Its flag shows a black hat.")
-    [values] = models.convergence.values([HintSet(row["question"], hints, "Lesotho", ("Andorra", "Bhutan"), "LOC")])  # type: ignore
-    assert len(values) == 2 and all(0 <= value <= 1 for value in values)
     model: Any = models.convergence
-    assert model.asked == 6 >= sum(model.unread.values())
+    item = HintSet(row["question"], hints, "Lesotho", ("Andorra", "Bhutan"), "LOC")  # type: ignore[arg-type]
+    [values], [unread] = model.counted([item])
+    assert len(values) == 2 and all(0 <= value <= 1 for value in values)
+    assert len(unread) == 2 and all(0 <= candidates <= 3 for candidates in unread)
 
 
 def test_a_prompt_that_is_too_long_is_one_line_that_says_what_to_do(real_model: VllmServer) -> None:
