@@ -22,6 +22,7 @@ from quit.stages import (
     probe_stage,
     rank_stage,
     read_stage,
+    select_stage,
     split_stage,
     update_stage,
 )
@@ -74,6 +75,7 @@ def _carry_out(pipeline: Pipeline) -> None:
         carry_out(probe_stage)  # who answers without hints? (3.1.4)
         carry_out(split_stage)  # train, dev, test (3.1.4)
         carry_out(enumerate_stage)  # 325 passages a question (3.2.1)
+        carry_out(select_stage)  # which passages are asked, with labels.economy = "estimated"
         carry_out(read_stage)  # three labelers, three readers (3.2.2)
         carry_out(judge_stage)  # GPT-Eval: a verdict on each distinct answer (3.2.2)
         carry_out(label_stage)  # 2 fully, 1 partially relevant (3.2.2)

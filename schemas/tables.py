@@ -263,6 +263,36 @@ TABLES: dict[str, Table] = {
             ),
         ),
         Table(
+            "selection",
+            "select",
+            ("question_id", "permutation"),
+            'About which passages the labelers are asked (`labels.economy = "estimated"`).',
+            (
+                _QUESTION,
+                _PERMUTATION,
+                Column(
+                    "reason", TEXT, "Why: `exact` (split), `audit`, `evidence`; null where not asked.", nullable=True
+                ),
+                Column("probability", REAL, "Predicted, of label 2; null where asked.", nullable=True),
+            ),
+        ),
+        Table(
+            "selection_rounds",
+            "select",
+            ("round",),
+            'What each look at the audit has shown (`labels.economy = "estimated"`).',
+            (
+                Column("round", SMALL, "Number of the look, from 1."),
+                Column("passages", COUNT, "Passages outside `labels.exact_splits`."),
+                Column("asked", COUNT, "Of these, passages asked so far, the audit's too."),
+                Column("audit", COUNT, "Passages of the audit."),
+                Column("missed", COUNT, "Of these, label 2 that would have been missed (predicted as 1)."),
+                Column("false", COUNT, "Of these, false label 2 (predicted as 2)."),
+                Column("missed_bound", REAL, "Upper bound of the share of passages with a missed label 2."),
+                Column("false_bound", REAL, "Upper bound of the share of passages with a false label 2."),
+            ),
+        ),
+        Table(
             "answers",
             "read",
             ("question_id", "permutation", "reader"),
@@ -278,7 +308,12 @@ TABLES: dict[str, Table] = {
                     "Why the reply ended: `stop`, or `length` (it was cut); null where an earlier program read it.",
                     nullable=True,
                 ),
-                Column("asked", FLAG, "Whether the reader was asked about this passage: so far, always."),
+                Column(
+                    "asked",
+                    FLAG,
+                    "Whether the reader was asked about this passage (`labels.economy`); if not, its reply is "
+                    "`NO ANSWER` with an empty `raw`.",
+                ),
                 _PRODUCER,
             ),
             former=(_QUESTION, _PERMUTATION, _READER, _ANSWER, _RAW, _PRODUCER),

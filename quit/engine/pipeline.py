@@ -18,6 +18,7 @@ from threading import Lock
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import schemas
 from quit.common.ids import content_hash
@@ -32,7 +33,7 @@ from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, decisions_hash
 from quit.settings import ADDED, IN_IDENTITIES, Settings
 from quit.sources import SourceRef, read_sources, source_checksum
-from quit.stages import STAGES
+from quit.stages import STAGES, judge_stage, read_stage, select_stage
 from quit.stages.split import read_pins
 from quit.stages.stage import Context, Stage
 from quit.status.usage import record
@@ -82,14 +83,61 @@ class Pipeline:
     @cached_property
     def runs(self) -> list[StageRun]:
         """The stage runs in pipeline order."""
-        readers = [reader.name for reader in self.settings.readers]
-        return [StageRun(stage, reader) for stage in STAGES for reader in (readers if stage.per_reader else [None])]
+        readers: list[str | None] = [*self.settings.readers_in_order]
+        stages = [stage for stage in STAGES if not stage.on_demand or self._economy == "estimated"]
+        return [StageRun(stage, reader) for stage in stages for reader in (readers if stage.per_reader else [None])]
 
     def runs_of(self, stage: Stage) -> list[list[StageRun]]:
         """Return the runs of a stage in groups that run side by side: one by one, or all readers
-        (``run.readers_together``)."""
-        runs = [run for run in self.runs if run.stage is stage]
-        return [runs] if self.settings.run.readers_together and runs else [[run] for run in runs]
+        (``run.readers_together``), of which one that needs another's answers waits for it."""
+        groups: list[list[StageRun]] = []
+        for run in self.runs:
+            if run.stage is stage:
+                together = self.settings.run.readers_together and not self._earlier_labelers(run)
+                if together and groups:
+                    groups[0].append(run)
+                else:
+                    groups.append([run])
+        return groups
+
+    @property
+    def _economy(self) -> str:
+        return self.settings.labels.economy
+
+    def _earlier_labelers(self, run: StageRun) -> list[StageRun]:
+        """Return the runs of the labelers that are asked before this run's, where it asks only what they leave open
+        (``labels.economy``)."""
+        labelers = [labeler.name for labeler in self.settings.labelers_in_order]
+        if self._economy == "off" or run.stage is not read_stage or run.reader not in labelers:
+            return []
+        return [StageRun(read_stage, name) for name in labelers[: labelers.index(run.reader)]]
+
+    def makers_of(self, run: StageRun, name: str) -> list[StageRun]:
+        """Return the runs before this one whose rows of a table it reads; none for an optional input that it does
+        without.
+
+        Optional are, with ``labels.economy``, the earlier labelers' answers for a labeler, and which passages are asked
+        for whatever depends on it.
+        """
+        if name in run.stage.optional and run.stage is read_stage:
+            labeler = run.reader in [each.name for each in self.settings.labelers]
+            if name != "selection":
+                return self._earlier_labelers(run)
+            return [each for each in self.runs if each.stage is select_stage and labeler]
+        return [each for each in self.runs[: self.runs.index(run)] if name in each.stage.outputs]
+
+    def follows_reviews(self, run: StageRun) -> bool:
+        """Whether the applied reviews can change what a run makes: the label update, and with ``labels.economy`` what
+        asks about passages whose accepted answer people reject, and all after it."""
+        if "decisions" in run.stage.inputs or self._economy == "off":
+            return "decisions" in run.stage.inputs
+        return run.stage is select_stage or bool(self._earlier_labelers(run)) or run.stage.number > read_stage.number
+
+    @cached_property
+    def _rejected(self) -> frozenset[tuple[str, str]]:
+        """(question id, normalised answer) of the answers that the applied reviews reject."""
+        rows = self.decisions.filter(pc.equal(self.decisions.column("decision"), False)).to_pylist()
+        return frozenset((row["question_id"], row["key"]) for row in rows if row["kind"] == "answer")
 
     @property
     def workers(self) -> int:
@@ -135,26 +183,36 @@ class Pipeline:
         """Stage run -> fingerprint. Reads the sources once, to hash them; raises ``InputError`` when one cannot be
         read."""
         fingerprints: dict[str, str] = {}
-        makers: dict[str, list[str]] = {}
         for run in self.runs:
             stage = run.stage
             inputs: list[Any] = []
-            for name in (*stage.inputs, *stage.whole):
+            for name in (*stage.inputs, *stage.whole, *stage.optional):
                 if name == "sources":
                     inputs += [[source["kind"], source["file"], source["sha256"]] for source in self._source_facts]
                 elif name == "decisions":
                     inputs.append([name, self.decisions_hash])
-                elif schemas.table(name).beside is None:
-                    inputs.append([name, [fingerprints[key] for key in makers[name]]])
+                elif schemas.table(name).beside is None and (makers := self.makers_of(run, name)):
+                    inputs.append([name, [fingerprints[maker.key] for maker in makers]])
+            inputs += self._economy_of(run)
             if stage.overrides:
                 inputs.append(["overrides", decisions(self.overrides_of(stage))])
             columns = [table.shape for table in map(schemas.table, stage.outputs) if table.beside is None]
             fingerprints[run.key] = content_hash(
                 inputs, stage.name, stage.version, columns, self._settings_of(stage), self._models_of(run), size=8
             )
-            for name in stage.outputs:
-                makers.setdefault(name, []).append(run.key)
         return fingerprints
+
+    def _economy_of(self, run: StageRun) -> list[Any]:
+        """Return what partial labelling adds to a run's fingerprint: nothing where it changes nothing."""
+        labels, stage = self.settings.labels, run.stage
+        order = [labeler.name for labeler in self.settings.labelers_in_order]
+        if stage is select_stage:
+            specs = [reader_identity(labeler, self.settings) for labeler in self.settings.labelers_in_order]
+            options = [labels.error, labels.confidence, labels.audit, sorted(labels.exact_splits)]
+            return ["economy", options, order, specs, identities(self.settings, ["judge"]), sorted(self._rejected)]
+        if self._earlier_labelers(run):
+            return ["economy", identities(self.settings, ["judge"]), sorted(self._rejected)]
+        return ["economy", order] if self._economy != "off" and stage is judge_stage else []
 
     @property
     def _source_facts(self) -> list[dict[str, str]]:
@@ -204,12 +262,9 @@ class Pipeline:
         """Return the stage runs before this one whose current tables cannot be seen: none where it may be carried
         out."""
         current = {key: folder.name for key, (folder, _) in self.workspace.current().items()}
-        wanted = {*run.stage.inputs, *run.stage.whole}
-        return [
-            earlier.key
-            for earlier in self.runs[: self.runs.index(run)]
-            if wanted & set(earlier.stage.outputs) and current.get(earlier.key) != self.fingerprints[earlier.key]
-        ]
+        wanted = (*run.stage.inputs, *run.stage.whole, *run.stage.optional)
+        makers = {earlier.key: None for name in wanted for earlier in self.makers_of(run, name)}
+        return [key for key in makers if current.get(key) != self.fingerprints[key]]
 
     def check_not_empty(self, run: StageRun) -> None:
         """Raise ``InputError`` where the leakage filter has left no question for a later stage run."""
@@ -226,7 +281,8 @@ class Pipeline:
         stage = run.stage
         self._take_turns(run)
         self.workspace.refresh()  # of a worker elsewhere: the stages before this one are finished by now
-        inputs = {name: self._input(run, name, shard) for name in stage.inputs}
+        optional = [name for name in stage.optional if self.makers_of(run, name)]
+        inputs = {name: self._input(run, name, shard) for name in (*stage.inputs, *optional)}
         tables = stage.function(self._context(run), **inputs)
         self.workspace.write_part(self.folder(run), shard, {name: tables[name] for name in stage.outputs})
         return len(tables[stage.outputs[0]])
@@ -242,7 +298,8 @@ class Pipeline:
         stage = run.stage
         overrides = self.overrides_of(stage) if stage.overrides else None
         whole = {name: self._read_whole(name) for name in stage.whole}
-        return Context(whole, self.settings, self.models, run.reader, overrides)
+        rejected = self._rejected if self._economy != "off" else frozenset()
+        return Context(whole, self.settings, self.models, run.reader, overrides, rejected)
 
     def _input(self, run: StageRun, name: str, shard: Range) -> Any:
         """Return an input of a stage run: of a table, the rows of the runs before it, never of a later one that
@@ -251,7 +308,7 @@ class Pipeline:
             return read_sources(self.sources, self.source_checksums)
         if name == "decisions":
             return self.decisions
-        makers = [earlier.key for earlier in self.runs[: self.runs.index(run)] if name in earlier.stage.outputs]
+        makers = [earlier.key for earlier in self.makers_of(run, name)]
 
         def rows_of(
             columns: Sequence[str], reader: str | None = None, question_ids: Sequence[str] | None = None
@@ -323,7 +380,7 @@ class Pipeline:
         """Remove the tables of later stages that were made from parts which are gone: their fingerprint cannot tell."""
         tables = {*changed.stage.outputs}
         for run in self.runs[self.runs.index(changed) + 1 :]:
-            if tables & {*run.stage.inputs, *run.stage.whole}:
+            if tables & {*run.stage.inputs, *run.stage.optional, *run.stage.whole}:
                 tables |= {*run.stage.outputs}
                 self.workspace.discard(self.folder(run))
 

@@ -33,13 +33,14 @@ class ApplyReport:
 def plan_update(pipeline: Pipeline, withdraw: bool = False) -> Pipeline:
     """Let labels rest on every review pulled so far (``withdraw``: on none) and return the build as it is planned then.
 
-    The caller holds the workspace and carries the stage ``update`` out. Which reviews count is remembered first, so a
+    The caller holds the workspace and runs the stage ``update``, with ``labels.economy`` also those that ask about
+    passages whose answer people reject. Which reviews count is remembered first, so a
     killed update is finished by the next one, or by the next build; until then the tables are those of before. Raises
     :class:`InputError` where the build is not finished up to the labels.
     """
     workspace, state = pipeline.workspace, pipeline.workspace.state
     for run in pipeline.runs:
-        if "decisions" in run.stage.inputs:
+        if pipeline.follows_reviews(run):
             continue
         if not pipeline.is_done(run) or state.get(run.key) != pipeline.fingerprints[run.key]:
             raise InputError(

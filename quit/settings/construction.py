@@ -116,9 +116,13 @@ class Difficulty(Section):
     hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 
 
-IN_IDENTITIES = ("difficulty.corpus", "labels.sentences")
-"""Settings that fingerprints know through a model's identity only: the corpus by its content, for it may be moved, and
-what becomes of sentences where a language model writes them."""
+IN_IDENTITIES = (
+    "difficulty.corpus",
+    "labels.sentences",
+    *(f"labels.{name}" for name in ("economy", "order", "error", "confidence", "audit", "exact_splits")),
+)
+"""Settings that fingerprints know otherwise: the corpus by its content, for it may be moved; what becomes of sentences
+where a language model writes them; what partial labelling changes in the runs that it changes."""
 
 ADDED = {"collect.questions": None}
 """Settings added later, and the value that changes nothing: with it, workspaces of before keep their fingerprints."""
@@ -178,6 +182,38 @@ class Labels(Section):
         description="What becomes of an LLM reader's reply that is a sentence, cut at the token limit or not: `drop` "
         "makes it NO ANSWER, for the prompt (figure 8) forbids sentences; `judge` gives the whole sentence to the "
         "judge, and one that it accepts is a valid answer. A noun phrase is an answer either way, also a cut one.",
+    )
+    economy: Literal["off", "exact", "estimated"] = Field(
+        "off",
+        description="Which passages the labelers are asked about. `off` (the paper): each labeler about every passage. "
+        "`exact`: one labeler after the other, each only about passages that are still at label 1; the labels are the "
+        "same. `estimated`: only about a part of the passages; the labels of the others are predicted, with a bound on "
+        "their error. Readers that are not labelers are always asked about every passage.",
+    )
+    order: tuple[str, ...] = Field(
+        (),
+        description="With `economy`: names of the labelers in the order in which they are asked; that of the profile "
+        "if empty. `quit plan` proposes one.",
+    )
+    error: float = Field(
+        0.05,
+        gt=0,
+        lt=1,
+        description="With `estimated`: share of the passages outside `exact_splits` that may have a wrong label; "
+        "missed and false label 2 are bounded apart, and both bounds together are at most this.",
+    )
+    confidence: float = Field(
+        0.95, ge=0.5, lt=1, description="With `estimated`: probability with which both bounds hold, in each build."
+    )
+    audit: int | None = Field(
+        None,
+        ge=1,
+        description="With `estimated`: passages of the random audit, from which the bounds follow; chosen from `error` "
+        "and `confidence` if not set.",
+    )
+    exact_splits: tuple[Literal["train", "dev", "test"], ...] = Field(
+        ("test",),
+        description="With `estimated`: splits of which every passage is asked, so that no label is predicted.",
     )
 
 

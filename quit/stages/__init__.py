@@ -9,6 +9,7 @@
 | 3.1.4 | ``probe`` | asks readers without context: do they know the answer already? |
 | 3.1.4 | ``split`` | train, dev and test, stable as data grows |
 | 3.2.1 | ``enumerate`` | lists every ordered selection of the hints (``passages``) |
+| | ``select`` | chooses the passages that labelers are asked about (``labels.economy = "estimated"`` only) |
 | 3.2.2 | ``read``, ``judge``, ``label`` | labels passages by what the labelers answer and the judge accepts |
 | 3.2.4 | ``update`` | changes labels after people have reviewed them |
 """
@@ -22,6 +23,7 @@ from quit.stages.label import label_stage
 from quit.stages.probe import probe_stage
 from quit.stages.rank import rank_stage
 from quit.stages.read import read_stage
+from quit.stages.select import select_stage
 from quit.stages.split import split_stage
 from quit.stages.stage import in_order
 from quit.stages.update import update_stage
@@ -36,6 +38,7 @@ STAGES = in_order(
     probe_stage,
     rank_stage,
     read_stage,
+    select_stage,
     split_stage,
     update_stage,
 )

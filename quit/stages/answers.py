@@ -8,7 +8,7 @@ exports and reports need to know of a reply, they find out once and look up by n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,8 +26,9 @@ from quit.stages.stage import RowsOf
 class Answers:
     """One reader's answers to some questions.
 
-    ``rows``: columns of ``answers``, at least question_id and number, the rows of a question together. ``distinct``:
-    rows of ``distinct_answers`` of these questions, or more, as :func:`number_answers` orders them.
+    ``rows``: columns of ``answers``, at least question_id and number, the rows of a question together; a passage about
+    which the reader was not asked has the reply ``NO ANSWER`` with an empty raw text. ``distinct``: rows of
+    ``distinct_answers`` of these questions, or more, as :func:`number_answers` orders them.
     """
 
     rows: pa.Table
@@ -36,8 +37,12 @@ class Answers:
     @classmethod
     def of(cls, replies: pa.Table) -> Answers:
         """Return replies with their texts, as :func:`number_answers` takes them, by number."""
-        numbered = number_answers(replies)
-        return cls(numbered["answers"], numbered["distinct_answers"])
+        return cls.numbered(number_answers(replies))
+
+    @classmethod
+    def numbered(cls, tables: Mapping[str, pa.Table]) -> Answers:
+        """Return the answers in the tables of :func:`number_answers`."""
+        return cls(tables["answers"], tables["distinct_answers"])
 
     @cached_property
     def starts(self) -> dict[str, tuple[int, int]]:
@@ -71,8 +76,17 @@ class Answers:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """How many rows got each distinct reply: int64, shape (distinct replies,)."""
-        return np.bincount(self.index, minlength=len(self.distinct))
+        """How many rows got each distinct reply: int64, shape (distinct replies,); those not asked do not count."""
+        index = self.index if self.asked is None else self.index[self.asked]
+        return np.bincount(index, minlength=len(self.distinct))
+
+    @cached_property
+    def asked(self) -> np.ndarray | None:
+        """Whether the reader was asked about each row's passage: bool, shape (rows,); None where it was about all."""
+        if "asked" not in self.rows.column_names:
+            return None
+        asked = self.rows.column("asked").to_numpy()
+        return None if asked.all() else asked
 
 
 def cut_replies(answers: pa.Table) -> int:
@@ -87,25 +101,36 @@ def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarra
     return pc.fill_null(rows, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
+def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
+    """Return for each distinct answer whether it was judged correct: bool, shape (distinct answers,)."""
+    correct = pc.fill_null(verdicts.column("correct"), False).to_numpy()
+    return np.append(correct, False)[
+        matching_rows(answers.distinct, verdicts, "answer_key")
+    ]  # the last one: without a verdict
+
+
 def answers_of(
     reader: str, answers: RowsOf, distinct_answers: RowsOf, question_ids: Sequence[str] | None = None
 ) -> Answers:
-    """Return one reader's answers (columns question_id, permutation, number), those to some questions or to all."""
-    rows = answers(["question_id", "permutation", "number"], reader, question_ids)
+    """Return one reader's answers (columns question_id, permutation, number, asked), those to some questions or to
+    all."""
+    rows = answers(["question_id", "permutation", "number", "asked"], reader, question_ids)
     return Answers(rows, distinct_answers(["question_id", "number", "answer", "answer_key"], reader, question_ids))
 
 
 def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
     """Return the tables ``answers`` and ``distinct_answers`` of one reader's replies.
 
-    ``replies``: question_id, permutation and answer, and where they are known reader, producer, raw (else the answer)
-    and ended (else null); the rows of a question are together. Raises ``ValueError`` where they are not.
+    ``replies``: question_id, permutation and answer, and where they are known reader, producer, raw (else the answer),
+    ended (else null) and asked (else true); the rows of a question are together. Raises ``ValueError`` where they are
+    not.
     """
     for name, default in (
         ("reader", pa.repeat("", len(replies))),
         ("producer", pa.repeat("", len(replies))),
         ("raw", replies.column("answer")),
         ("ended", pa.nulls(len(replies), pa.string())),
+        ("asked", pa.repeat(True, len(replies))),
     ):
         if name not in replies.column_names:
             replies = replies.append_column(name, default)
@@ -126,9 +151,11 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
     answers = distinct.column("answer").cast(pa.string())
     numbered = {
         "answers": {
-            **{name: replies.column(name) for name in ("question_id", "permutation", "reader", "producer", "ended")},
+            **{
+                name: replies.column(name)
+                for name in ("question_id", "permutation", "reader", "producer", "ended", "asked")
+            },
             "number": pa.array((rank[index.reshape(-1)] - offsets[owner]).astype(np.int16)),
-            "asked": pa.array(np.ones(len(replies), dtype=bool)),
         },
         "distinct_answers": {
             **{name: distinct.column(name) for name in ("question_id", "reader", "raw")},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
@@ -16,27 +17,31 @@ from quit.stages.stage import Context, RowsOf, Tables, stage
 @stage("judge", outputs=("verdicts", "second_verdicts"), sections=("judge.name",), models=("judge",))
 def judge_stage(context: Context, questions: pa.Table, answers: RowsOf, distinct_answers: RowsOf) -> Tables:
     """One verdict on each distinct answer."""
-    second = context.models.second_judge
-    by_reader = [answers_of(reader.name, answers, distinct_answers) for reader in context.settings.readers]
+    second, by_wave = context.models.second_judge, context.settings.labels.economy != "off"
+    by_reader = [answers_of(name, answers, distinct_answers) for name in context.settings.readers_in_order]
     return {
-        "verdicts": judge_answers(questions, by_reader, context.models.judge),
-        "second_verdicts": judge_answers(questions, by_reader, second)
+        "verdicts": judge_answers(questions, by_reader, context.models.judge, by_wave),
+        "second_verdicts": judge_answers(questions, by_reader, second, by_wave)
         if second
         else schemas.table("second_verdicts").from_rows([]),
     }
 
 
-def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge) -> pa.Table:
+def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge, by_wave: bool = False) -> pa.Table:
     """Return the table ``verdicts``: each distinct (question, normalised answer) is judged once.
 
     ``answers``: those of all readers. The surface form shown to the judge is the most frequent one (ties:
-    alphabetical).
+    alphabetical): of all readers, or of the first reader that gave the answer (``by_wave``), so that the verdict is the
+    same whatever later readers say.
     """
     forms: dict[tuple[str, str], dict[str, int]] = {}
+    passages: Counter[tuple[str, str]] = Counter()
     for given in answers:
+        known = frozenset(forms) if by_wave else frozenset()
         columns = (given.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
         for identity, key, answer, count in zip(*columns, given.counts.tolist(), strict=True):
-            if count:
+            passages[identity, key] += count
+            if count and (identity, key) not in known:
                 counts = forms.setdefault((identity, key), {})
                 counts[answer] = counts.get(answer, 0) + count
     asked = {row["question_id"]: row for row in questions.to_pylist()}
@@ -60,7 +65,7 @@ def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge)
                 "correct": ruling.verdict.correct,
                 "probability": ruling.verdict.probability,
                 "basis": ruling.basis,
-                "passages": sum(forms[identity, answer_key].values()),
+                "passages": passages[identity, answer_key],
                 "judge": judge.name,
                 "producer": judge.identity,
                 "raw": ruling.verdict.raw,

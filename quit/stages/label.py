@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import schemas
 from quit.common.columns import plain, runs, same
 from quit.evaluate.normalize import normalize_answer
-from quit.stages.answers import Answers, answers_of, matching_rows
+from quit.stages.answers import Answers, accepted_answers, answers_of
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
 
@@ -27,17 +27,22 @@ def label_stage(
     answers: RowsOf,
     distinct_answers: RowsOf,
     verdicts: RowsOf,
+    selection: RowsOf | None = None,
 ) -> Tables:
     """Label each passage 2 or 1."""
     by_labeler = {
         labeler.name: answers_of(labeler.name, answers, distinct_answers) for labeler in context.settings.labelers
     }
-    return label_passages(
+    labelled = label_passages(
         questions(["question_id", "answers"]),
         passages(["question_id", "permutation"]),
         by_labeler,
         verdicts(["question_id", "answer_key", "correct"]),
     )
+    if selection is not None:
+        probability = selection(["probability"]).column("probability")
+        labelled["labels"] = with_predicted(labelled["labels"], pc.fill_null(probability, 0).to_numpy() >= 0.5)
+    return labelled
 
 
 def label_passages(
@@ -59,14 +64,6 @@ def label_passages(
     }
 
 
-def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
-    """Return for each distinct answer whether it was judged correct: bool, shape (distinct answers,)."""
-    correct = pc.fill_null(verdicts.column("correct"), False).to_numpy()
-    return np.append(correct, False)[
-        matching_rows(answers.distinct, verdicts, "answer_key")
-    ]  # the last one: without a verdict
-
-
 def labels_of(passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequence[np.ndarray]) -> pa.Table:
     """Return the table ``labels`` of some passages (question_id, permutation); ``accepted``: of each labeler, which of
     its distinct answers are right."""
@@ -85,6 +82,19 @@ def labels_of(passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequ
         },
         schema=contract,
     )
+
+
+def with_predicted(labels: pa.Table, predicted: np.ndarray) -> pa.Table:
+    """Return ``labels`` with label 2 and no labeler where ``predicted`` (bool, shape (rows,)) says so."""
+    column = labels.schema.get_field_index("label")
+    label = pa.array(np.where(predicted, 2, labels.column("label").to_numpy()), pa.int16())
+    return labels.set_column(column, labels.schema.field(column), label)
+
+
+def is_predicted(labels: pa.Table) -> np.ndarray:
+    """Return which rows of ``labels`` have a predicted label 2, one without a labeler: bool, shape (rows,)."""
+    labelers = pc.list_value_length(labels.column("labelers")).to_numpy()
+    return (labels.column("label").to_numpy() == 2) & (labelers == 0)
 
 
 def valid_answers_of(

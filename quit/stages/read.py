@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
+
+import numpy as np
 import pyarrow as pa
 
-from quit.models.protocols import Prompt, Reader
-from quit.stages.answers import number_answers
-from quit.stages.stage import COLLECTION, Context, Tables, stage
+from quit.models.protocols import NO_ANSWER, Judge, Prompt, Reader, Reply
+from quit.stages.answers import Answers, accepted_answers, answers_of, number_answers
+from quit.stages.judge import judge_answers
+from quit.stages.stage import COLLECTION, Context, RowsOf, Tables, stage
+
+NOT_ASKED = Reply("", NO_ANSWER)
+"""The reply to a passage about which the reader was not asked."""
 
 
 @stage(
@@ -18,19 +25,81 @@ from quit.stages.stage import COLLECTION, Context, Tables, stage
     per_reader=True,
 )
 def read_stage(
-    context: Context, questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Table, passages: pa.Table
+    context: Context,
+    questions: pa.Table,
+    ranked_hints: pa.Table,
+    descriptions: pa.Table,
+    passages: pa.Table,
+    selection: RowsOf | None = None,
+    answers: RowsOf | None = None,
+    distinct_answers: RowsOf | None = None,
 ) -> Tables:
     """Each reader answers from every passage."""
     assert context.reader is not None
+    asked = np.ones(len(passages), dtype=bool)
+    if selection is not None:
+        asked &= selection(["reason"]).column("reason").is_valid().to_numpy()
+    if answers is not None and distinct_answers is not None:  # labels.economy: labelers before this one were asked
+        labelers = [labeler.name for labeler in context.settings.labelers_in_order]
+        before = labelers[: labelers.index(context.reader)]
+        earlier = [answers_of(name, answers, distinct_answers) for name in before]
+        asked &= still_open(questions, earlier, context.models.judge, context.rejected)
     reader = context.models.reader(context.reader, context.whole)
-    return read_passages(questions, ranked_hints, descriptions, passages, reader)
+    return read_passages(questions, ranked_hints, descriptions, passages, reader, asked)
+
+
+def still_open(
+    questions: pa.Table, earlier: Sequence[Answers], judge: Judge, rejected: Set[tuple[str, str]]
+) -> np.ndarray:
+    """Return which passages no labeler has answered correctly so far: bool, shape (passages,).
+
+    ``earlier``: the answers of the labelers asked so far, in their order. ``rejected``: (question id, normalised
+    answer) that people reject; such an answer leaves its passages open, whatever the judge says.
+    """
+    verdicts = judge_answers(questions, earlier, judge, by_wave=True)
+    keys = zip(*(verdicts.column(name).to_pylist() for name in ("question_id", "answer_key")), strict=True)
+    accepted = verdicts.filter(pa.array([key not in rejected for key in keys], pa.bool_()))
+    return ~np.logical_or.reduce([accepted_answers(given, accepted)[given.index] for given in earlier])
 
 
 def read_passages(
-    questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Table, passages: pa.Table, reader: Reader
+    questions: pa.Table,
+    ranked_hints: pa.Table,
+    descriptions: pa.Table,
+    passages: pa.Table,
+    reader: Reader,
+    asked: np.ndarray | None = None,
 ) -> dict[str, pa.Table]:
     """Return the tables ``answers`` (one row a passage, in the order of ``passages``) and ``distinct_answers`` of one
-    reader."""
+    reader. ``asked``: about which passages (bool, shape (passages,)); about all if not given."""
+    asked = np.ones(len(passages), dtype=bool) if asked is None else asked
+    replies = np.full(len(passages), NOT_ASKED, dtype=object)
+    replies[asked] = reader.answer(prompts_of(questions, ranked_hints, descriptions, passages.filter(pa.array(asked))))
+    return answer_tables(passages, reader, replies)
+
+
+def answer_tables(passages: pa.Table, reader: Reader, replies: np.ndarray) -> dict[str, pa.Table]:
+    """Return the tables ``answers`` and ``distinct_answers`` of a reader's replies: :class:`Reply`, shape (passages,),
+    ``NOT_ASKED`` where there is none."""
+    rows = len(passages)
+    return number_answers(
+        pa.table(
+            {
+                "question_id": passages.column("question_id"),
+                "permutation": passages.column("permutation"),
+                "reader": pa.repeat(pa.scalar(reader.name), rows),
+                "answer": pa.array([reply.answer for reply in replies], pa.string()),
+                "raw": pa.array([reply.raw for reply in replies], pa.string()),
+                "ended": pa.array([None if reply is NOT_ASKED else reply.ended for reply in replies], pa.string()),
+                "asked": pa.array([reply is not NOT_ASKED for reply in replies], pa.bool_()),
+                "producer": pa.repeat(pa.scalar(reader.identity), rows),
+            }
+        )
+    )
+
+
+def prompts_of(questions: pa.Table, ranked_hints: pa.Table, descriptions: pa.Table, passages: pa.Table) -> list[Prompt]:
+    """Return what a reader is asked about each of ``passages`` (columns question_id, permutation), in order."""
     texts = dict(
         zip(questions.column("question_id").to_pylist(), questions.column("question").to_pylist(), strict=True)
     )
@@ -43,21 +112,7 @@ def read_passages(
         mine, typed = hints[identity], types[identity]
         chosen = tuple(mine[int(index)] for index in permutation)
         prompts.append(Prompt(identity, texts[identity], chosen, typed["coarse"], typed["fine"]))
-    replies = reader.answer(prompts)
-    rows = len(prompts)
-    return number_answers(
-        pa.table(
-            {
-                "question_id": passages.column("question_id"),
-                "permutation": passages.column("permutation"),
-                "reader": pa.repeat(pa.scalar(reader.name), rows),
-                "answer": pa.array([reply.answer for reply in replies], pa.string()),
-                "raw": pa.array([reply.raw for reply in replies], pa.string()),
-                "ended": pa.array([reply.ended for reply in replies], pa.string()),
-                "producer": pa.repeat(pa.scalar(reader.identity), rows),
-            }
-        )
-    )
+    return prompts
 
 
 def selected_hints(ranked_hints: pa.Table) -> dict[str, list[str]]:

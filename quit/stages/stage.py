@@ -7,7 +7,7 @@ shard, and keeps what it returns.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -39,7 +39,8 @@ class Context:
     """What a stage gets beside its inputs.
 
     ``whole``: the tables it declared as whole; ``overrides``: the overrides in force of the kind it declared;
-    ``reader``: the name of its reader, where it runs once a reader.
+    ``reader``: the name of its reader, where it runs once a reader; ``rejected``: (question id, normalised answer) of
+    the answers that applied reviews reject.
     """
 
     whole: Tables
@@ -47,6 +48,7 @@ class Context:
     models: Models
     reader: str | None = None
     overrides: pa.Table | None = None
+    rejected: Set[tuple[str, str]] = frozenset()
 
 
 @dataclass(eq=False)
@@ -56,6 +58,7 @@ class Stage:
     name: str
     function: Callable[..., Tables]
     inputs: tuple[str, ...]
+    optional: tuple[str, ...]
     in_pieces: frozenset[str]
     outputs: tuple[str, ...]
     whole: tuple[str, ...]
@@ -65,12 +68,15 @@ class Stage:
     per_reader: bool
     overrides: str | None
     supersedes: tuple[str, ...]
+    on_demand: bool
     version: int
     number: int = 0
 
     def follows(self, other: Stage) -> bool:
         """Whether it reads what another stage makes."""
-        return other is not self and not {*self.inputs, *self.whole}.isdisjoint({*other.outputs} - {*other.supersedes})
+        return other is not self and not {*self.inputs, *self.optional, *self.whole}.isdisjoint(
+            {*other.outputs} - {*other.supersedes}
+        )
 
     @property
     def doc(self) -> str:
@@ -89,13 +95,15 @@ def stage(
     per_reader: bool = False,
     overrides: str | None = None,
     supersedes: tuple[str, ...] = (),
+    on_demand: bool = False,
     version: int = 1,
 ) -> Callable[[Callable[..., Tables]], Stage]:
     """Declare a function as a stage. The names of its parameters after the context are its inputs.
 
     An input is a table that earlier stages make, which it gets shard by shard (annotated ``RowsOf``: only the columns,
     readers and questions that it asks for), or one of the inputs that come from outside: ``sources`` (records) and
-    ``decisions`` (what people's reviews come to).
+    ``decisions`` (what people's reviews come to). An input with a default is optional: it is given where a run before
+    this one makes it for it (:meth:`quit.engine.pipeline.Pipeline.makers_of`).
 
     Args:
         name: Name of the stage, and of its folder in a workspace.
@@ -107,6 +115,7 @@ def stage(
         per_reader: Whether it runs once per reader, each with a folder for its tables.
         overrides: The kind of people's overrides that it applies.
         supersedes: Outputs that replace an earlier stage's.
+        on_demand: Whether it is part of a build only where settings ask for it; it has the number of the stage before.
         version: Raise it whenever the same inputs would give other rows.
     """
 
@@ -115,8 +124,9 @@ def stage(
         return Stage(
             name,
             function,
-            tuple(parameter.name for parameter in parameters),
-            frozenset(parameter.name for parameter in parameters if parameter.annotation in (RowsOf, RowsOf.__name__)),
+            tuple(parameter.name for parameter in parameters if parameter.default is parameter.empty),
+            tuple(parameter.name for parameter in parameters if parameter.default is not parameter.empty),
+            frozenset(parameter.name for parameter in parameters if str(parameter.annotation).startswith("RowsOf")),
             outputs,
             whole,
             sections,
@@ -125,6 +135,7 @@ def stage(
             per_reader,
             overrides,
             supersedes,
+            on_demand,
             version,
         )
 
@@ -143,5 +154,5 @@ def in_order(*stages: Stage) -> tuple[Stage, ...]:
             names = ", ".join(stage.name for stage in ready or waiting)
             raise ValueError(f"The tables do not say which of these stages comes first: {names}.")
         ordered += ready
-        ready[0].number = len(ordered)
+        ready[0].number = sum(not stage.on_demand for stage in ordered)
     return tuple(ordered)

@@ -21,8 +21,8 @@ import schemas
 from quit.common.columns import is_in, plain, same
 from quit.evaluate.normalize import normalize_answer
 from quit.settings import Review
-from quit.stages.answers import Answers, answers_of
-from quit.stages.label import accepted_answers, labels_of, valid_answers_of
+from quit.stages.answers import Answers, accepted_answers, answers_of
+from quit.stages.label import is_predicted, labels_of, valid_answers_of, with_predicted
 from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of, overrides_by_hint
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
@@ -158,7 +158,7 @@ def update_labels(
             raise ValueError(f"The answers of {name} are not those to the passages of the touched questions.")
     rulings = [_Rulings(given, found, tables.verdicts) for given in answers.values()]
     accepted = [ruling.after for ruling in rulings]
-    new = labels_of(passages, answers, accepted)
+    new = with_predicted(labels_of(passages, answers, accepted), is_predicted(passages))
     questions = tables.questions.filter(is_in(tables.questions.column("question_id"), touched))
     old_valid = tables.valid_answers.filter(is_in(tables.valid_answers.column("question_id"), touched))
     new_valid = _with_review(valid_answers_of(questions, passages, answers, accepted), found)

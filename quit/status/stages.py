@@ -101,6 +101,8 @@ def _runs(workspace: Workspace, current: Sequence[str]) -> list[tuple[Stage, str
     settings = readable_settings(workspace)
     runs = []
     for stage in STAGES:
+        if stage.on_demand and stage.name not in current:
+            continue
         keys = [stage.name]
         if stage.per_reader and settings:
             keys = [f"{stage.name}:{reader.name}" for reader in settings.readers]

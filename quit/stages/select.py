@@ -1,0 +1,100 @@
+"""Select: about which passages the labelers are asked, where the labels of the others are predicted.
+
+Runs only with ``labels.economy = "estimated"``. Every passage of ``labels.exact_splits`` is asked. Of the others, a
+random audit and what :func:`quit.stages.selection.select` finds worth asking. The labelers are asked in waves, as with
+``"exact"``. Their replies are in the cache of replies when the stage ``read`` asks for them again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+import pyarrow as pa
+
+import schemas
+from quit.common.columns import is_in
+from quit.common.ids import draw
+from quit.common.progress import note
+from quit.stages.answers import Answers
+from quit.stages.passages import passage_count
+from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, still_open
+from quit.stages.selection import Options, select
+from quit.stages.stage import COLLECTION, Context, Tables, stage
+
+_SEED = "audit"
+
+
+@stage("select", whole=COLLECTION, outputs=("selection", "selection_rounds"), scope="collection", on_demand=True)
+def select_stage(
+    context: Context,
+    questions: pa.Table,
+    ranked_hints: pa.Table,
+    descriptions: pa.Table,
+    passages: pa.Table,
+    splits: pa.Table,
+) -> Tables:
+    """Choose the passages that labelers are asked about."""
+    labels, hints = context.settings.labels, context.settings.convergence.hints
+    exact = splits.filter(is_in(splits.column("split"), pa.array(labels.exact_splits, pa.string())))
+    certain = is_in(passages.column("question_id"), exact.column("question_id").combine_chunks()).to_numpy()
+    sampled = passages.filter(pa.array(~certain))
+    reason = np.full(len(passages), None, dtype=object)
+    reason[certain] = "exact"
+    probability = np.full(len(passages), np.nan)
+    rounds = []
+    if len(sampled):
+        shape = (-1, passage_count(hints))
+        keys = zip(*(sampled.column(name).to_pylist() for name in ("question_id", "permutation")), strict=True)
+        drawn = np.array([draw(f"{question_id}/{permutation}", _SEED) for question_id, permutation in keys])
+        labelers = _Labelers(context, questions, ranked_hints, descriptions, sampled)
+        options = Options(error=labels.error, confidence=labels.confidence, audit=labels.audit)
+        selection = select(hints, labelers.ask, options, draw=drawn.reshape(shape))
+        reason[~certain] = selection.reason.ravel()
+        probability[~certain] = selection.probability.ravel()
+        rounds = [asdict(look) for look in selection.rounds]
+    table = {
+        "question_id": passages.column("question_id"),
+        "permutation": passages.column("permutation"),
+        "reason": pa.array(reason, pa.string()),
+        "probability": pa.array(probability, pa.float64(), from_pandas=True),  # NaN is null
+    }
+    return {"selection": pa.table(table), "selection_rounds": schemas.table("selection_rounds").from_rows(rounds)}
+
+
+class _Labelers:
+    """The labelers and their replies to the passages that may be asked, so far."""
+
+    def __init__(
+        self,
+        context: Context,
+        questions: pa.Table,
+        ranked_hints: pa.Table,
+        descriptions: pa.Table,
+        passages: pa.Table,
+    ) -> None:
+        self._context = context
+        self._tables = (questions, ranked_hints, descriptions)
+        self._passages = passages
+        self._names = [labeler.name for labeler in context.settings.labelers_in_order]
+        self._replies = {name: np.full(len(passages), NOT_ASKED, dtype=object) for name in self._names}
+
+    def ask(self, mask: np.ndarray) -> np.ndarray:
+        """Ask in waves about passages not asked before (bool, shape (questions, passages of a question)); returns what
+        each labeler's answer to them is: 1 accepted, 0 not accepted, -1 not asked; int8, shape (labelers, questions,
+        passages of a question)."""
+        wanted = mask.ravel()
+        note(f"select: {int(wanted.sum()):,} passages are asked")
+        outcome = np.full((len(self._names), len(wanted)), -1, dtype=np.int8)
+        still = wanted.copy()
+        given: list[Answers] = []
+        for row, name in enumerate(self._names):
+            reader = self._context.models.reader(name, self._context.whole)
+            if still.any():
+                prompts = prompts_of(*self._tables, self._passages.filter(pa.array(still)))
+                self._replies[name][still] = reader.answer(prompts)
+            given.append(Answers.numbered(answer_tables(self._passages, reader, self._replies[name])))
+            after = still & still_open(self._tables[0], given, self._context.models.judge, self._context.rejected)
+            outcome[row, still] = ~after[still]
+            still = after
+        return outcome.reshape(-1, *mask.shape)
