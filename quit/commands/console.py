@@ -320,7 +320,9 @@ def _print_probe_and_split(life: dict[str, Any]) -> None:
 def _print_passages(life: dict[str, Any], limit: int) -> None:
     """Print passages with their labels and each distinct answer with the numbers of the readers that gave it."""
     rows = life["passages"]
-    numbers = {name: number for number, name in enumerate(rows[0]["answers"], 1)}
+    by_answers = sorted(rows, key=lambda row: -len(row["answers"]))  # not every reader is asked about every passage
+    names = dict.fromkeys(name for row in by_answers for name in row["answers"])
+    numbers = {name: number for number, name in enumerate(names, 1)}
     _OUT.print(f"\n[bold]{counted(len(rows), 'passage')}[/]; readers in brackets, * is a labeler:")
     for name, number in numbers.items():
         mark = "*" if name in life["labelers"] else " "
@@ -331,7 +333,8 @@ def _print_passages(life: dict[str, Any], limit: int) -> None:
         for name, answer in row["answers"].items():
             given.setdefault(answer, []).append(str(numbers[name]))
         answers = (f"{escape(answer)} ({' '.join(readers)})" for answer, readers in given.items())
-        table.add_row(row["permutation"], str(row["label"]), ", ".join(answers))
+        label = str(row["label"]) + ("" if row["predicted"] is None else f" (predicted, {row['predicted']:.2f})")
+        table.add_row(row["permutation"], label, ", ".join(answers))
     _show(table)
     if limit and len(rows) > limit:
         _OUT.print(f"... {len(rows) - limit} more (--passages 0 shows all)")

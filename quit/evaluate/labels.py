@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+import schemas
 from quit.evaluate.agreement import PairAgreement
 from quit.evaluate.normalize import normalize_answer
 
@@ -24,7 +26,8 @@ SPLITS = ("train", "dev", "test")
 class SplitLabels:
     """Questions and passages of one split, or of ``all``.
 
-    ``with_label_2``: questions with at least one passage of label 2; ``label_2``: passages of label 2.
+    ``with_label_2``: questions with at least one passage of label 2; ``label_2``: passages of label 2; ``predicted``:
+    passages that no labeler was asked about (``labels.economy = "estimated"``).
     """
 
     split: str
@@ -32,6 +35,7 @@ class SplitLabels:
     with_label_2: int
     passages: int
     label_2: int
+    predicted: int = 0
 
     @property
     def without_label_2(self) -> int:
@@ -53,20 +57,24 @@ class SplitLabels:
         return self.label_2 / self.passages
 
 
-def labels_by_split(splits: pa.Table, labels: pa.Table) -> list[SplitLabels]:
+def labels_by_split(splits: pa.Table, labels: pa.Table, selection: pa.Table | None = None) -> list[SplitLabels]:
     """Return the labels of each split with questions, in the order train, dev, test, then of ``all``.
 
-    ``splits`` needs question_id, split; ``labels`` question_id, label (both may be dictionary-encoded) and may hold
-    other questions too, which do not count.
+    ``splits`` needs question_id, split; ``labels`` question_id, label; ``selection`` question_id, reason. Any may be
+    dictionary-encoded; the last two may hold other questions too, which do not count.
     """
+    if selection is None:
+        selection = schemas.table("selection").schema.empty_table()
     with duckdb.connect() as database:
         rows = database.execute(
             """
             SELECT coalesce(split, 'all'), count(*), count(*) FILTER (fully > 0), sum(passages)::BIGINT,
-                sum(fully)::BIGINT
+                sum(fully)::BIGINT, coalesce(sum(predicted), 0)::BIGINT
             FROM (
                 SELECT question_id, count(*) AS passages, count(*) FILTER (label = 2) AS fully FROM labels GROUP BY 1
-            ) JOIN splits USING (question_id)
+            ) JOIN splits USING (question_id) LEFT JOIN (
+                SELECT question_id, count(*) AS predicted FROM selection WHERE reason IS NULL GROUP BY 1
+            ) USING (question_id)
             GROUP BY ROLLUP (split)
             """
         ).fetchall()
@@ -74,23 +82,60 @@ def labels_by_split(splits: pa.Table, labels: pa.Table) -> list[SplitLabels]:
     return [found[split] for split in (*SPLITS, ALL) if split in found and found[split].questions]
 
 
+def predicted_lines(rows: Sequence[SplitLabels], rounds: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a line for each split with predicted labels: how many, and the bounds on wrong ones.
+
+    ``rounds``: rows of the table ``selection_rounds``; its last look has the bounds.
+    """
+    if not rounds:
+        return []
+    last = rounds[-1]
+    bounds = (
+        f"at most {last['missed_bound']:.2%} of the passages outside labels.exact_splits have a missed label 2, at "
+        f"most {last['false_bound']:.2%} a false one"
+    )
+    return [
+        f"{row.split}: {row.predicted:,} of {row.passages:,} labels are predicted ({bounds})"
+        for row in rows
+        if row.predicted and row.split != ALL
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderAgreement:
     """How far readers agree on which passages lead to a correct answer.
 
-    ``correct``: reader -> share of the passages that it answers correctly, 0 to 1. ``pairs``: of every two readers, the
-    share of passages that both or neither answer correctly, and Cohen's kappa. ``alpha``: Krippendorff's, nominal, of
-    all readers; None where it is not defined (one reader, or all always right or wrong).
+    ``asked``: reader -> passages that it was asked about; ``correct``: share of these that it answers correctly, 0 to
+    1. ``compared``: the readers that were asked about every passage. Only these are compared, for a labeler that is
+    asked what others got wrong (``labels.economy``) cannot agree with them. ``pairs``: of every two of these, the share
+    of passages that both or neither answer correctly, and Cohen's kappa. ``alpha``: Krippendorff's, nominal, of all of
+    these; None where it is not defined (one reader, or all always right or wrong).
     """
 
     passages: int
+    asked: Mapping[str, int]
     correct: Mapping[str, float]
+    compared: tuple[str, ...]
     pairs: tuple[PairAgreement, ...]
     alpha: float | None
 
 
-def reader_patterns(connection: duckdb.DuckDBPyConnection, readers: Sequence[str]) -> Counter[int]:
-    """Return how many passages each set of readers answers correctly: set as bits, bit 0 the first reader.
+Patterns = Counter[tuple[int, int]]
+"""How many passages have which readers asked about them, and which of these answer correctly: two sets as bits, bit 0
+the first reader."""
+
+
+def of_readers(patterns: Patterns, kept: Sequence[int]) -> Patterns:
+    """Return the patterns of some readers: those at the positions ``kept``."""
+    fewer: Patterns = Counter()
+    for sets, passages in patterns.items():
+        asked, right = (sum((bits >> old & 1) << new for new, old in enumerate(kept)) for bits in sets)
+        fewer[asked, right] += passages
+    return fewer
+
+
+def reader_patterns(connection: duckdb.DuckDBPyConnection, readers: Sequence[str]) -> Patterns:
+    """Return which readers were asked about how many passages, and which answer correctly.
 
     ``connection``: has the tables splits, answers, distinct_answers and verdicts, as ``Workspace.connect`` gives them.
     An answer without a verdict counts as not correct.
@@ -98,50 +143,59 @@ def reader_patterns(connection: duckdb.DuckDBPyConnection, readers: Sequence[str
     rows = connection.execute(
         """
         WITH judged AS (
-            SELECT question_id, reader, number, (1::BIGINT << (list_position($readers, reader) - 1)) AS bit
+            SELECT question_id, reader, number, true AS correct
             FROM distinct_answers JOIN verdicts USING (question_id, answer_key) WHERE correct
         ), numbered AS (
             SELECT question_id, row_number() OVER () AS question FROM splits
+        ), bits AS (
+            SELECT unnest($readers) AS reader, unnest($bits) AS bit
         ), by_passage AS (  -- numbers as keys: texts would take gigabytes at full size
-            SELECT question, ('1' || permutation)::BIGINT AS passage, bit_or(coalesce(bit, 0)) AS pattern
-            FROM answers JOIN numbered USING (question_id) LEFT JOIN judged USING (question_id, reader, number)
-            WHERE list_contains($readers, reader)
+            SELECT question, ('1' || permutation)::BIGINT AS passage, bit_or(if(asked, bit, 0)) AS asked,
+                bit_or(if(asked AND correct, bit, 0)) AS pattern
+            FROM answers JOIN numbered USING (question_id) JOIN bits USING (reader)
+            LEFT JOIN judged USING (question_id, reader, number)
             GROUP BY question, passage
         )
-        SELECT pattern, count(*) FROM by_passage GROUP BY 1
+        SELECT asked, pattern, count(*) FROM by_passage GROUP BY 1, 2
         """,
-        {"readers": list(readers)},
+        {"readers": list(readers), "bits": [1 << position for position in range(len(readers))]},
     ).fetchall()
-    return Counter(dict(rows))
+    return Counter({(asked, right): passages for asked, right, passages in rows})
 
 
-def reader_agreement(readers: Sequence[str], patterns: Mapping[int, int]) -> ReaderAgreement:
+def reader_agreement(readers: Sequence[str], patterns: Patterns) -> ReaderAgreement:
     """Return the agreement of readers from the counts of :func:`reader_patterns`, whose bits are in their order."""
     passages = sum(patterns.values())
-
-    def count(wanted: int) -> int:
-        return sum(number for pattern, number in patterns.items() if pattern & wanted == wanted)
-
-    right = [count(1 << place) for place in range(len(readers))]
+    asked, right = (
+        [sum(number for sets, number in patterns.items() if sets[which] >> place & 1) for place in range(len(readers))]
+        for which in (0, 1)
+    )
+    compared = [place for place, number in enumerate(asked) if number == passages]
     pairs = []
-    for (first, a), (second, b) in combinations(enumerate(readers), 2) if passages else ():
-        both = count(1 << first | 1 << second)
+    for first, second in combinations(compared, 2) if passages else ():
+        both = sum(number for (_, bits), number in patterns.items() if bits >> first & bits >> second & 1)
         agreement = (passages - right[first] - right[second] + 2 * both) / passages
         yes, other = right[first] / passages, right[second] / passages
         chance = yes * other + (1 - yes) * (1 - other)
         kappa = None if chance == 1 else (agreement - chance) / (1 - chance)
-        pairs.append(PairAgreement(a, b, passages, agreement, kappa))
-    shares = {reader: number / max(1, passages) for reader, number in zip(readers, right, strict=True)}
-    return ReaderAgreement(passages, shares, tuple(pairs), _alpha(len(readers), patterns))
+        pairs.append(PairAgreement(readers[first], readers[second], passages, agreement, kappa))
+    return ReaderAgreement(
+        passages,
+        dict(zip(readers, asked, strict=True)),
+        {reader: number / max(1, count) for reader, number, count in zip(readers, right, asked, strict=True)},
+        tuple(readers[place] for place in compared),
+        tuple(pairs),
+        _alpha(len(compared), of_readers(patterns, compared)),
+    )
 
 
-def _alpha(readers: int, patterns: Mapping[int, int]) -> float | None:
+def _alpha(readers: int, patterns: Patterns) -> float | None:
     """Return Krippendorff's alpha of two values, as ``quit.evaluate.agreement``, from counts instead of units."""
     total = readers * sum(patterns.values())
-    yes = sum(pattern.bit_count() * number for pattern, number in patterns.items())
+    yes = sum(right.bit_count() * number for (_, right), number in patterns.items())
     if readers < 2 or yes in (0, total):
         return None
-    mixed = sum(2 * (bits := pattern.bit_count()) * (readers - bits) * number for pattern, number in patterns.items())
+    mixed = sum(2 * (n := right.bit_count()) * (readers - n) * number for (_, right), number in patterns.items())
     return 1 - (mixed / (readers - 1)) / (2 * yes * (total - yes) / (total - 1))
 
 

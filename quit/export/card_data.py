@@ -115,10 +115,12 @@ def bounds(facts: CardFacts) -> str:
             f"{row.passages:,}",
             f"{row.passages - row.label_2:,}",
             f"{row.label_2:,} ({row.share:.1%})",
+            *([f"{row.predicted:,}"] if facts.tables.predicted else []),
         ]
         for row in facts.labels
     ]
     head = ["", "questions", "without label 2", "Hit, RR at most", "passages", "label 1", "label 2"]
+    head += ["predicted"] if facts.tables.predicted else []
     shared = [
         f"{len(row.answers):,} in {row.first} and {row.second} (of {row.first_questions:,} and "
         f"{row.second_questions:,} questions), such as {prose(row.answers[0])}"

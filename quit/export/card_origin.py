@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.evaluate.labels import ReaderAgreement
+from quit.evaluate.labels import ReaderAgreement, predicted_lines
 from quit.export.card_facts import (
     CITATION,
     LISTED,
@@ -28,10 +28,12 @@ def making(facts: CardFacts) -> str:
     """Say how the dataset was made, by which readers, and how far these agree."""
     tables = facts.tables
     imported = tables.provenance.get("imported")
-    cut = {name: f"{count / len(tables.answers[name].rows):.1%}" for name, count in tables.cut.items() if count}
+    asked = facts.agreement.asked
+    cut = {name: f"{count / asked[name]:.1%}" for name, count in tables.cut.items() if count}
     rows = [
         [
             *(code(info.name), info.role, info.kind, f"{facts.agreement.correct[info.name]:.1%}"),
+            *([f"{asked[info.name]:,}"] if tables.partly_asked else []),
             *([cut.get(info.name, "–")] if cut else []),
             code(info.identity),
         ]
@@ -41,7 +43,13 @@ def making(facts: CardFacts) -> str:
         [
             _imported(imported) if imported else _steps(facts),
             markdown_table(
-                ["reader", "role", "kind", "correct answers", *(["replies cut"] if cut else []), "identity"], rows
+                [
+                    *("reader", "role", "kind", "correct answers"),
+                    *(["passages asked"] if tables.partly_asked else []),
+                    *(["replies cut"] if cut else []),
+                    "identity",
+                ],
+                rows,
             ),
             _agreement(facts),
         ]
@@ -87,12 +95,31 @@ def _labels(facts: CardFacts) -> str:
     of_model = tables.verdicts.filter(pc.equal(tables.verdicts["basis"], "model"))
     judges = sorted(set((of_model if len(of_model) else tables.verdicts)["judge"].to_pylist()) - {None})
     return (
-        f"**Labels**: every reader answers from every passage. Label 2 (fully relevant): the answer of at least one "
+        f"**Labels**: {_asked(facts)} Label 2 (fully relevant): the answer of at least one "
         f"labeler ({reader_names(tables.labelers)}) is correct; else label 1 (partially relevant). Each distinct "
         "answer of a question is judged once: it is correct if it equals a gold answer or the judge "
         f"({', '.join(map(code, judges)) or 'none'}) accepts it, and is then among `valid_answers`."
         + (" People's verdicts overrule the judge's." if _reviewed(tables.provenance) else "")
     )
+
+
+def _asked(facts: CardFacts) -> str:
+    """Say about which passages the readers were asked."""
+    tables = facts.tables
+    if not tables.partly_asked:
+        return "every reader answers from every passage."
+    text = (
+        "the labelers are asked one after the other, each only about passages from which no earlier one answers "
+        "correctly. Of a passage of label 2, only the labelers up to the first correct one were asked (`answers.asked`)."
+    )
+    rounds = [] if tables.selection_rounds is None else tables.selection_rounds.to_pylist()
+    if lines := predicted_lines(facts.labels, rounds):
+        confidence = setting(facts, "labels").get("confidence")
+        text += (
+            f" **Part of the labels are predicted** (`passages.label_from`), with the probability of label 2 in "
+            f"`passages.probability`: {'; '.join(lines)}. Both bounds hold together with probability {confidence}."
+        )
+    return text
 
 
 def _reviewed(provenance: Mapping[str, Any]) -> bool:
@@ -101,15 +128,16 @@ def _reviewed(provenance: Mapping[str, Any]) -> bool:
 
 def _agreement(facts: CardFacts) -> str:
     everyone = facts.agreement
-    if len(everyone.correct) < 2:
+    if len(everyone.compared) < 2:
         return ""
     pairs = sorted((pair.kappa, pair.first, pair.second) for pair in everyone.pairs if pair.kappa is not None)
     text = (
         "Agreement of readers on which passages they answer correctly from: Krippendorff's alpha "
-        f"{_alpha(everyone)} for all {len(everyone.correct)} readers"
+        f"{_alpha(everyone)} for all {len(everyone.compared)} readers"
+        + (" that were asked about every passage" if facts.tables.partly_asked else "")
     )
-    if 1 < len(facts.labelers.correct) < len(everyone.correct):
-        text += f", {_alpha(facts.labelers)} for the {len(facts.labelers.correct)} labelers"
+    if 1 < len(facts.labelers.compared) < len(everyone.compared):
+        text += f", {_alpha(facts.labelers)} for the {len(facts.labelers.compared)} labelers"
     if len(pairs) > 1:
         (low, *least), (high, *most) = pairs[0], pairs[-1]
         text += f"; Cohen's kappa of two from {low:.2f} ({' and '.join(least)}) to {high:.2f} ({' and '.join(most)})"

@@ -21,6 +21,7 @@ from quit.common.progress import advance
 from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER
 from quit.stages.answers import Answers, matching_rows
+from quit.stages.label import PREDICTED_FROM
 from quit.stages.passages import PermutationTable, permutation_table
 
 SPLITS = ("train", "dev", "test")
@@ -59,7 +60,9 @@ class ExportTables:
     and ``sources``, a list of mappings with any of name, file, checksum,
     licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
     ``statistics``: a release's own (``quit.evaluate.statistics.Statistics.to_dict``), None where they have to be
-    computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known.
+    computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known. ``selection``,
+    ``selection_rounds``: with ``labels.economy = "estimated"``. ``fill_in``: how to have every labeler asked about
+    every passage.
     """
 
     questions: pa.Table
@@ -77,6 +80,19 @@ class ExportTables:
     embedded: bool = False
     statistics: Mapping[str, Any] | None = None
     cut: Mapping[str, int] = field(default_factory=dict)
+    selection: pa.Table | None = None
+    selection_rounds: pa.Table | None = None
+    fill_in: str = "build its workspace with labels.economy=off and release that"
+
+    @property
+    def partly_asked(self) -> bool:
+        """Whether a reader was not asked about some passages (``labels.economy``)."""
+        return any(answers.asked is not None for answers in self.answers.values())
+
+    @property
+    def predicted(self) -> bool:
+        """Whether labels of some passages are predicted."""
+        return self.selection is not None and self.selection["reason"].null_count > 0
 
     @property
     def fingerprint(self) -> str:
@@ -99,7 +115,8 @@ class Block:
 
     ``labels``: int8, shape (Q, P). ``codes``: int32, shape (Q, P, R), positions in ``values``, the distinct answers of
     the block, sorted. ``correct``: int8, shape (Q, len(values)): 1 correct, 0 not, -1 unjudged (or not given for the
-    question). ``positions``: int64, shape (Q,), places of the questions in ``Dataset.ids``.
+    question). ``positions``: int64, shape (Q,), places of the questions in ``Dataset.ids``. ``asked``: bool, shape (Q,
+    P, R), whether the reader was asked; where not, its answer is ``NO ANSWER``.
     """
 
     positions: np.ndarray
@@ -107,6 +124,7 @@ class Block:
     codes: np.ndarray
     values: list[str]
     correct: np.ndarray
+    asked: np.ndarray
 
 
 class Dataset:
@@ -143,6 +161,8 @@ class Dataset:
             if info.name not in self.tables.answers:
                 raise InputError(f"There are no answers of the reader {info.name!r}.")
             tables[f"answers of {info.name}"] = self.tables.answers[info.name].rows
+        if self.tables.selection is not None:
+            tables["selection"] = self.tables.selection
         return tables
 
     def positions(self, split: str) -> np.ndarray:
@@ -217,9 +237,7 @@ class Dataset:
         ``block``."""
         advance(f"{self.writing}: labels", len(positions), len(self.ids))
         self._rows["passages"].column(positions, None, self.permutations.permutation)
-        labels = self._rows["labels"].column(positions, "label", self.permutations.permutation)
-        assert labels is not None  # a column was named
-        checked = labels.to_numpy(zero_copy_only=False).astype(np.int8).reshape(len(positions), len(self.permutations))
+        checked = self._column("labels", positions, "label").astype(np.int8)
         if not np.isin(checked, (PARTIALLY, FULLY)).all():
             raise InputError(f"The table 'labels' holds a label that is neither {PARTIALLY} nor {FULLY}.")
         return checked
@@ -234,12 +252,29 @@ class Dataset:
         values = sorted({text for replies in given for text in replies.texts})
         code_of = {value: code for code, value in enumerate(values)}
         codes = np.empty((*labels.shape, len(given)), dtype=np.int32)
+        asked = np.ones(codes.shape, dtype=bool)
         correct = np.full((len(positions), len(values)), -1, dtype=np.int8)
         for reader, replies in enumerate(given):
             of_text = np.array([code_of[text] for text in replies.texts], dtype=np.int32)
             codes[:, :, reader] = of_text[replies.index]
             correct[replies.owner, of_text] = replies.correct
-        return Block(positions, labels, codes, values, correct)
+            name = self.tables.ordered_readers[reader].name
+            if self.tables.answers[name].asked is not None:
+                asked[:, :, reader] = self._column(f"answers of {name}", positions, "asked")
+        return Block(positions, labels, codes, values, correct, asked)
+
+    def predictions(self, positions: np.ndarray) -> np.ndarray | None:
+        """Return the predicted probability of label 2 of some questions' passages, NaN where they were asked: float64,
+        shape (questions, passages). None where no label is predicted."""
+        if not self.tables.predicted:
+            return None
+        return self._column("selection", positions, "probability")
+
+    def _column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
+        """Return a column of the passages of some questions: shape (questions, passages)."""
+        column = self._rows[table].column(positions, name, self.permutations.permutation, nulls=name == "probability")
+        assert column is not None  # a column was named
+        return column.to_numpy(zero_copy_only=False).reshape(len(positions), len(self.permutations))
 
     def blocks(self, positions: np.ndarray, size: int = 128) -> Iterator[Block]:
         """Yield ``block`` for ``size`` questions at a time."""
@@ -275,11 +310,11 @@ class Dataset:
         labels = self.labels(positions)
         given = []
         for info in readers:
-            numbers = self._rows[f"answers of {info.name}"].column(positions, "number", self.permutations.permutation)
-            assert numbers is not None  # a column was named
-            shaped = numbers.to_numpy(zero_copy_only=False).reshape(labels.shape)
-            given.append(self._replies[info.name].block(positions, shaped))
+            numbers = self._column(f"answers of {info.name}", positions, "number")
+            given.append(self._replies[info.name].block(positions, numbers))
         hit = np.any([replies.valid for replies in given[: len(self.tables.labelers)]], axis=0)
+        if (probability := self.predictions(positions)) is not None:
+            hit |= probability >= PREDICTED_FROM
         wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)
         if len(wrong):
             row, passage = wrong[0]
@@ -363,7 +398,9 @@ class _Rows:
                 )
         self.starts = np.array([start_of[question_id] for question_id in ids], dtype=np.int64)
 
-    def column(self, positions: np.ndarray, name: str | None, permutation: pa.StringArray) -> pa.Array | None:
+    def column(
+        self, positions: np.ndarray, name: str | None, permutation: pa.StringArray, nulls: bool = False
+    ) -> pa.Array | None:
         """Return a column of the rows of some questions, after checking that they are in depth-first order."""
         starts = self.starts[positions]
         low, high = int(starts.min()), int(starts.max()) + self.size
@@ -381,6 +418,6 @@ class _Rows:
             raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
         if name is None:
             return None
-        if (taken := take(name)).null_count:
+        if (taken := take(name)).null_count and not nulls:
             raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
         return taken

@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import quit
 from quit.common.files import file_checksum, sync
@@ -51,22 +51,37 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format. ``module``, imported when needed, has ``write(dataset, folder, options) -> facts for the manifest``."""
+    """A format. ``module``, imported when needed, has ``write(dataset, folder, options) -> facts for the manifest``.
+
+    ``has``: what it writes as if every labeler were asked about every passage: ``labels``, also their ``answers``, or
+    nothing, because it says of each what was asked.
+    """
 
     name: str
     version: int
     module: str
     doc: str
+    has: Literal["labels", "answers", ""] = "labels"
 
 
 FORMATS: dict[str, Format] = {
     listed.name: listed
     for listed in (
         Format(
-            "huggingface", 1, "quit.export.huggingface", "Parquet shards and a dataset card for datasets.load_dataset"
+            "huggingface",
+            1,
+            "quit.export.huggingface",
+            "Parquet shards and a dataset card for datasets.load_dataset",
+            has="",
         ),
-        Format("release-json", 1, "quit.export.release_json", "The paper's own JSON files and corpus.jsonl"),
-        Format("paper-index", 1, "quit.export.paper_index", "The index and retriever files of the paper's own scripts"),
+        Format("release-json", 1, "quit.export.release_json", "The paper's own JSON files and corpus.jsonl", "answers"),
+        Format(
+            "paper-index",
+            1,
+            "quit.export.paper_index",
+            "The index and retriever files of the paper's own scripts",
+            "answers",
+        ),
         Format("csv", 1, "quit.export.csv", "Questions and passages as tables for spreadsheets"),
         Format("squad", 1, "quit.export.squad", "SQuAD 1.1 (title, paragraphs: context, qas), answers without spans"),
         Format("beir", 1, "quit.export.beir", "BEIR's corpus, queries and qrels"),
@@ -124,13 +139,15 @@ def export(
     very bytes already, such as the first of two formats after a kill in the second, is left as it is. ``overwrite``:
     replace any earlier export of ours; ``renew``: one of this release only (with another card, say). Raises
     ``SettingsError`` for an unknown format, none at all, a target that is not an earlier export of ours, or another one
-    when neither allows it; ``InputError`` when the tables do not fit together or an equal target is damaged;
+    when neither allows it; ``InputError`` when a format needs answers or labels that nobody gave
+    (``labels.economy``), when the tables do not fit together or an equal target is damaged;
     ``WorkspaceError`` when the disk refuses (full, not writable).
     """
     chosen = [_format(name) for name in dict.fromkeys(formats)]
     if not chosen:
         raise SettingsError(f"No export format was named. Known: {', '.join(FORMATS)}.")
     for wanted in chosen:
+        _check_asked(tables, wanted)
         _restore(Path(out) / wanted.name)
         check_target(Path(out) / wanted.name, overwrite, tables.fingerprint)
     dataset, options = Dataset(tables), Options(**asked)
@@ -145,6 +162,20 @@ def export(
                 f"before is unchanged.{done} Make room or choose another folder, then run the export again."
             ) from error
     return manifests
+
+
+def _check_asked(tables: ExportTables, wanted: Format) -> None:
+    """Raise ``InputError`` where a format would pass off as asked what was not."""
+    if wanted.has and tables.predicted:
+        missing = "some labels are predicted"
+    elif wanted.has == "answers" and tables.partly_asked:
+        missing = "not every reader was asked about every passage"
+    else:
+        return
+    raise InputError(
+        f"The format {wanted.name} cannot say that {missing} (labels.economy); huggingface can. To have all of them "
+        f"asked: {tables.fill_in}"
+    )
 
 
 def _format(name: str) -> Format:

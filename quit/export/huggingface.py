@@ -18,13 +18,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit.common.files import json_bytes
-from quit.evaluate.labels import ReaderAgreement, labels_by_split, reader_agreement, shared_answers
+from quit.evaluate.labels import (
+    Patterns,
+    ReaderAgreement,
+    labels_by_split,
+    of_readers,
+    reader_agreement,
+    shared_answers,
+)
 from quit.evaluate.statistics import Statistics, statistics
 from quit.export.baselines import read_baselines
 from quit.export.card import card
 from quit.export.card_facts import CardFacts, Example, Shard
 from quit.export.croissant import croissant
-from quit.export.dataset import FULLY, PARTIALLY, SPLITS, Block, Dataset
+from quit.export.dataset import FULLY, PARTIALLY, SPLITS, Block, Dataset, ExportTables
 from quit.export.files import ExportFolder, Options
 from quit.stages.passages import iter_passage_texts
 
@@ -82,6 +89,8 @@ CONFIGS: dict[str, pa.Schema] = {
         }
     ),
 }
+ASKED = pa.schema({"asked": pa.bool_()})  # of answers, where not every reader was asked about every passage
+PREDICTED = pa.schema({"label_from": pa.string(), "probability": pa.float64()})  # of passages, where labels are
 QUESTIONS_A_SHARD = 2_000  # 650,000 passages, 3.9 million answers
 QUESTIONS_A_GROUP = 128  # a row group: what is in memory at a time
 
@@ -96,7 +105,7 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     content_id = tables.provenance.get("content_id")
     baselines = read_baselines(options.benchmark, content_id) if options.benchmark else None
     shards: list[Shard] = []
-    patterns: Counter[int] = Counter()
+    patterns: Patterns = Counter()
     unjudged = 0
     for split in SPLITS:
         split_shards, count = _write_split(dataset, split, folder, patterns)
@@ -107,12 +116,12 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
         tables=tables,
         card=options.card,
         figures=_figures(dataset, options),
-        labels=labels_by_split(tables.splits, tables.labels),
+        labels=labels_by_split(tables.splits, tables.labels, tables.selection),
         agreement=everyone,
         labelers=labelers,
         shared=shared_answers(tables.splits, tables.questions),
         example=_example(dataset),
-        schemas=CONFIGS,
+        schemas=_schemas(tables),
         shards=shards,
         unjudged=unjudged,
         baselines=baselines,
@@ -127,6 +136,12 @@ def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str,
     folder.path("croissant.json").write_bytes(content)
     folder.done("croissant.json", content.count(b"\n"))
     return _manifest_facts(dataset, facts)
+
+
+def _schemas(tables: ExportTables) -> dict[str, pa.Schema]:
+    """Return the columns of each config: those of ``CONFIGS``, and what tells asked from predicted where it matters."""
+    more = {"answers": ASKED if tables.partly_asked else (), "passages": PREDICTED if tables.predicted else ()}
+    return {name: pa.schema([*schema, *more.get(name, ())]) for name, schema in CONFIGS.items()}
 
 
 def _manifest_facts(dataset: Dataset, facts: CardFacts) -> dict[str, Any]:
@@ -154,13 +169,11 @@ def _figures(dataset: Dataset, options: Options) -> Statistics:
     return statistics(**{name: getattr(tables, name) for name in names}, encoder=options.encoder)
 
 
-def _agreements(dataset: Dataset, patterns: Counter[int]) -> tuple[ReaderAgreement, ReaderAgreement]:
+def _agreements(dataset: Dataset, patterns: Patterns) -> tuple[ReaderAgreement, ReaderAgreement]:
     """Return the agreement of all readers, and of the labelers, which have the lowest bits."""
     readers, labelers = dataset.tables.ordered_readers, dataset.tables.labelers
-    of_labelers: Counter[int] = Counter()
-    for pattern, count in patterns.items():
-        of_labelers[pattern & ((1 << len(labelers)) - 1)] += count
     everyone = reader_agreement([info.name for info in readers], patterns)
+    of_labelers = of_readers(patterns, range(len(labelers)))
     return everyone, reader_agreement([info.name for info in labelers], of_labelers)
 
 
@@ -185,29 +198,38 @@ def _example(dataset: Dataset) -> Example:
     labelers = len(dataset.tables.labelers)
     passages = [
         {name: column[row].as_py() for name, column in columns.items()}
-        | {"answers": [block.values[code] for code in block.codes[0, row, :labelers]]}
+        | {
+            "answers": [
+                block.values[code] if asked else "(not asked)"
+                for code, asked in zip(block.codes[0, row, :labelers], block.asked[0, row, :labelers], strict=True)
+            ]
+        }
         for row in first
     ]
     return Example(question, passages)
 
 
-def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: Counter[int]) -> tuple[list[Shard], int]:
+def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: Patterns) -> tuple[list[Shard], int]:
     """Return the files made, and how many answers have no verdict; count in ``patterns`` which readers are right, as
     ``quit.evaluate.labels.reader_patterns``."""
     positions = dataset.positions(split)
     count = -(-len(positions) // QUESTIONS_A_SHARD)
     shards: list[Shard] = []
     unjudged = 0
+    schemas = _schemas(dataset.tables)
     fully = np.zeros(len(dataset.ids), dtype=np.int32)
     for number in range(count):
         some = positions[number * QUESTIONS_A_SHARD : (number + 1) * QUESTIONS_A_SHARD]
         names = {config: f"{config}/{split}-{number:05d}-of-{count:05d}.parquet" for config in CONFIGS}
         with ExitStack() as stack:
-            writers = {config: stack.enter_context(_Writer(config, folder.path(names[config]))) for config in CONFIGS}
+            writers = {
+                config: stack.enter_context(_Writer(schema, folder.path(names[config])))
+                for config, schema in schemas.items()
+            }
             for block in dataset.blocks(some, QUESTIONS_A_GROUP):
                 fully[block.positions] = (block.labels == FULLY).sum(axis=1)
                 columns = _by_passage(dataset, block)
-                unjudged += columns["answers"]["correct"].null_count
+                unjudged += columns["answers"]["correct"].null_count - columns["answers"]["answer"].null_count
                 patterns.update(_patterns(block))
                 for config in columns:
                     writers[config].write(columns[config])
@@ -221,20 +243,22 @@ def _write_split(dataset: Dataset, split: str, folder: ExportFolder, patterns: C
     return shards, unjudged
 
 
-def _patterns(block: Block) -> Counter[int]:
+def _patterns(block: Block) -> Patterns:
     right = block.correct[np.arange(len(block.positions))[:, None, None], block.codes] == 1
-    numbers, counts = np.unique(right @ (1 << np.arange(right.shape[2], dtype=np.int64)), return_counts=True)
-    return Counter(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
+    bits = 1 << np.arange(right.shape[2], dtype=np.int64)
+    sets = np.stack([block.asked @ bits, (block.asked & right) @ bits], axis=-1).reshape(-1, 2)
+    sets, counts = np.unique(sets, axis=0, return_counts=True)
+    return Counter(dict(zip(map(tuple, sets.tolist()), counts.tolist(), strict=True)))
 
 
 class _Writer:
-    """A Parquet file of one config. Dictionary columns are written as plain strings that happen to be dictionary pages.
+    """A Parquet file of one config: columns that ``schema`` does not name are left out. Dictionary columns are written as plain strings that happen to be dictionary pages.
 
     The Arrow schema is not stored: it would tell readers to give dictionaries back, which ``datasets`` refuses.
     """
 
-    def __init__(self, config: str, path) -> None:
-        self.schema, self.path = CONFIGS[config], path
+    def __init__(self, schema: pa.Schema, path) -> None:
+        self.schema, self.path = schema, path
         self.writer: pq.ParquetWriter | None = None
         self.rows = self.bytes = 0  # bytes: as plain Arrow columns, what datasets calls num_bytes
 
@@ -269,7 +293,7 @@ def _plain_size(column: pa.Array) -> int:
     if not pa.types.is_dictionary(column.type):
         return column.nbytes
     lengths = pc.binary_length(column.dictionary).to_numpy(zero_copy_only=False)
-    return int(lengths[column.indices.to_numpy()].sum(dtype=np.int64)) + 4 * len(column)
+    return int(lengths[column.indices.drop_null().to_numpy()].sum(dtype=np.int64)) + 4 * len(column)
 
 
 def _as_given(wanted: pa.Schema, given: pa.Schema) -> pa.Schema:
@@ -290,7 +314,10 @@ def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]
     label = pa.array(block.labels.ravel())
     texts = pa.chunked_array(iter_passage_texts(dataset.hint_lists(block.positions), permutations), pa.string())
 
+    probability = dataset.predictions(block.positions)
+    probability = np.full(len(label), np.nan) if probability is None else probability.ravel()
     infos = dataset.tables.ordered_readers
+    asked = block.asked.ravel()
     reader = np.tile(np.arange(readers, dtype=np.int32), questions * passages)
     judged = block.correct[np.arange(questions)[:, None, None], block.codes].ravel()
     rows = np.arange(questions * passages, dtype=np.int32)
@@ -303,6 +330,8 @@ def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]
             "text": texts,
             "label": label,
             "n_hints": pa.array(np.tile(permutations.hints, questions)),
+            "label_from": _dictionary(np.isnan(probability).astype(np.int32), pa.array(["predicted", "asked"])),
+            "probability": pa.array(probability, from_pandas=True),  # NaN is null
         },
         "qrels": {"query-id": question_id, "corpus-id": passage_id, "score": label},
         "answers": {
@@ -310,14 +339,15 @@ def _by_passage(dataset: Dataset, block: Block) -> dict[str, dict[str, pa.Array]
             "question_id": _dictionary(np.repeat(owner, readers), ids),
             "reader": _dictionary(reader, pa.array([info.name for info in infos])),
             "role": _dictionary(reader, pa.array([info.role for info in infos])),
-            "answer": _dictionary(block.codes.ravel(), pa.array(block.values, pa.string())),
-            "correct": pa.array(judged == 1, mask=judged < 0),
+            "answer": _dictionary(pa.array(block.codes.ravel(), mask=~asked), pa.array(block.values, pa.string())),
+            "correct": pa.array(judged == 1, mask=(judged < 0) | ~asked),
+            "asked": pa.array(asked),
         },
     }
 
 
 def _dictionary(codes: np.ndarray | pa.Array, values: pa.Array) -> pa.DictionaryArray:
-    """Return ``values`` at ``codes``, its dictionary without repeats.
+    """Return ``values`` at ``codes`` (null where these are), its dictionary without repeats.
 
     From a dictionary with repeats (six readers have two roles) pyarrow 26 writes pages whose bytes differ from run to
     run.

@@ -13,6 +13,7 @@ from quit.release.release import Release, open_release, verify
 from quit.release.tables import TableFiles
 from quit.settings.card import Card
 from quit.stages.answers import cut_replies
+from quit.stages.select import SELECTION
 
 _SMALL = ("questions", "hints", "ranked_hints", "descriptions", "splits", "verdicts", "valid_answers")
 
@@ -51,7 +52,7 @@ def frozen_tables(
     """Return the tables of ``files``; of the large ones only the columns that exports read."""
     keys = ["question_id", "permutation"]
     return ExportTables(
-        **{name: files.read(name) for name in _SMALL},
+        **{name: files.read(name) for name in (*_SMALL, *SELECTION) if name in _SMALL or name in files.parts},
         passages=files.read("passages", keys, keys).unify_dictionaries(),
         labels=files.read("labels", [*keys, "label"], keys).unify_dictionaries(),
         answers={info.name: files.answers(info.name) for info in readers},

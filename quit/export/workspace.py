@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
 from quit.sources import SOURCES
 from quit.stages.answers import Answers, cut_replies
+from quit.stages.select import SELECTION
 
 _NEEDED = (
     "questions",
@@ -36,7 +38,7 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
     Raises :class:`WorkspaceError` when a stage is not complete or belongs to other sources or settings.
     """
     check_finished(workspace, pipeline)
-    columns = ["question_id", "permutation", "number"]
+    columns = ["question_id", "permutation", "number", "asked"]
     answers, cut = {}, {}
     for reader in pipeline.settings.readers:
         runs = [f"read:{reader.name}"]
@@ -51,7 +53,18 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
         provenance=provenance_of(workspace, pipeline) | ({"verification": verified} if verified else {}),
         embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
         cut=cut,
+        fill_in=filling_in(workspace),
+        **{name: workspace.read(name) for name in SELECTION if "select" in workspace.current()},
     )
+
+
+def filling_in(workspace: Workspace) -> str:
+    """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
+    not asked for again."""
+    given = (workspace.build or {}).get("overrides", [])
+    kept = [text for text in given if not text.startswith("labels.economy=")]
+    settings = "".join(f" --set {shlex.quote(text)}" for text in [*kept, "labels.economy=off"])
+    return f"quit build -w {shlex.quote(str(workspace))}{settings}"
 
 
 def verification_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:

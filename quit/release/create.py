@@ -38,7 +38,7 @@ from quit.release.release import (
     open_release,
     verify,
 )
-from quit.release.tables import TableFiles, names_of, workspace_tables, write_table
+from quit.release.tables import TableFiles, workspace_tables, write_table
 from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
 from quit.settings import Settings, parse
@@ -208,7 +208,7 @@ def _write(
     encoder: Encoder | None,
 ) -> dict[str, Any]:
     """Write the tables; return ``release.json``."""
-    names = names_of(info.name for info in subject.readers)
+    names = list(subject.files.parts)
 
     def write(table: str) -> dict[str, Any]:
         rows = write_table(table_path(folder, table), table, subject.files.batches(table))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from quit.common.columns import positions_in
 from quit.common.progress import advance
 from quit.errors import InputError, SettingsError, did_you_mean
+from quit.evaluate.labels import labels_by_split, predicted_lines
 from quit.export.dataset import Dataset, ReaderInfo
 from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
@@ -310,6 +311,15 @@ def _human_coverage(subject: Subject) -> list[str]:
     ]
 
 
+def _predicted_label(subject: Subject) -> list[str]:
+    files = subject.files
+    labels = files.read("labels", ["question_id", "label"], ["question_id"])
+    selection = files.read("selection", ["question_id", "reason"], ["question_id"])
+    return predicted_lines(
+        labels_by_split(files.read("splits"), labels, selection), files.read("selection_rounds").to_pylist()
+    )
+
+
 GATES: dict[str, Gate] = {
     gate.name: gate
     for gate in (
@@ -340,6 +350,11 @@ GATES: dict[str, Gate] = {
             "label-mismatch",
             "Everyone must be able to recompute the labels from the labelers' answers and the valid answers.",
             _label_mismatch,
+        ),
+        Gate(
+            "predicted-label",
+            "A predicted label was not asked of any labeler: those who use the dataset must know how many there are.",
+            _predicted_label,
         ),
         Gate(
             "human-coverage",

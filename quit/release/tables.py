@@ -19,6 +19,7 @@ from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.export.workspace import check_finished
 from quit.stages.answers import Answers
+from quit.stages.select import SELECTION
 
 TABLES = (
     "splits",
@@ -36,6 +37,7 @@ TABLES = (
 )
 """Tables of a release beside those of its readers. All but the last two hold only questions that are in ``splits``."""
 HISTORY = ("changes", "rejects")
+"""Tables that also hold questions which left the dataset."""
 ROWS_A_GROUP = 1 << 17
 
 
@@ -99,11 +101,12 @@ class TableFiles:
         return contract(name).former_schema if former else contract(name).schema
 
     def answers(self, reader: str) -> Answers:
-        """Return a reader's answers (question_id, permutation, number). Raises ``InputError`` as :meth:`read` does."""
+        """Return a reader's answers (question_id, permutation, number, asked). Raises ``InputError`` as :meth:`read` does."""
         name, keys = f"answers/{reader}", ["question_id", "permutation"]
         if f"distinct_{name}" not in self.parts:
             return Answers.of(self.read(name, [*keys, "answer"], [*keys, "answer"]))
-        return Answers(self.read(name, [*keys, "number"], keys).unify_dictionaries(), self.distinct_answers(reader))
+        rows = self.read(name, [*keys, "number", "asked"], keys).unify_dictionaries()
+        return Answers(rows, self.distinct_answers(reader))
 
     def distinct_answers(self, reader: str) -> pa.Table:
         """Return a reader's distinct answers. Raises ``InputError`` as :meth:`read` does."""
@@ -138,7 +141,7 @@ class TableFiles:
         return sum(pq.read_metadata(path).num_rows for path in self.parts.get(name, ()))
 
     def _filters(self, name: str) -> bool:
-        return self.ids is not None and name not in HISTORY
+        return self.ids is not None and name not in HISTORY and "question_id" in self.schema(name).names
 
     def _ours(self, name: str, rows: pa.Table) -> pa.Table:
         if not self._filters(name):
@@ -154,7 +157,8 @@ def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
     """
     check_finished(workspace, pipeline)
     parts: dict[str, list[Path]] = {}
-    for name in names_of(reader.name for reader in pipeline.settings.readers):
+    predicted = SELECTION if "select" in workspace.current() else ()
+    for name in (*names_of(reader.name for reader in pipeline.settings.readers), *predicted):
         table, _, reader = name.partition("/")
         parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]
     return TableFiles(parts, workspace.read("splits")["question_id"].combine_chunks())

@@ -93,12 +93,14 @@ def _bounds(rows: Sequence[Facts]) -> Plot:
 
 
 def _labels_by_split(rows: Sequence[Facts]) -> Table:
+    predicted = any(row["predicted"] for row in rows)
     heads = ("split", "questions", "without label 2", "share", "highest Hit, RR, Recall", "passages", "label 1",
-             "label 2", "share")  # fmt: skip
+             "label 2", "share", *(["predicted"] if predicted else []))  # fmt: skip
     cells = [
         (row["split"], f"{row['questions']:,}", f"{row['without_label_2']:,}",
          share(row["without_label_2"], row["questions"]), number(row["bound"]), f"{row['passages']:,}",
-         f"{row['passages'] - row['label_2']:,}", f"{row['label_2']:,}", percent(row["share"])) for row in rows
+         f"{row['passages'] - row['label_2']:,}", f"{row['label_2']:,}", percent(row["share"]),
+         *([f"{row['predicted']:,}"] if predicted else [])) for row in rows
     ]  # fmt: skip
     note = (
         "A question without any passage of label 2 counts as 0 in the means of Hit, RR and Recall at label 2, whatever "
@@ -162,8 +164,9 @@ def readers(facts: Facts) -> Section:
     section.plots.extend(_by_reader(facts))
     section.plots.extend(_labelers_right(facts["agreement"]["labelers"]))
     agreement = facts["agreement"]["all"]
-    if agreement:
+    if agreement and agreement["pairs"]:
         section.tables.append(_kappas(agreement))
+    if agreement:
         section.said.append(_agreement_sentence(facts["agreement"]))
     if facts["probe"]:
         section.tables.append(_probe(facts))
@@ -201,7 +204,7 @@ def _by_reader(facts: Facts) -> Iterable[Plot]:
 
 
 def _labelers_right(agreement: Facts | None) -> Iterable[Plot]:
-    if agreement is None:
+    if agreement is None or agreement["right"] is None:
         return
     names = ["none", *(str(count) for count in range(1, len(agreement["readers"]) + 1))]
     drawn = plots.bars("plot-right", names, {"passages": agreement["right"]}, "passages")
@@ -215,14 +218,20 @@ def _labelers_right(agreement: Facts | None) -> Iterable[Plot]:
 
 
 def _agreement_sentence(agreement: Facts) -> str:
-    passages = counted(agreement["all"]["passages"], "passage")
-    text = f"Krippendorff's alpha of all readers over {passages}: {number(agreement['all']['alpha'])}"
-    labelers = agreement["labelers"]
+    everyone, labelers = agreement["all"], agreement["labelers"]
+    passages = counted(everyone["passages"], "passage")
+    if len(everyone["compared"]) < len(everyone["readers"]):
+        listed = ", ".join(f"{name} {count:,}" for name, count in everyone["asked"].items() if count < everyone["passages"])
+        text = f"Not asked about each of {passages} (labels.economy): {listed}. Their shares are of these passages."
+        if not everyone["pairs"]:
+            return f"{text} How far readers agree is not known."
+        return f"{text} Krippendorff's alpha of the other readers: {number(everyone['alpha'])}."
+    text = f"Krippendorff's alpha of all readers over {passages}: {number(everyone['alpha'])}"
     return text + (f"; of the {len(labelers['readers'])} labelers: {number(labelers['alpha'])}." if labelers else ".")
 
 
 def _kappas(agreement: Facts) -> Table:
-    names = agreement["readers"]
+    names = agreement["compared"]
     cells = {(pair["first"], pair["second"]): pair for pair in agreement["pairs"]}
     rows = []
     for row, first in enumerate(names):

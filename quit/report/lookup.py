@@ -61,7 +61,8 @@ _OVERVIEW = """
     )
     SELECT q.question_id, q.question, q.answers, q.source, d.coarse, d.difficulty, d.difficulty_bin,
            coalesce(s.split, g.reason, 'not split yet') AS state, l.passages, l.fully, l.fully / l.passages AS share,
-           CASE WHEN $labelers > 1 THEN l.disagreement END AS disagreement, coalesce(k.leaks, 0) AS leaks,
+           CASE WHEN $labelers > 1 AND NOT EXISTS (SELECT 1 FROM answers WHERE NOT asked) THEN l.disagreement END
+               AS disagreement, coalesce(k.leaks, 0) AS leaks,
            coalesce(c.cut, 0) AS cut, coalesce(a.changed, 0) AS changed, coalesce(r.people, 0) AS people,
            lower(strip_accents(
                concat_ws(' ', q.question_id, q.question, array_to_string(q.answers, ' '), h.hints)
@@ -86,7 +87,7 @@ class Results:
 
 
 class Lookup:
-    """The search table of one workspace; ``labelers``: how many there are (below two none can disagree). Safe to use
+    """The search table of one workspace; ``labelers``: how many there are (below two none can disagree; nor where only some were asked). Safe to use
     from several threads."""
 
     def __init__(self, workspace: Workspace, labelers: int = 0) -> None:

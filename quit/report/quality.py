@@ -10,7 +10,14 @@ from typing import Any
 
 import duckdb
 
-from quit.evaluate.labels import labels_by_split, reader_agreement, reader_patterns, shared_answers
+from quit.evaluate.labels import (
+    Patterns,
+    labels_by_split,
+    of_readers,
+    reader_agreement,
+    reader_patterns,
+    shared_answers,
+)
 
 
 def split_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
@@ -18,43 +25,44 @@ def split_figures(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     splits), as :mod:`quit.evaluate.labels` counts them."""
     splits = connection.sql("SELECT question_id, split FROM splits").to_arrow_table()
     labels = connection.sql("SELECT question_id, label FROM labels").to_arrow_table()
+    selection = connection.sql("SELECT question_id, reason FROM selection").to_arrow_table()
     questions = connection.sql("SELECT question_id, answers FROM questions ORDER BY question_id").to_arrow_table()
     by_split = [
         {**asdict(row), "without_label_2": row.without_label_2, "bound": row.bound, "share": row.share}
-        for row in labels_by_split(splits, labels)
+        for row in labels_by_split(splits, labels, selection)
     ]
     shared = [asdict(row) for row in shared_answers(splits, questions)]
     return {"labels": by_split, "shared": shared}
 
 
 def agreement_figures(connection: duckdb.DuckDBPyConnection, readers: Sequence[Mapping[str, str]]) -> dict[str, Any]:
-    """Return ``all`` and ``labelers``: passages, correct, pairs and alpha of
-    :func:`quit.evaluate.labels.reader_agreement`, and ``right``: passages by the number of readers that answer
-    correctly, from none to all. None for fewer than two readers with answers.
+    """Return ``all`` and ``labelers``: what :func:`quit.evaluate.labels.reader_agreement` says, and ``right``: passages
+    by the number of readers that answer correctly, from none to all (None where not all readers were asked about every
+    passage). None for fewer than two readers with answers.
 
     ``readers``: name and role.
     """
     answering = {name for (name,) in connection.execute("SELECT DISTINCT reader FROM distinct_answers").fetchall()}
     names = [reader["name"] for reader in readers if reader["name"] in answering]
     labelers = {reader["name"] for reader in readers if reader["role"] == "labeler"}
-    patterns = reader_patterns(connection, names) if len(names) > 1 else {}
+    patterns = reader_patterns(connection, names) if len(names) > 1 else Counter()
     if not patterns:
         return {"all": None, "labelers": None}
     kept = [position for position, name in enumerate(names) if name in labelers]
-    of_labelers: Counter[int] = Counter()
-    for pattern, passages in patterns.items():
-        of_labelers[sum((pattern >> position & 1) << bit for bit, position in enumerate(kept))] += passages
+    of_labelers = of_readers(patterns, kept)
     return {
         "all": _agreement(names, patterns),
         "labelers": _agreement([names[position] for position in kept], of_labelers) if len(kept) > 1 else None,
     }
 
 
-def _agreement(names: Sequence[str], patterns: Mapping[int, int]) -> dict[str, Any]:
+def _agreement(names: Sequence[str], patterns: Patterns) -> dict[str, Any]:
+    agreement = reader_agreement(names, patterns)
     right = [0] * (len(names) + 1)
-    for pattern, passages in patterns.items():
-        right[pattern.bit_count()] += passages
-    return {"readers": list(names), **asdict(reader_agreement(names, patterns)), "right": right}
+    for (_, bits), passages in patterns.items():
+        right[bits.bit_count()] += passages
+    complete = len(agreement.compared) == len(names)
+    return {"readers": list(names), **asdict(agreement), "right": right if complete else None}
 
 
 PROBE = """

@@ -18,6 +18,9 @@ from quit.evaluate.normalize import normalize_answer
 from quit.stages.answers import Answers, accepted_answers, answers_of
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
+PREDICTED_FROM = 0.5
+"""Probability from which a passage that was not asked has label 2."""
+
 
 @stage("label", outputs=("labels", "valid_answers"), models=("labelers",))
 def label_stage(
@@ -41,7 +44,8 @@ def label_stage(
     )
     if selection is not None:
         probability = selection(["probability"]).column("probability")
-        labelled["labels"] = with_predicted(labelled["labels"], pc.fill_null(probability, 0).to_numpy() >= 0.5)
+        predicted = pc.fill_null(probability, 0).to_numpy() >= PREDICTED_FROM
+        labelled["labels"] = with_predicted(labelled["labels"], predicted)
     return labelled
 
 

@@ -22,10 +22,12 @@ from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, still_open
 from quit.stages.selection import Options, select
 from quit.stages.stage import COLLECTION, Context, Tables, stage
 
+SELECTION = ("selection", "selection_rounds")
+"""Its tables."""
 _SEED = "audit"
 
 
-@stage("select", whole=COLLECTION, outputs=("selection", "selection_rounds"), scope="collection", on_demand=True)
+@stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=True)
 def select_stage(
     context: Context,
     questions: pa.Table,

@@ -27,10 +27,11 @@ _QUERIES = {
     "description": f"SELECT * EXCLUDE (question_id) FROM descriptions {_MINE}",
     "probe": f"SELECT reader, repetition, answer, correct FROM probe_answers {_MINE} ORDER BY ALL",
     "split": f"SELECT split, parametric, draw FROM splits {_MINE}",
-    "passages": f"""SELECT permutation, label, labelers FROM passages LEFT JOIN labels USING (question_id, permutation)
+    "passages": f"""SELECT permutation, label, labelers, probability FROM passages
+        LEFT JOIN labels USING (question_id, permutation) LEFT JOIN selection USING (question_id, permutation)
         {_MINE} ORDER BY permutation""",
     "answers": f"""SELECT permutation, reader, answer
-        FROM answers JOIN distinct_answers USING (question_id, reader, number) {_MINE}""",
+        FROM answers JOIN distinct_answers USING (question_id, reader, number) {_MINE} AND asked""",
     "verdicts": f"""SELECT answer, correct, probability, basis, passages, judge FROM verdicts {_MINE}
         ORDER BY passages DESC, answer""",
     "valid_answers": f"SELECT answer, origin, passages FROM valid_answers {_MINE} ORDER BY origin, answer",
@@ -67,6 +68,7 @@ def story(workspace: Workspace, wanted: str) -> dict[str, Any]:
             "permutation": row["permutation"],
             "text": " ".join(text[int(index)] for index in row["permutation"]),
             "label": row["label"],
+            "predicted": row["probability"],
             "correct_labelers": row["labelers"],
             "answers": given.get(row["permutation"], {}),
         }

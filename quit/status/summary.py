@@ -125,7 +125,7 @@ def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int
     """Return (reader, number of hints, passages, NO ANSWER, correct, cut, sentences) of the current answers, by reader
     and hints.
 
-    ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so; all but
+    ``passages``: those that the reader was asked about. ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so; all but
     a few are sentences (:func:`quit.models.cleaning.is_sentence`).
     """
     with workspace.connect() as connection:
@@ -134,7 +134,7 @@ def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int
             WITH given AS (
                 SELECT question_id, reader, length(permutation) AS hints, number, count(*) AS passages,
                     count(*) FILTER (ended = 'length') AS cut
-                FROM answers GROUP BY ALL
+                FROM answers WHERE asked GROUP BY ALL
             )
             SELECT g.reader, g.hints, sum(g.passages)::BIGINT,
                 coalesce(sum(g.passages) FILTER (d.answer = 'NO ANSWER'), 0)::BIGINT,

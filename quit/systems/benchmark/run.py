@@ -244,13 +244,15 @@ class Runner:
     def every_passage(self, task: Task, name: str) -> list[list[str]]:
         """Return a reader's answers to each of a question's own passages: what Optimal is made of (section 5.4).
 
-        The release's own answers, where this reader gave them; else the reader is asked.
+        The release's own answers, where this reader gave all of them; else the reader is asked.
         """
         assert isinstance(task.relevance, ReleaseRelevance)
         groups, size = task.relevance.groups, task.passages.size
         reader = self._plugin(make_reader, name, self.context.passages)
         stored = {info.name: number for number, info in enumerate(self.dataset.tables.ordered_readers)}
-        if name in stored and self.dataset.tables.ordered_readers[stored[name]].identity == reader.identity:
+        ours = self.dataset.tables
+        complete = name in stored and ours.answers[name].asked is None
+        if complete and ours.ordered_readers[stored[name]].identity == reader.identity:
             return [
                 [block.values[code] for code in codes]
                 for block in self.dataset.blocks(groups)
