@@ -16,6 +16,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.operations.plan import Plan
 from quit.settings import Loaded
+from quit.status.asked import asked, asked_tables
 from quit.status.stages import status
 from quit.status.summary import (
     REPLIES,
@@ -88,6 +89,16 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     _show(table)
 
 
+def print_asked(workspace: Workspace) -> None:
+    """Print about which passages readers were asked, where that is not all."""
+    for asked_table in asked_tables(asked(workspace)):
+        first, *others = asked_table.heads
+        table = _table(f"{first}!", *others, title=f"\n{asked_table.title}")
+        for row in asked_table.rows:
+            table.add_row(*row)
+        _show(table)
+
+
 def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
     """Print a line for everything that was left out: where, what, why."""
     for row in rows:
@@ -121,6 +132,7 @@ def print_summary(workspace: Workspace) -> None:
         table.add_row(str(hints), f"{passages:,}", f"{right:,}", f"{right / passages:.1%}")
     _show(table)
     print_replies(readers_table(workspace))
+    print_asked(workspace)
     usage = usage_rows(workspace)
     if usage:
         table = _table(*(f"{name}!" if name == "language model" else name for name in USAGE), title="\nAsked, all runs")

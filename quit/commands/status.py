@@ -50,7 +50,7 @@ def status(
 
         typer.echo(as_text([workspace]), nl=False)
         return
-    from quit.commands.console import print_left_out, print_replies, print_status
+    from quit.commands.console import print_asked, print_left_out, print_replies, print_status
     from quit.common.files import is_url
     from quit.engine.planning import readable_build
     from quit.status.summary import as_dict, readers_table
@@ -67,6 +67,8 @@ def status(
     else:
         print_status(opened, pipeline)
         # Behind a URL the answers would have to be fetched first.
-        readers = [] if is_url(opened.address) else readers_table(opened)
-        if any(cut or sentences for *_, cut, sentences in readers):
-            print_replies(readers)
+        if not is_url(opened.address):
+            readers = readers_table(opened)
+            if any(cut or sentences for *_, cut, sentences in readers):
+                print_replies(readers)
+            print_asked(opened)

@@ -74,6 +74,7 @@ def loading(facts: CardFacts) -> str:
         "ascending and in reading order. Its text is these hints, joined by one space. `qrels` holds labels 2 and 1; "
         "every passage of another question is irrelevant (0) and not listed. `answers.correct` is null where no "
         "verdict is known."
+        + (" `answers.answer` is null where the reader was not asked." if facts.tables.partly_asked else "")
     )
 
 

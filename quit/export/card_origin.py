@@ -110,7 +110,9 @@ def _asked(facts: CardFacts) -> str:
         return "every reader answers from every passage."
     text = (
         "the labelers are asked one after the other, each only about passages from which no earlier one answers "
-        "correctly. Of a passage of label 2, only the labelers up to the first correct one were asked (`answers.asked`)."
+        "correctly. Of a passage of label 2, only the labelers up to the first correct one were asked "
+        "(`answers.asked`), so an answer that only a later one would have given is not among `valid_answers`, and a "
+        "later one's share of correct answers is of harder passages."
     )
     rounds = [] if tables.selection_rounds is None else tables.selection_rounds.to_pylist()
     if lines := predicted_lines(facts.labels, rounds):

@@ -24,6 +24,7 @@ from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.settings import Judge, ReaderSettings, Settings
+from quit.status.asked import asked
 from quit.status.history import runs_of
 from quit.status.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
 from quit.status.usage import totals
@@ -73,6 +74,7 @@ def gather(workspace: Workspace, settings: Settings, compared: Sequence[Path] = 
         dict(zip(("reader", "hints", "passages", "no_answer", "correct", "cut", "sentences"), row, strict=True))
         for row in readers_by_hints(workspace)
     ]
+    facts["asked"] = asked(workspace)
     facts["type_agreement"] = dict(zip(("typed", "coarse", "fine"), type_agreement(workspace), strict=True))
     facts["judges"] = _counted(asdict(agreed) if (agreed := judge_agreement(workspace)) else None)
     facts["people"] = _counted(judge_against_people(workspace, settings.review))

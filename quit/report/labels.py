@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from quit.evaluate.labels import SplitLabels, predicted_lines
 from quit.report import plots
 from quit.report.pieces import Facts, Plot, Section, Table, counted, number, percent, share
+from quit.status.asked import asked_tables
 
 BOUND = "At label 2, no system can exceed {bound:.2f} in Hit, RR or Recall over all {split} questions."
 _TABLE_1 = (
@@ -23,7 +25,11 @@ _TABLE_1 = (
 
 def cautions(facts: Facts) -> list[str]:
     """Return what limits every score on the dataset, one sentence or two each: stated at the top of the page."""
-    sentences = []
+    sentences = (
+        predicted_lines([SplitLabels(**row) for row in facts["asked"]["labels"]], facts["asked"]["looks"])
+        if facts["asked"]
+        else []
+    )
     for row in facts["splits"]["labels"]:
         if row["split"] == "test" and row["without_label_2"]:
             sentences.append(
@@ -162,6 +168,7 @@ def readers(facts: Facts) -> Section:
     }
     section = Section("readers", "Readers", terms)
     section.plots.extend(_by_reader(facts))
+    section.tables.extend(Table(table.title, table.heads, table.rows) for table in asked_tables(facts["asked"]))
     section.plots.extend(_labelers_right(facts["agreement"]["labelers"]))
     agreement = facts["agreement"]["all"]
     if agreement and agreement["pairs"]:
@@ -221,11 +228,13 @@ def _agreement_sentence(agreement: Facts) -> str:
     everyone, labelers = agreement["all"], agreement["labelers"]
     passages = counted(everyone["passages"], "passage")
     if len(everyone["compared"]) < len(everyone["readers"]):
-        listed = ", ".join(f"{name} {count:,}" for name, count in everyone["asked"].items() if count < everyone["passages"])
-        text = f"Not asked about each of {passages} (labels.economy): {listed}. Their shares are of these passages."
+        text = (
+            "A labeler that is asked only about what earlier ones got wrong (labels.economy) cannot be compared with "
+            "other readers, and its share of correct answers is of harder passages."
+        )
         if not everyone["pairs"]:
-            return f"{text} How far readers agree is not known."
-        return f"{text} Krippendorff's alpha of the other readers: {number(everyone['alpha'])}."
+            return text
+        return f"{text} Krippendorff's alpha of the other readers over {passages}: {number(everyone['alpha'])}."
     text = f"Krippendorff's alpha of all readers over {passages}: {number(everyone['alpha'])}"
     return text + (f"; of the {len(labelers['readers'])} labelers: {number(labelers['alpha'])}." if labelers else ".")
 

@@ -11,6 +11,7 @@ from quit.common.endpoints import address
 from quit.common.files import is_url
 from quit.engine.workspace import Workspace
 from quit.stages import filter_stage
+from quit.status.asked import asked, asked_tables
 from quit.status.stages import status
 from quit.status.usage import totals
 
@@ -283,6 +284,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
             dict(zip(("reader", "passages", "no_answer", "correct", "cut", "sentences"), row, strict=True))
             for row in readers_table(workspace)
         ],
+        "asked": asked(workspace),
         "language_models": totals(workspace.path),
         "judges": asdict(agreement) if (agreement := judge_agreement(workspace)) else None,
     }
@@ -303,6 +305,9 @@ def markdown_summary(workspace: Workspace) -> str:
     lines += ["", f"| reader | {' | '.join(REPLIES)} |", "|---" * (len(REPLIES) + 1) + "|"]
     lines += [f"| {' | '.join(row)} |" for row in replies_rows(readers)]
     lines += ["", *cut_replies(readers)] if cut_replies(readers) else []
+    for table in asked_tables(asked(workspace)):
+        lines += ["", f"{table.title}:", "", f"| {' | '.join(table.heads)} |", "|---" * len(table.heads) + "|"]
+        lines += [f"| {' | '.join(row)} |" for row in table.rows]
     usage = usage_rows(workspace)
     if usage:
         lines += ["", f"| {' | '.join(USAGE)} |", "|---" * len(USAGE) + "|"]

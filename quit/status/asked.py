@@ -1,0 +1,68 @@
+"""About which passages readers were asked, where that is not all (``labels.economy``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quit.engine.workspace import Workspace
+from quit.evaluate.labels import labels_by_split
+
+
+@dataclass(frozen=True)
+class AskedTable:
+    """One table in words: a title, heads (the first of a column of names) and rows."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
+def asked(workspace: Workspace) -> dict[str, Any] | None:
+    """Return ``readers`` (reader, asked, passages), ``labels`` (by split, with predicted ones) and ``looks`` (rows of
+    ``selection_rounds``); None where every reader was asked about every passage."""
+    with workspace.connect(tables=["answers"]) as connection:
+        rows = connection.execute(
+            "SELECT reader, count(*) FILTER (asked), count(*) FROM answers GROUP BY 1 ORDER BY 1"
+        ).fetchall()
+    if all(asked == passages for _, asked, passages in rows):
+        return None
+    order = {run.removeprefix("read:"): position for position, run in enumerate(workspace.state)}
+    rows.sort(key=lambda row: order.get(row[0], len(order)))
+    selection = workspace.read("selection", columns=["question_id", "reason"])
+    labels = workspace.read("labels", columns=["question_id", "label"])
+    by_split = labels_by_split(workspace.read("splits"), labels, selection)
+    return {
+        "readers": [dict(zip(("reader", "asked", "passages"), row, strict=True)) for row in rows],
+        "labels": [asdict(row) for row in by_split] if selection["reason"].null_count else [],
+        "looks": workspace.read("selection_rounds").to_pylist(),
+    }
+
+
+def asked_tables(facts: dict[str, Any] | None) -> list[AskedTable]:
+    """Return what :func:`asked` says as tables."""
+    if facts is None:
+        return []
+    readers = [
+        (row["reader"], f"{row['asked']:,}", f"{row['passages']:,}", f"{row['asked'] / row['passages']:.1%}")
+        for row in facts["readers"]
+    ]
+    labels = [
+        (row["split"], f"{row['passages'] - row['predicted']:,}", f"{row['predicted']:,}") for row in facts["labels"]
+    ]
+    looks = [
+        (
+            *(f"{row[name]:,}" for name in ("round", "asked", "audit", "missed", "false")),
+            *(f"{row[name]:.2%}" for name in ("missed_bound", "false_bound")),
+        )
+        for row in facts["looks"]
+    ]
+    tables = [
+        AskedTable("Passages asked", ("reader", "asked", "of", "share"), readers),
+        AskedTable("Labels", ("split", "asked", "predicted"), labels),
+        AskedTable(
+            "Looks at the audit", ("look", "asked", "audit", "missed", "false", "missed up to", "false up to"), looks
+        ),
+    ]
+    return [table for table in tables if table.rows]
