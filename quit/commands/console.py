@@ -14,6 +14,7 @@ from rich.table import Table
 from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
+from quit.operations.economy import Economy
 from quit.operations.plan import Plan
 from quit.settings import Loaded
 from quit.status.asked import asked, asked_tables
@@ -226,6 +227,25 @@ def print_plan(plan: Plan) -> None:
         if plan.total.cost is None:
             _OUT.print("cost: unknown where a model has no price_prompt and price_completion in the profile")
     for note in plan.notes:
+        _OUT.print(f"- {escape(note)}", soft_wrap=True)
+    if plan.economy:
+        _print_economy(plan.economy)
+
+
+def _print_economy(economy: Economy) -> None:
+    """Print about how many passages labelers will be asked, and what that costs."""
+    heads = ("least", "expected", "most", "cost", "expected", "most")
+    table = _table("labeler!", *heads, title="\nPassages asked (labels.economy)")
+    for entry in economy.ranges:
+        counts = (None if count is None else _short(count) for count in (entry.least, entry.expected, entry.most))
+        costs = (
+            None if cost is None else f"{cost:,.2f}"
+            for cost in (entry.cost_least, entry.cost_expected, entry.cost_most)
+        )
+        table.add_row(entry.labeler, *(text or "?" for text in (*counts, *costs)))
+    _show(table)
+    _OUT.print("The most is also what other tables of this plan have.")
+    for note in economy.notes:
         _OUT.print(f"- {escape(note)}", soft_wrap=True)
 
 

@@ -252,7 +252,9 @@ def _patterns(block: Block) -> Patterns:
 
 
 class _Writer:
-    """A Parquet file of one config: columns that ``schema`` does not name are left out. Dictionary columns are written as plain strings that happen to be dictionary pages.
+    """A Parquet file of one config; columns that ``schema`` does not name are left out.
+
+    Dictionary columns are written as plain strings that happen to be dictionary pages.
 
     The Arrow schema is not stored: it would tell readers to give dictionaries back, which ``datasets`` refuses.
     """

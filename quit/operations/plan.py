@@ -22,6 +22,7 @@ from quit.models.generation.cache import GenerationCache
 from quit.models.language import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
+from quit.operations.economy import Economy, economy
 from quit.settings import Judge, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect
@@ -60,13 +61,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed."""
+    """What a build will ask. ``total``: the sums of the lines; ``notes`` say what was measured and what was assumed.
+
+    ``economy``: ranges of what labelers are asked, with ``labels.economy``; the lines say the most.
+    """
 
     questions: int
     passages: int
     lines: tuple[Line, ...]
     total: Line
     notes: tuple[str, ...]
+    economy: Economy | None = None
 
 
 def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: float | None = None) -> Plan:
@@ -103,7 +108,9 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
     if not lines:
         notes.append("This profile asks no language model: it costs nothing but this machine's time.")
     passages = len(questions) * passage_count(pipeline.settings.convergence.hints)
-    return Plan(len(questions), passages, tuple(lines), _total(lines), tuple(notes))
+    costs = {line.model: line.cost for line in lines if line.role == "read"}
+    partly = economy(pipeline, passages, costs)
+    return Plan(len(questions), passages, tuple(lines), _total(lines), tuple(notes), partly)
 
 
 def _total(lines: Sequence[Line]) -> Line:

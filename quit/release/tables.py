@@ -101,7 +101,10 @@ class TableFiles:
         return contract(name).former_schema if former else contract(name).schema
 
     def answers(self, reader: str) -> Answers:
-        """Return a reader's answers (question_id, permutation, number, asked). Raises ``InputError`` as :meth:`read` does."""
+        """Return a reader's answers (question_id, permutation, number, asked).
+
+        Raises ``InputError`` as :meth:`read` does.
+        """
         name, keys = f"answers/{reader}", ["question_id", "permutation"]
         if f"distinct_{name}" not in self.parts:
             return Answers.of(self.read(name, [*keys, "answer"], [*keys, "answer"]))

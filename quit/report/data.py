@@ -248,22 +248,22 @@ def _usage(workspace: Workspace, settings: Settings) -> dict[str, Any]:
     prices = {model.name: model for model in models}
     usage = totals(workspace.path)
     costs = []
-    for name, asked in usage.items():
+    for name, used in usage.items():
         spec = prices.get(name)
         cost = None
         if spec is not None and (spec.price_prompt or spec.price_completion):
             again = spec.price_prompt if spec.price_cached is None else spec.price_cached
-            fresh = asked["prompt_tokens"] - asked["cached_tokens"]
-            cost = fresh * spec.price_prompt + asked["cached_tokens"] * again
-            cost = (cost + asked["completion_tokens"] * spec.price_completion) / 1e6
-        replies = asked["requests"] + asked["cached"]
+            fresh = used["prompt_tokens"] - used["cached_tokens"]
+            cost = fresh * spec.price_prompt + used["cached_tokens"] * again
+            cost = (cost + used["completion_tokens"] * spec.price_completion) / 1e6
+        replies = used["requests"] + used["cached"]
         costs.append(
             {
                 "model": name,
                 "replies": int(replies),
-                "asked": int(asked["requests"]),
-                "kept": int(asked["cached"]),
-                "kept_share": asked["cached"] / replies if replies else 0.0,
+                "asked": int(used["requests"]),
+                "kept": int(used["cached"]),
+                "kept_share": used["cached"] / replies if replies else 0.0,
                 "cost": cost,
             }
         )

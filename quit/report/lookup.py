@@ -87,8 +87,8 @@ class Results:
 
 
 class Lookup:
-    """The search table of one workspace; ``labelers``: how many there are (below two none can disagree; nor where only some were asked). Safe to use
-    from several threads."""
+    """The search table of one workspace; ``labelers``: how many there are (below two none can
+    disagree, nor where not all were asked about every passage). Safe to use from several threads."""
 
     def __init__(self, workspace: Workspace, labelers: int = 0) -> None:
         self.workspace = workspace

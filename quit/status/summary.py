@@ -126,8 +126,9 @@ def readers_by_hints(workspace: Workspace) -> list[tuple[str, int, int, int, int
     """Return (reader, number of hints, passages, NO ANSWER, correct, cut, sentences) of the current answers, by reader
     and hints.
 
-    ``passages``: those that the reader was asked about. ``cut``: replies that ran into the token limit. ``sentences``: replies that are NO ANSWER and do not say so; all but
-    a few are sentences (:func:`quit.models.cleaning.is_sentence`).
+    ``passages``: those that the reader was asked about. ``cut``: replies that ran into the token limit. ``sentences``:
+    replies that are NO ANSWER and do not say so; all but a few are sentences
+    (:func:`quit.models.cleaning.is_sentence`).
     """
     with workspace.connect() as connection:
         return connection.execute(
@@ -257,11 +258,11 @@ prompts, of these from the server's prefix cache, and of replies; replies a seco
 def usage_rows(workspace: Workspace) -> list[tuple[str, ...]]:
     """Return a row of texts for each language model that was asked, over all runs of the workspace."""
     rows = []
-    for name, asked in totals(workspace.path).items():
-        rate = f"{asked['requests'] / asked['seconds']:.1f}" if asked["seconds"] else ""
-        cached = f"{asked['cached_tokens'] / asked['prompt_tokens']:.0%}" if asked["cached_tokens"] else ""
-        counts = (f"{int(asked[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
-        rows.append((name, *counts, cached, f"{int(asked['completion_tokens']):,}", rate))
+    for name, used in totals(workspace.path).items():
+        rate = f"{used['requests'] / used['seconds']:.1f}" if used["seconds"] else ""
+        cached = f"{used['cached_tokens'] / used['prompt_tokens']:.0%}" if used["cached_tokens"] else ""
+        counts = (f"{int(used[field]):,}" for field in ("requests", "cached", "retries", "prompt_tokens"))
+        rows.append((name, *counts, cached, f"{int(used['completion_tokens']):,}", rate))
     return rows
 
 

@@ -9,6 +9,9 @@ class Options:
     confidence: float
     audit: int | None
 
+    def audit_of(self, population: int) -> int:
+        return min(self.audit or 600, population)
+
 
 def select(*args, **kwargs):
     raise NotImplementedError
