@@ -7,7 +7,14 @@ import pytest
 import pytrec_eval
 
 from quit.evaluate.agreement import cohen_kappa, krippendorff_alpha
-from quit.evaluate.labels import labels_by_split, reader_agreement, reader_patterns, shared_answers
+from quit.evaluate.labels import (
+    labels_by_split,
+    of_readers,
+    predicted_lines,
+    reader_agreement,
+    reader_patterns,
+    shared_answers,
+)
 
 SPLITS = pa.table({"question_id": ["a", "b", "c", "d"], "split": ["test", "test", "train", "test"]})
 LABELS = pa.table(
@@ -47,8 +54,8 @@ def test_no_run_gets_beyond_the_bound_in_trec_eval():
 
 
 def test_agreement_of_readers_is_that_of_their_values_one_by_one():
-    patterns = Counter({0: 5, 1: 3, 2: 1, 3: 4, 5: 2, 7: 6})
-    units = [[bool(pattern & 1 << bit) for bit in range(3)] for pattern in patterns.elements()]
+    patterns = Counter({(7, 0): 5, (7, 1): 3, (7, 2): 1, (7, 3): 4, (7, 5): 2, (7, 7): 6})
+    units = [[bool(right & 1 << bit) for bit in range(3)] for _, right in patterns.elements()]
     found = reader_agreement(("x", "y", "z"), patterns)
     assert found.passages == 21 and found.correct == {"x": 15 / 21, "y": 11 / 21, "z": 8 / 21}
     assert found.alpha == pytest.approx(krippendorff_alpha(units))
@@ -58,10 +65,38 @@ def test_agreement_of_readers_is_that_of_their_values_one_by_one():
         assert pair.agreement == pytest.approx(sum(map(bool.__eq__, first, second)) / 21)
 
 
-@pytest.mark.parametrize(("readers", "patterns"), [(("x",), {1: 2}), (("x", "y"), {0: 3}), (("x", "y"), {3: 3})])
+@pytest.mark.parametrize(
+    ("readers", "patterns"), [(("x",), {(1, 1): 2}), (("x", "y"), {(3, 0): 3}), (("x", "y"), {(3, 3): 3})]
+)
 def test_agreement_is_not_defined_where_nothing_varies(readers, patterns):
-    found = reader_agreement(readers, patterns)
+    found = reader_agreement(readers, Counter(patterns))
     assert found.alpha is None and {pair.kappa for pair in found.pairs} <= {None}
+
+
+def test_a_reader_that_was_not_asked_everything_is_compared_with_none():
+    """Of ten passages y is asked about the four that x answers wrongly: its share is of these, x and z are compared."""
+    patterns = Counter({(0b101, 0b101): 5, (0b101, 0b001): 1, (0b111, 0b010): 1, (0b111, 0b100): 3})
+    found = reader_agreement(("x", "y", "z"), patterns)
+    assert found.asked == {"x": 10, "y": 4, "z": 10} and found.correct == {"x": 0.6, "y": 0.25, "z": 0.8}
+    assert found.compared == ("x", "z") and [(pair.first, pair.second) for pair in found.pairs] == [("x", "z")]
+    units = [[True, True]] * 5 + [[True, False]] + [[False, False]] + [[False, True]] * 3
+    assert found.alpha == pytest.approx(krippendorff_alpha(units))
+    assert found.pairs[0].kappa == pytest.approx(cohen_kappa(*map(list, zip(*units, strict=True))))
+    assert of_readers(patterns, [1, 2]) == {(0b10, 0b10): 5, (0b10, 0): 1, (0b11, 0b01): 1, (0b11, 0b10): 3}
+
+
+def test_predicted_labels_are_counted_by_split():
+    reasons = [None, "audit", "exact", "exact", None, None, "exact", "exact", None]
+    selection = LABELS.select(["question_id", "permutation"]).append_column("reason", pa.array(reasons, pa.string()))
+    rows = labels_by_split(SPLITS, LABELS, selection)
+    assert {row.split: row.predicted for row in rows} == {"train": 2, "test": 1, "all": 3}
+    assert [row.label_2 for row in rows] == [row.label_2 for row in labels_by_split(SPLITS, LABELS)]
+    looks = [{"missed_bound": 0.5, "false_bound": 0.5}, {"missed_bound": 0.0125, "false_bound": 0.0075}]
+    assert [line.partition(" (")[0] for line in predicted_lines(rows, looks)] == [
+        "train: 2 of 2 labels are predicted",
+        "test: 1 of 6 labels are predicted",
+    ]
+    assert all("1.25%" in line and "0.75%" in line for line in predicted_lines(rows, looks))
 
 
 def test_patterns_of_tables():
@@ -74,17 +109,16 @@ def test_patterns_of_tables():
         ]
         for permutation in "01":
             right = (question, permutation) == ("a", "1") or (question, permutation, reader) == ("b", "0", "y")
-            answers.append(
-                {"question_id": question, "permutation": permutation, "reader": reader, "number": int(not right)}
-            )
+            row = {"question_id": question, "permutation": permutation, "reader": reader, "number": int(not right)}
+            answers.append({**row, "asked": (question, permutation, reader) != ("a", "0", "y")})
     verdicts = [{"question_id": q, "answer_key": f"{reader} yes", "correct": True} for q in "abc" for reader in "xy"]
     verdicts += [{"question_id": q, "answer_key": "no", "correct": None if q == "a" else False} for q in "abc"]
     with duckdb.connect() as connection:
         for name, rows in (("answers", answers), ("distinct_answers", distinct), ("verdicts", verdicts)):
             connection.register(name, pa.Table.from_pylist(rows))
         connection.register("splits", pa.table({"question_id": ["a", "b"], "split": ["dev", "test"]}))
-        assert reader_patterns(connection, ("x", "y")) == {0: 2, 3: 1, 2: 1}
-        assert reader_patterns(connection, ("y",)) == {0: 2, 1: 2}
+        assert reader_patterns(connection, ("x", "y")) == {(1, 0): 1, (3, 0): 1, (3, 3): 1, (3, 2): 1}
+        assert reader_patterns(connection, ("y",)) == {(0, 0): 1, (1, 0): 1, (1, 1): 2}
 
 
 def test_answers_that_splits_share_in_normalised_form():

@@ -1,0 +1,158 @@
+"""How many passages the labelers will be asked about with ``labels.economy``: ranges, and the order that asks least."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from quit.engine.pipeline import Pipeline
+from quit.evaluate.labels import Patterns, reader_patterns
+from quit.models.factory import reader_identity
+from quit.stages.selection import Options
+
+
+@dataclass(frozen=True)
+class Range:
+    """Passages that a labeler will be asked about, and what that costs; of ``total``, the sums.
+
+    ``expected``: None where nothing tells. ``cost_*``: in proportion to the passages; None where a model has no price.
+    """
+
+    labeler: str
+    least: int
+    expected: int | None
+    most: int
+    cost_least: float | None
+    cost_expected: float | None
+    cost_most: float | None
+
+
+@dataclass(frozen=True)
+class Economy:
+    """What partial labelling will ask. ``order``: of the labelers, as proposed; empty where nothing tells one.
+    ``notes`` say what was measured and what was assumed."""
+
+    ranges: tuple[Range, ...]
+    order: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]) -> Economy | None:
+    """Return what the labelers will be asked; None where ``labels.economy`` is off.
+
+    ``passages``: of the build. ``costs``: language model -> what asking it about all passages costs, None where it has
+    no price; other labelers cost nothing.
+    """
+    mode = pipeline.settings.labels.economy
+    if mode == "off":
+        return None
+    labelers = [labeler.name for labeler in pipeline.settings.labelers_in_order]
+    patterns = _measured(pipeline, labelers)
+    least, notes = _least(pipeline, passages)
+    ranges = []
+    for place, name in enumerate(labelers):
+        share = share_open(patterns, range(place)) if mode == "exact" else None
+        expected = passages if mode == "exact" and not place else None if share is None else round(share * passages)
+        counts = (0 if place else least, expected, passages)
+        each = _each(costs, name, passages)
+        ranges.append(Range(name, *counts, *(None if None in (n, each) else n * each for n in counts)))  # type: ignore
+    if any(entry.expected not in (None, passages) for entry in ranges):
+        notes.append(
+            f"Expected: labelers are right as often as in the workspace's last build ({sum(patterns.values()):,} "
+            "passages)."
+        )
+    else:
+        notes.append("Expected: not known; nothing here tells how often the labelers are right.")
+    order, note = _proposed(patterns, labelers, costs, passages)
+    notes += ["Costs are in proportion to the passages; a prefix cache saves less of few.", note]
+    return Economy((*ranges, _total(ranges)), order, tuple(notes))
+
+
+def share_open(patterns: Patterns, earlier: Sequence[int]) -> float | None:
+    """Return the share of passages that no earlier labeler (positions) answers correctly; None where that is not known
+    of some passage."""
+    wanted = sum(1 << place for place in earlier)
+    if not patterns or any(asked & wanted != wanted and not right & wanted for asked, right in patterns):
+        return None
+    return sum(number for (_, right), number in patterns.items() if not right & wanted) / sum(patterns.values())
+
+
+def proposed_order(patterns: Patterns, costs: Sequence[float]) -> list[int]:
+    """Return the positions of the labelers in the order of their chance to answer correctly per cost, each on the
+    passages that those before it leave open; empty where the patterns do not tell.
+
+    ``costs``: of one reply of each; whoever costs nothing comes first.
+    """
+    order: list[int] = []
+    while len(order) < len(costs):
+        rest = [place for place in range(len(costs)) if place not in order]
+        after = {place: share_open(patterns, [*order, place]) for place in rest}
+        before = share_open(patterns, order)
+        if before is None or None in after.values():
+            return []
+        gains = {place: before - (share or 0.0) for place, share in after.items()}
+        order.append(max(rest, key=lambda place: (not costs[place], gains[place] / (costs[place] or 1), -place)))
+    return order
+
+
+def _least(pipeline: Pipeline, passages: int) -> tuple[int, list[str]]:
+    """Return about how many passages the first labeler is asked at least, and what that says."""
+    labels, workspace = pipeline.settings.labels, pipeline.workspace
+    if labels.economy == "exact":
+        return passages, ["Least: the first labeler is always right. Most: no labeler but the last is ever right."]
+    exact, drawn = 0, pipeline.is_done(pipeline.stage_run("split")) and "split" in workspace.current()
+    if drawn:
+        splits = workspace.read("splits")["split"].to_pylist()
+        exact = passages * sum(split in labels.exact_splits for split in splits) // max(1, len(splits))
+    options = Options(error=labels.error, confidence=labels.confidence, audit=labels.audit)
+    audit = options.audit_of(passages - exact)
+    whole = (
+        f"all {exact:,} of labels.exact_splits" if drawn else "labels.exact_splits not counted, for no split is drawn"
+    )
+    note = f"Least: an audit of {audit:,} passages is enough ({whole}). Most: it is not, and every passage is asked."
+    return exact + audit, [note]
+
+
+def _measured(pipeline: Pipeline, labelers: Sequence[str]) -> Patterns:
+    """Return which labelers are right on the passages of the workspace's build, nothing where it has other ones."""
+    current = pipeline.workspace.current()
+    for labeler in pipeline.settings.labelers:
+        known = current.get(f"read:{labeler.name}")
+        if "judge" not in current or known is None:
+            return Counter()
+        if known[1]["models"] != [reader_identity(labeler, pipeline.settings)]:
+            return Counter()
+    with pipeline.workspace.connect() as connection:
+        return reader_patterns(connection, labelers)
+
+
+def _each(costs: Mapping[str, float | None], name: str, passages: int) -> float | None:
+    cost = costs.get(name, 0.0)
+    return None if cost is None else cost / max(1, passages)
+
+
+def _proposed(
+    patterns: Patterns, labelers: Sequence[str], costs: Mapping[str, float | None], passages: int
+) -> tuple[tuple[str, ...], str]:
+    """Return the order that is proposed, and a sentence on it."""
+    each = [_each(costs, name, passages) for name in labelers]
+    unknown = [name for name, cost in zip(labelers, each, strict=True) if cost is None]
+    alike = [float(name in costs) if unknown else float(cost or 0) for name, cost in zip(labelers, each, strict=True)]
+    positions = proposed_order(patterns, alike)
+    if not positions:
+        return (), (
+            "Order: none is proposed; plan in a workspace whose build asked each labeler about every passage "
+            "(labels.economy=off; a few questions are enough)."
+        )
+    order = tuple(labelers[place] for place in positions)
+    basis = "correct answers per cost" + (" (no prices: each language model's reply costs the same)" if unknown else "")
+    if order == tuple(labelers):
+        return order, f"Order: labels.order is the best by {basis}."
+    return order, f"Order: by {basis}, better is --set 'labels.order={json.dumps(order)}', beside your other --set."
+
+
+def _total(ranges: Sequence[Range]) -> Range:
+    columns = [[getattr(entry, name) for entry in ranges] for name in list(Range.__dataclass_fields__)[1:]]
+    return Range("total", *(None if None in column else sum(column) for column in columns))

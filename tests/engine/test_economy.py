@@ -1,0 +1,152 @@
+"""``labels.economy = "exact"``: the labels of a full build from fewer answers, for every order and number of shards."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import schemas
+from quit.engine.workspace import Workspace
+from tests.comparing import bytes_of, tables_of
+from tests.conftest import call_quit
+from tests.partly import LABELERS, PROFILE, build, planned
+
+pytestmark = pytest.mark.slow
+
+EXACT = "labels.economy=exact"
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("full") / "W"
+    build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exact(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build of a fresh workspace that asks in waves."""
+    folder = tmp_path_factory.mktemp("exact") / "W"
+    build(folder, EXACT)
+    return folder
+
+
+def _right(folder: Path) -> dict[tuple[str, str], list[str]]:
+    """Passage -> labelers that answer correctly, in a full build."""
+    rows = Workspace.open(folder).read("labels").to_pylist()
+    return {(row["question_id"], row["permutation"]): row["labelers"] for row in rows}
+
+
+def _asked(workspace: Workspace, reader: str) -> set[tuple[str, str]]:
+    rows = workspace.read("answers", runs=[f"read:{reader}"]).to_pylist()
+    return {(row["question_id"], row["permutation"]) for row in rows if row["asked"]}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(LABELERS)), ids=" ".join)
+def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path, order: tuple[str, ...]) -> None:
+    """... and asks a labeler about exactly the passages that no earlier one answers correctly in the full build."""
+    right = _right(full)
+    labels = Workspace.open(full).read("labels")["label"]
+    pipeline, _ = build(shutil.copytree(full, tmp_path / "W"), EXACT, f"labels.order={json.dumps(order)}")
+    workspace = pipeline.workspace
+    assert workspace.read("labels")["label"].equals(labels) and 1 < len(set(labels.to_pylist()))
+    for place, reader in enumerate(order):
+        open_passages = {passage for passage, names in right.items() if not {*names} & {*order[:place]}}
+        assert _asked(workspace, reader) == open_passages
+    assert _asked(workspace, "minilm-names") == {*right}
+
+
+def test_a_row_that_was_not_asked_is_no_answer(exact: Path) -> None:
+    workspace = Workspace.open(exact)
+    with workspace.connect() as connection:
+        rows = connection.execute(
+            "SELECT DISTINCT answer, raw, ended FROM answers JOIN distinct_answers USING (question_id, reader, number) "
+            "WHERE NOT asked"
+        ).fetchall()
+    assert rows == [("NO ANSWER", "", None)]
+    passages = workspace.read("passages")
+    for reader in LABELERS:
+        answers = workspace.read("answers", runs=[f"read:{reader}"])
+        assert answers.select(["question_id", "permutation"]).equals(passages.select(["question_id", "permutation"]))
+
+
+def test_the_number_of_shards_changes_no_row(exact: Path, tmp_path: Path) -> None:
+    pipeline, _ = build(tmp_path / "W", EXACT, "run.shards=5")
+    assert pipeline.workspace.state == Workspace.open(exact).state
+    ours, others = tables_of(tmp_path / "W"), tables_of(exact)
+    assert [name for name in schemas.TABLES if not ours[name].equals(others[name])] == []
+
+
+def test_a_build_that_is_stopped_after_every_step_gives_the_same_bytes(exact: Path, tmp_path: Path) -> None:
+    """A new plan for each shard and for each stage that is finished, as after a kill."""
+    settings = (EXACT, "run.shards=2")
+    undisturbed, _ = build(tmp_path / "whole", *settings)
+    models = undisturbed.models
+    steps = 0
+    while True:
+        pipeline = planned(tmp_path / "W", *settings, models=models)
+        run = next((run for run in pipeline.runs if not pipeline.is_done(run)), None)
+        if run is None:
+            break
+        if shards := pipeline.pending(run):
+            pipeline.work_on(run, shards[0])
+        else:
+            pipeline.finish(run)
+        steps += 1
+    assert steps > 2 * len(LABELERS)
+    assert bytes_of(tmp_path / "W") == bytes_of(tmp_path / "whole")
+
+
+def test_switching_runs_only_what_partial_labelling_changes(full: Path, tmp_path: Path) -> None:
+    """The first labeler and the other readers are asked the same either way: their tables are shared."""
+    folder = shutil.copytree(full, tmp_path / "W")
+    before = Workspace.open(folder).state
+    pipeline, ran = build(folder, EXACT)
+    assert ran == {"read:minilm-late", "read:minilm-evidence", "judge", "label", "update"}
+    same = {key for key, fingerprint in pipeline.fingerprints.items() if before[key] == fingerprint}
+    assert {*before} - same == ran
+    back, ran = build(folder)
+    assert ran == set() and back.workspace.state == before
+    again, ran = build(folder, EXACT)
+    assert ran == set() and again.workspace.state == pipeline.fingerprints
+
+
+@pytest.mark.parametrize(
+    ("profile", "setting", "error"),
+    [
+        (str(PROFILE), 'labels.order=["minilm-names"]', "labels.order must name each labeler of the profile once"),
+        ("paper", "run.generation_cache=false", "run.generation_cache = true"),
+    ],
+)
+def test_settings_that_do_not_fit_are_one_line(tmp_path: Path, profile: str, setting: str, error: str) -> None:
+    done = call_quit(
+        "build", "-w", str(tmp_path / "W"), "-s", "starter", "-p", profile, "--set", EXACT, "--set", setting
+    )
+    assert done.returncode == 4 and error in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
+    """... in the summary, and in the agreement of readers, which leaves out labelers of later waves."""
+    from quit.report.quality import agreement_figures
+    from quit.status.asked import asked
+    from quit.status.summary import readers_table
+
+    workspace = Workspace.open(exact)
+    counts = {reader: len(_asked(workspace, reader)) for reader in (*LABELERS, "minilm-names")}
+    assert {name: passages for name, passages, *_ in readers_table(workspace)} == counts
+    facts = asked(workspace)
+    assert facts is not None and {row["reader"]: row["asked"] for row in facts["readers"]} == counts
+    roles = [{"name": name, "role": "labeler" if name in LABELERS else "reader"} for name in counts]
+    with workspace.connect() as connection:
+        agreement = agreement_figures(connection, roles)
+    assert agreement["all"]["compared"] == ("minilm-vector", "minilm-names")
+    assert agreement["all"]["asked"] == counts and agreement["all"]["right"] is None
+    labels = workspace.read("labels")
+    label_2 = np.count_nonzero(labels["label"].to_numpy() == 2)
+    rights = sum(agreement["all"]["correct"][name] * counts[name] for name in LABELERS)
+    assert rights == pytest.approx(label_2)  # of each passage of label 2 exactly one labeler was found right

@@ -1,0 +1,160 @@
+"""A workspace that was labelled partly, as its users meet it: exports, releases, filling in, reviews."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quit.engine.planning import last_build
+from quit.engine.workspace import Workspace
+from quit.evaluate.normalize import normalize_answer
+from quit.export.workspace import filling_in
+from quit.review.store import ReviewStore
+from tests.conftest import call_quit
+from tests.partly import LABELERS, build
+from tests.review.test_verdicts import said
+
+pytestmark = pytest.mark.slow
+
+EXACT = "labels.economy=exact"
+Passage = tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Path:
+    folder = tmp_path_factory.mktemp("full") / "W"
+    build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exact(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = shutil.copytree(full, tmp_path_factory.mktemp("exact") / "W")
+    build(folder, EXACT)
+    return folder
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("format", ["release-json", "paper-index"])
+def test_formats_of_all_answers_say_how_to_have_them(exact: Path, tmp_path: Path, format: str) -> None:
+    done = call_quit("export", "-w", str(exact), "-f", format, "--out", str(tmp_path / "x"))
+    assert done.returncode != 0 and done.stderr.count("\n") == 1 and not (tmp_path / "x" / format).exists()
+    assert done.stderr.strip().endswith(f"quit build -w {exact} --set collect.questions=18 --set labels.economy=off")
+
+
+def test_filling_in_gives_the_bytes_of_a_full_run(exact: Path, full: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(exact, tmp_path / "W")
+    command = shlex.split(filling_in(Workspace.open(folder)))
+    done = call_quit(*command[1:])
+    assert command[0] == "quit" and done.returncode == 0, done.stderr
+    for place, name in ((folder, "ours"), (full, "theirs")):
+        done = call_quit("export", "-w", str(place), "-f", "release-json,huggingface", "--out", str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+    assert _files(tmp_path / "ours") == _files(tmp_path / "theirs")
+
+
+def test_a_release_and_its_dataset_say_what_was_asked(exact: Path, full: Path, tmp_path: Path) -> None:
+    """... and relevance formats, which hold labels alone, are those of a full build."""
+    folder = shutil.copytree(exact, tmp_path / "W")
+    waived = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
+    done = call_quit("release", "create", "-w", str(folder), "--name", "v1", "--out", str(tmp_path / "v1"), *waived)
+    assert done.returncode == 0, done.stderr
+    gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
+    assert gates["label-mismatch"] == gates["missing-passage"] == gates["predicted-label"] == "passed"
+    refused = call_quit("export", "--release", str(tmp_path / "v1"), "-f", "release-json", "--out", str(tmp_path / "x"))
+    assert refused.returncode != 0 and "labels.economy=off" in refused.stderr
+    done = call_quit(
+        "export", "--release", str(tmp_path / "v1"), "-f", "huggingface,trec", "--out", str(tmp_path / "x")
+    )
+    assert done.returncode == 0, done.stderr
+    parts = sorted((tmp_path / "x" / "huggingface" / "answers").glob("*.parquet"))
+    answers = pa.concat_tables(pq.read_table(path) for path in parts)
+    stored = Workspace.open(folder).read("answers")
+    assert len(answers) == len(stored)
+    assert sum(answers["asked"].to_pylist()) == sum(stored["asked"].to_pylist()) < len(stored)
+    for row in answers.to_pylist():
+        assert (row["answer"] is not None) is row["asked"] and (row["correct"] is not None) is row["asked"]
+    assert "only about passages from which no earlier one answers" in (tmp_path / "x/huggingface/README.md").read_text()
+    done = call_quit("export", "-w", str(full), "-f", "trec", "--out", str(tmp_path / "y"))
+    assert done.returncode == 0, done.stderr
+    ours, theirs = (
+        {name: data for name, data in _files(tmp_path / place / "trec").items() if name != "manifest.json"}
+        for place in ("x", "y")
+    )
+    assert ours == theirs
+
+
+def _asked(workspace: Workspace, reader: str) -> set[Passage]:
+    rows = workspace.read("answers", runs=[f"read:{reader}"]).to_pylist()
+    return {(row["question_id"], row["permutation"]) for row in rows if row["asked"]}
+
+
+def _accepted(workspace: Workspace) -> tuple[str, str, str]:
+    """Return question, key and form of the first labeler's accepted answer of a reviewed split from most passages."""
+    with workspace.connect() as connection:
+        row = connection.execute(
+            "SELECT question_id, d.answer_key, any_value(d.answer) FROM answers JOIN distinct_answers d "
+            "USING (question_id, reader, number) JOIN verdicts v USING (question_id, answer_key) "
+            "JOIN splits USING (question_id) WHERE reader = ? AND v.correct AND split <> 'train' "
+            "GROUP BY 1, 2 ORDER BY count(*) DESC, 1 LIMIT 1",
+            [LABELERS[0]],
+        ).fetchone()
+    assert row is not None
+    return row
+
+
+def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Path, full: Path, tmp_path: Path) -> None:
+    """... about exactly its passages. The labels are those of a full build with the same review, and withdrawing it
+    leads back to the former tables."""
+    ours = Workspace.open(shutil.copytree(exact, tmp_path / "ours"))
+    theirs = Workspace.open(shutil.copytree(full, tmp_path / "theirs"))
+    question, key, form = _accepted(ours)
+    before, state = {name: _asked(ours, name) for name in LABELERS}, ours.state
+    answers = {key: False, "typed_a substitute": True}  # with no valid answer left, the question would leave
+    review = [
+        {**row, "answer": form if row.get("answer_key") == key else row.get("answer")}
+        for row in said("ada", 1, question=question, **answers)
+    ]
+    lowered = []
+    for workspace in (ours, theirs):
+        ReviewStore(workspace).append(review)
+        done = call_quit("review", "apply", "-w", str(workspace.path), "--json")
+        assert done.returncode == 0, done.stderr
+        lowered.append(json.loads(done.stdout)["labels_down"])
+    given = {
+        (row["question_id"], row["permutation"])
+        for row in _answers_of(ours, LABELERS[0])
+        if row["question_id"] == question and normalize_answer(row["answer"]) == key
+    }
+    assert given and _asked(ours, LABELERS[0]) == before[LABELERS[0]]
+    assert _asked(ours, LABELERS[1]) == before[LABELERS[1]] | given
+    assert given <= _asked(ours, LABELERS[2]) | _asked(ours, LABELERS[1])
+    assert _asked(ours, LABELERS[2]) >= before[LABELERS[2]]
+    assert ours.read("labels")["label"].equals(theirs.read("labels")["label"])
+    assert ours.read("splits").equals(theirs.read("splits"))
+    assert lowered[0] > 0 and last_build(ours).up_to_date
+    done = call_quit("review", "apply", "-w", str(ours.path), "--withdraw")
+    assert done.returncode == 0, done.stderr
+    assert ours.state == state and {name: _asked(ours, name) for name in LABELERS} == before
+
+
+def _answers_of(workspace: Workspace, reader: str) -> list[dict]:
+    with workspace.connect() as connection:
+        return (
+            connection.sql(
+                "SELECT question_id, permutation, answer FROM answers JOIN distinct_answers "
+                "USING (question_id, reader, number) WHERE reader = $1",
+                params=[reader],
+            )
+            .to_arrow_table()
+            .to_pylist()
+        )
