@@ -45,6 +45,7 @@ LIFE = {
         {
             "permutation": "01234",
             "label": 2,
+            "predicted": None,
             "answers": ANSWERS,
         }
     ],
