@@ -1,0 +1,9 @@
+"""Which passages are asked with ``labels.economy = "estimated"``, and how far the labels of the others are bounded.
+
+Method, evidence and limits: docs/economy.md.
+"""
+
+from quit.stages.selection.bounds import audit_size, upper_bound
+from quit.stages.selection.select import LOOKS, Look, Options, Reason, Selection, select
+
+__all__ = ["LOOKS", "Look", "Options", "Reason", "Selection", "audit_size", "select", "upper_bound"]
