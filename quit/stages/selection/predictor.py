@@ -128,7 +128,9 @@ def predict(label_2: np.ndarray, firm: np.ndarray, known: np.ndarray, hints: int
     step = -(-total // _ROWS)
     probabilities = np.empty(known.shape)
     with threadpool_limits(1):  # a sum in several threads depends on their number
-        described = (features(label_2[piece], firm[piece], known[piece], hints, share)[known[piece]] for piece in pieces)
+        described = (
+            features(label_2[piece], firm[piece], known[piece], hints, share)[known[piece]] for piece in pieces
+        )
         rows = np.concatenate(list(described))[::step]
         labels = label_2[known][::step]
         centre, spread = rows.mean(axis=0), rows.std(axis=0) + 1e-6

@@ -15,10 +15,14 @@ from enum import IntEnum
 
 import numpy as np
 
+from quit.errors import SettingsError
 from quit.stages.passages import passage_count
 from quit.stages.selection.bounds import audit_size, upper_bound
 from quit.stages.selection.choice import choose
 from quit.stages.selection.predictor import predict
+
+MAX_HINTS = 6
+"""Hints that make passages, at most: 6 make 1,956 passages, so matrices of 15 MB; 7 would make them of 750 MB."""
 
 LOOKS = (0.02, 0.04, 0.06, 0.08, 0.10, 0.13, 0.17, 0.22, 0.30, 0.45)
 """Shares of the passages that are evidence at each look; after the last everything is asked."""
@@ -126,8 +130,14 @@ def select(
     nothing else depends on; the audit has the smallest. ``prompt_tokens``: see
     :func:`quit.stages.selection.choice.computed_tokens`.
 
-    Raises ``ValueError`` if the ids do not ascend, or a shape is wrong.
+    Raises ``ValueError`` if the ids do not ascend or ``draw`` has another shape, ``SettingsError`` for more than
+    ``MAX_HINTS`` hints.
     """
+    if hints > MAX_HINTS:
+        raise SettingsError(
+            f"Estimated labels take up to {MAX_HINTS} hints, not {hints}: the passages of a question are compared in "
+            'pairs. Set `convergence.hints` lower or `labels.economy = "exact"`.'
+        )
     shape = (len(questions), passage_count(hints))
     if list(questions) != sorted(set(questions)) or draw.shape != shape:
         raise ValueError(f"Selection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")
@@ -182,11 +192,19 @@ def look(
     """Return what the audit says of the predictions (all arguments have shape (Q, P)); of ``label_2`` only the audit's
     are used."""
     sample, predicted_2 = audit & ~evidence, probability >= 0.5
-    wrong, bounds = [], []
+    counts = []
     for predicted in (~predicted_2, predicted_2):
-        drawn_here = sample & predicted
-        size, population = int(drawn_here.sum()), int((predicted & ~evidence).sum())
-        wrong.append(int((drawn_here & (label_2 != predicted_2)).sum()))
-        bounds.append((upper_bound(wrong[-1], size, population, options.alpha) - wrong[-1]) / audit.size)
-    asked = int((audit | evidence).sum())
-    return Look(asked, int(sample.sum()), *wrong, *bounds, stopped=sum(bounds) <= options.error)
+        compared = sample & predicted
+        wrong = int((compared & (label_2 != predicted_2)).sum())
+        bound = upper_bound(wrong, int(compared.sum()), int((predicted & ~evidence).sum()), options.alpha)
+        counts.append((wrong, (bound - wrong) / audit.size))
+    (missed, missed_bound), (false, false_bound) = counts
+    return Look(
+        asked=int((audit | evidence).sum()),
+        audit=int(sample.sum()),
+        missed=missed,
+        false=false,
+        missed_bound=missed_bound,
+        false_bound=false_bound,
+        stopped=missed_bound + false_bound <= options.error,
+    )
