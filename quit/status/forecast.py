@@ -14,6 +14,7 @@ TIMES = {
     "probe": 0.7,
     "split": 0.1,
     "enumerate": 0.1,
+    "select": 4.0,
     "read": 1.4,
     "judge": 0.2,
     "label": 0.1,
