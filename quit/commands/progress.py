@@ -148,7 +148,7 @@ def _forecast(pipeline: Pipeline) -> Forecast:
     runs = {}
     for run in pipeline.runs:
         if not pipeline.is_done(run):
-            kind = kinds[run.reader] if run.reader else judge if run.stage.name == "judge" else "embedded"
+            kind = kinds[run.reader] if run.reader else judge if run.stage.name in ("select", "judge") else "embedded"
             runs[run.key] = f"{run.stage.name}, {kind}"
     return Forecast(runs, frozenset(alike for alike in runs.values() if not alike.endswith(", embedded")))
 

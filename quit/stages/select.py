@@ -7,24 +7,27 @@ random audit and what :func:`quit.stages.selection.select` finds worth asking. T
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 import numpy as np
 import pyarrow as pa
 
 import schemas
-from quit.common.columns import is_in
+from quit.common.columns import is_in, runs
 from quit.common.ids import draw
 from quit.common.progress import note
 from quit.stages.answers import Answers
 from quit.stages.passages import passage_count
-from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, still_open
-from quit.stages.selection import Options, select
+from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, selected_hints, still_open
+from quit.stages.selection import Options, Reason, select
 from quit.stages.stage import COLLECTION, Context, Tables, stage
 
 SELECTION = ("selection", "selection_rounds")
 """Its tables."""
 _SEED = "audit"
+_REASONS = np.array([None, *(reason.name.lower() for reason in Reason if reason)], dtype=object)
+_CHARACTERS_A_TOKEN = 4.0
 
 
 @stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=True)
@@ -51,10 +54,16 @@ def select_stage(
         drawn = np.array([draw(f"{question_id}/{permutation}", _SEED) for question_id, permutation in keys])
         labelers = _Labelers(context, questions, ranked_hints, descriptions, sampled)
         options = Options(error=labels.error, confidence=labels.confidence, audit=labels.audit)
-        selection = select(hints, labelers.ask, options, draw=drawn.reshape(shape))
-        reason[~certain] = selection.reason.ravel()
+        question_ids, _ = runs(sampled.column("question_id"))
+        tokens = labelers.prompt_tokens(question_ids)
+        selection = select(question_ids, hints, labelers.ask, options, draw=drawn.reshape(shape), prompt_tokens=tokens)
+        reason[~certain] = _REASONS[selection.reason.ravel()]
         probability[~certain] = selection.probability.ravel()
-        rounds = [asdict(look) for look in selection.rounds]
+        rounds = [
+            {name: value for name, value in asdict(look).items() if name != "stopped"}
+            | {"round": number, "passages": len(sampled)}
+            for number, look in enumerate(selection.rounds, start=1)
+        ]
     table = {
         "question_id": passages.column("question_id"),
         "permutation": passages.column("permutation"),
@@ -80,6 +89,16 @@ class _Labelers:
         self._passages = passages
         self._names = [labeler.name for labeler in context.settings.labelers_in_order]
         self._replies = {name: np.full(len(passages), NOT_ASKED, dtype=object) for name in self._names}
+
+    def prompt_tokens(self, question_ids: Sequence[str]) -> np.ndarray | None:
+        """Return the tokens of each question's hints and, last, of what follows them in a prompt, at four characters a
+        token: float64, shape (questions, hints + 1); None where no labeler is a language model."""
+        if not any(labeler.kind != "embedded" for labeler in self._context.settings.labelers):
+            return None
+        columns = (self._tables[0].column(name).to_pylist() for name in ("question_id", "question"))
+        texts, hints = dict(zip(*columns, strict=True)), selected_hints(self._tables[1])
+        lengths = [[*map(len, hints[identity]), len(texts[identity])] for identity in question_ids]
+        return np.array(lengths, dtype=np.float64) / _CHARACTERS_A_TOKEN
 
     def ask(self, mask: np.ndarray) -> np.ndarray:
         """Ask in waves about passages not asked before (bool, shape (questions, passages of a question)); returns what

@@ -1,17 +1,9 @@
-"""Stub."""
+"""Which passages are asked with ``labels.economy = "estimated"``, and how far the labels of the others are bounded.
 
-from dataclasses import dataclass
+Method, evidence and limits: docs/economy.md.
+"""
 
+from quit.stages.selection.bounds import audit_size, upper_bound
+from quit.stages.selection.select import LOOKS, MAX_HINTS, Look, Options, Reason, Selection, select
 
-@dataclass
-class Options:
-    error: float
-    confidence: float
-    audit: int | None
-
-    def audit_of(self, population: int) -> int:
-        return min(self.audit or 600, population)
-
-
-def select(*args, **kwargs):
-    raise NotImplementedError
+__all__ = ["LOOKS", "MAX_HINTS", "Look", "Options", "Reason", "Selection", "audit_size", "select", "upper_bound"]

@@ -1,0 +1,44 @@
+"""Bounds on wrong labels from a simple random sample of a finite population, and the sample's size."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from scipy.stats import hypergeom
+
+_UNIT = 1400
+"""Passages from which on the audit is larger than its least size: fitted to the costs in docs/economy.md."""
+
+
+@lru_cache(maxsize=4096)
+def upper_bound(found: int, sample: int, population: int, alpha: float) -> int:
+    """Return the exact one-sided upper confidence bound on how many of a population are wrong.
+
+    ``found``: wrong ones in a simple random sample without replacement of ``sample`` of the ``population``. The bound
+    is the largest number of wrong ones with which so few would be found with probability above ``alpha``
+    (hypergeometric; Clopper and Pearson 1934, for a finite population Buonaccorsi 1987). It is below the truth with
+    probability ``alpha`` at most.
+    """
+    low, high = found, population - sample + found
+    while low < high:
+        middle = (low + high + 1) // 2
+        if hypergeom.cdf(found, population, middle, sample) > alpha:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def audit_size(population: int, error: float, alpha: float) -> int:
+    """Return how many passages of a build the audit asks.
+
+    The least that can show the promise is a sample without any wrong label whose two bounds add up to ``error``:
+    ``n0 = 2 ln(1 / alpha) / error``, by the Poisson limit of the hypergeometric distribution. A larger audit costs
+    itself and saves evidence, for its bounds are nearer to what is true; that pays the more, the more passages there
+    are. The size is ``n0 * sqrt(population / 1400)``, from 1.25 ``n0`` up.
+
+    ``alpha``: error probability of one bound.
+    """
+    least = 2 * math.log(1 / alpha) / error
+    return min(population, math.ceil(least * max(1.25, math.sqrt(population / _UNIT))))

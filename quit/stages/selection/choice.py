@@ -1,0 +1,65 @@
+"""Which passages to ask next: those that teach most for their price."""
+
+from __future__ import annotations
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from quit.stages.selection.predictor import ancestors, membership, similarity
+
+_NEW = 0.1
+"""What nothing known near a passage counts for: less lets the first passages of a question count for more."""
+_STEPS_A_PASSAGE = 16
+"""Of the questions, one in so many gets a passage before values are compared again."""
+
+
+def computed_tokens(asked: np.ndarray, prompt_tokens: np.ndarray | None, hints: int) -> np.ndarray:
+    """Return the prompt tokens that a server computes for each passage when all ``asked`` ones are in its prefix cache:
+    float64, shape (questions, passages).
+
+    What a passage shares with its nearest asked ancestor in the tree of permutations is not computed again.
+    ``prompt_tokens``: shape (questions, hints + 1), the tokens of each hint and last those after the hints; without
+    them every passage costs 1.
+    """
+    if prompt_tokens is None:
+        return np.ones(asked.shape)
+    length = prompt_tokens[:, :hints] @ membership(hints).T
+    cached = np.zeros(asked.shape)
+    for column in ancestors(hints).T:
+        cached = np.maximum(cached, np.where(asked[:, column] & (column >= 0), length[:, column], 0))
+    return length - cached + prompt_tokens[:, hints:]
+
+
+def choose(
+    probability: np.ndarray, evidence: np.ndarray, count: int, prompt_tokens: np.ndarray | None, hints: int
+) -> np.ndarray:
+    """Return the evidence and ``count`` more passages, or all: bool, shape (questions, passages).
+
+    A passage is worth the uncertainty, min(p, 1 - p), of the passages that are not known, each by its similarity,
+    divided by the evidence near it and by its price (:func:`computed_tokens`). The best of each question compete;
+    equals go to the first.
+    """
+    evidence = evidence.copy()
+    uncertainty = np.minimum(probability, 1 - probability) * ~evidence
+    alike = similarity(hints).astype(np.float64)
+    step = max(1, len(evidence) // _STEPS_A_PASSAGE)
+    tokens = prompt_tokens
+    with threadpool_limits(1):
+        mass, near = uncertainty @ alike, evidence @ alike
+    price = computed_tokens(evidence, tokens, hints)
+    value = np.where(evidence, -1.0, mass / (_NEW + near) / price)
+    best = value.argmax(axis=1)
+    best_value = np.take_along_axis(value, best[:, None], axis=1)[:, 0]
+    while count > 0:
+        rows = np.argsort(-best_value, kind="stable")[: min(step, count)]
+        rows = rows[best_value[rows] >= 0]
+        if not len(rows):
+            break
+        evidence[rows, best[rows]] = True
+        near[rows] += alike[best[rows]]
+        price = computed_tokens(evidence[rows], None if tokens is None else tokens[rows], hints)
+        value = np.where(evidence[rows], -1.0, mass[rows] / (_NEW + near[rows]) / price)
+        best[rows] = value.argmax(axis=1)
+        best_value[rows] = value.max(axis=1)
+        count -= len(rows)
+    return evidence

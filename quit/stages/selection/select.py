@@ -1,0 +1,210 @@
+"""Choose passages, ask them, and stop when the labels of the others are known well enough.
+
+The audit is a simple random sample of all passages. Evidence is chosen by the predictor from the answers of earlier
+evidence only: which passages are in the audit, and what they were answered, it never sees. So at every look the audit
+passages outside the evidence are a simple random sample of all passages outside it, and the predictions are fixed
+before their answers are compared. There is a fixed number of looks, and each has two bounds: every bound takes an equal
+part of 1 - confidence (Bonferroni), so all are valid together, and so are those of the look that stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from quit.errors import SettingsError
+from quit.stages.passages import passage_count
+from quit.stages.selection.bounds import audit_size, upper_bound
+from quit.stages.selection.choice import choose
+from quit.stages.selection.predictor import predict
+
+MAX_HINTS = 6
+"""Hints that make passages, at most: 6 make 1,956 passages, so matrices of 15 MB; 7 would make them of 750 MB."""
+
+LOOKS = (0.02, 0.04, 0.06, 0.08, 0.10, 0.13, 0.17, 0.22, 0.30, 0.45)
+"""Shares of the passages that are evidence at each look; after the last everything is asked."""
+
+Ask = Callable[[np.ndarray], np.ndarray]
+"""Asks some passages (bool, shape (questions, passages)); see :func:`select`."""
+
+
+class Reason(IntEnum):
+    """Why a passage was asked. ``EXACT``: the promise could not be kept otherwise, so everything was."""
+
+    NOT_ASKED = 0
+    AUDIT = 1
+    EVIDENCE = 2
+    EXACT = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """The promise: with probability ``confidence``, wrong labels are at most a share ``error`` of the passages.
+
+    ``audit``: passages in the audit, :func:`quit.stages.selection.bounds.audit_size` where None. ``looks``: shares of
+    the passages that are evidence at each look, ascending.
+    """
+
+    error: float = 0.05
+    confidence: float = 0.95
+    audit: int | None = None
+    looks: tuple[float, ...] = LOOKS
+
+    @property
+    def alpha(self) -> float:
+        """The error probability of each bound: 1 - confidence in equal parts for two bounds at each look."""
+        return (1 - self.confidence) / (2 * len(self.looks))
+
+    def audit_of(self, population: int) -> int:
+        """Return the size of the audit of so many passages."""
+        return audit_size(population, self.error, self.alpha) if self.audit is None else min(self.audit, population)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is known at a look.
+
+    ``asked``: passages asked; ``audit``: passages of the audit that are not evidence; ``missed``, ``false``: of these,
+    label 2 predicted as 1, and label 1 predicted as 2; ``missed_bound``, ``false_bound``: upper bounds of such passages
+    among those not asked, as shares of all passages; ``stopped``: no more were asked.
+    """
+
+    asked: int
+    audit: int
+    missed: int
+    false: int
+    missed_bound: float
+    false_bound: float
+    stopped: bool
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Reason and probability of each passage (shape (questions, passages)), and the looks.
+
+    ``reason``: int8, values of :class:`Reason`; ``probability``: float64, P(label 2), NaN where asked.
+    """
+
+    reason: np.ndarray
+    probability: np.ndarray
+    rounds: tuple[Look, ...]
+
+
+class Answered:
+    """The passages asked so far (``asked``), which of them are label 2, and how firmly (see ``features``)."""
+
+    def __init__(self, ask: Ask, shape: tuple[int, int]) -> None:
+        self._ask = ask
+        self.asked = np.zeros(shape, dtype=bool)
+        self.label_2 = np.zeros(shape, dtype=bool)
+        self.firm = np.zeros(shape, dtype=np.float32)
+
+    def add(self, passages: np.ndarray) -> None:
+        """Ask those of the passages that were not asked before."""
+        new = passages & ~self.asked
+        if not new.any():
+            return
+        answers = self._ask(new)[:, new]
+        self.asked |= new
+        self.label_2[new] = (answers == 1).any(axis=0)
+        self.firm[new] = 1 / (1 + (answers == 0).sum(axis=0))
+
+
+def select(
+    questions: Sequence[str],
+    hints: int,
+    ask: Ask,
+    options: Options,
+    *,
+    draw: np.ndarray,
+    prompt_tokens: np.ndarray | None = None,
+) -> Selection:
+    """Return which passages were asked, the predictions of the others, and the looks.
+
+    ``questions``: ids, ascending, each with P = ``passage_count(hints)`` passages in the order of
+    ``permutation_table(hints)``. ``ask(mask)``: bool (Q, P), passages not asked before; returns int8 (L, Q, P), for
+    each labeler 1 accepted, 0 asked and not accepted, -1 not asked. ``draw``: float64 (Q, P), uniform numbers that
+    nothing else depends on; the audit has the smallest. ``prompt_tokens``: see
+    :func:`quit.stages.selection.choice.computed_tokens`.
+
+    Raises ``ValueError`` if the ids do not ascend or ``draw`` has another shape, ``SettingsError`` for more than
+    ``MAX_HINTS`` hints.
+    """
+    if hints > MAX_HINTS:
+        raise SettingsError(
+            f"Estimated labels take up to {MAX_HINTS} hints, not {hints}: the passages of a question are compared in "
+            'pairs. Set `convergence.hints` lower or `labels.economy = "exact"`.'
+        )
+    shape = (len(questions), passage_count(hints))
+    if list(questions) != sorted(set(questions)) or draw.shape != shape:
+        raise ValueError(f"Selection needs ascending question ids and draws of shape {shape}, not {draw.shape}.")
+    audit = drawn(draw, options.audit_of(draw.size))
+    answered = Answered(ask, shape)
+    answered.add(audit)
+    rounds = []
+    for evidence, probability in predictions(answered, hints, options.looks, prompt_tokens):
+        rounds.append(look(evidence, probability, audit, answered.label_2, options))
+        if rounds[-1].stopped:
+            break
+    else:
+        answered.add(np.ones(shape, dtype=bool))
+        evidence, probability = np.zeros(shape, dtype=bool), np.zeros(shape)
+        rounds.append(Look(draw.size, 0, 0, 0, 0.0, 0.0, True))
+    reason = np.where(answered.asked, Reason.EXACT, Reason.NOT_ASKED).astype(np.int8)
+    reason[evidence] = Reason.EVIDENCE
+    reason[audit] = Reason.AUDIT
+    return Selection(reason, np.where(answered.asked, np.nan, probability), tuple(rounds))
+
+
+def drawn(draw: np.ndarray, size: int) -> np.ndarray:
+    """Return which passages have the ``size`` smallest numbers, equal ones in their order: bool, of the same shape."""
+    audit = np.zeros(draw.size, dtype=bool)
+    audit[np.argsort(draw, axis=None, kind="stable")[:size]] = True
+    return audit.reshape(draw.shape)
+
+
+def predictions(
+    answered: Answered, hints: int, looks: Sequence[float], prompt_tokens: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Ask evidence, and yield (evidence, P(label 2) of all passages) at each look.
+
+    Predictions are made anew halfway from look to look, so that what is asked follows from what was answered.
+    """
+    evidence = np.zeros(answered.asked.shape, dtype=bool)
+    probability = np.full(evidence.shape, 0.5)
+    before = 0.0
+    for share in looks:
+        for target in ((before + share) / 2, share):
+            more = round(target * evidence.size) - int(evidence.sum())
+            evidence = choose(probability, evidence, more, prompt_tokens, hints)
+            answered.add(evidence)
+            probability = predict(answered.label_2, answered.firm, evidence, hints)
+        before = share
+        yield evidence, probability
+
+
+def look(
+    evidence: np.ndarray, probability: np.ndarray, audit: np.ndarray, label_2: np.ndarray, options: Options
+) -> Look:
+    """Return what the audit says of the predictions (all arguments have shape (Q, P)); of ``label_2`` only the audit's
+    are used."""
+    sample, predicted_2 = audit & ~evidence, probability >= 0.5
+    counts = []
+    for predicted in (~predicted_2, predicted_2):
+        compared = sample & predicted
+        wrong = int((compared & (label_2 != predicted_2)).sum())
+        bound = upper_bound(wrong, int(compared.sum()), int((predicted & ~evidence).sum()), options.alpha)
+        counts.append((wrong, (bound - wrong) / audit.size))
+    (missed, missed_bound), (false, false_bound) = counts
+    return Look(
+        asked=int((audit | evidence).sum()),
+        audit=int(sample.sum()),
+        missed=missed,
+        false=false,
+        missed_bound=missed_bound,
+        false_bound=false_bound,
+        stopped=missed_bound + false_bound <= options.error,
+    )

@@ -1,0 +1,80 @@
+"""What the predictor sees, and what it must not."""
+
+import numpy as np
+import pytest
+
+from quit.stages.passages import permutation_table
+from quit.stages.selection.predictor import features, predict, relations, similarity
+
+HINTS = 3
+RNG = np.random.default_rng(3)
+SHAPE = (9, len(permutation_table(HINTS)))
+LABELS = RNG.random(SHAPE) < 0.4
+FIRM = np.where(RNG.random(SHAPE) < 0.5, 1.0, 0.5).astype(np.float32)
+KNOWN = RNG.random(SHAPE) < 0.5
+
+
+def _names(row: np.ndarray) -> set[str]:
+    return {
+        name for name, related in zip(permutation_table(HINTS).permutation.to_pylist(), row, strict=True) if related
+    }
+
+
+def test_neighbours_of_a_passage_by_hand() -> None:
+    row = permutation_table(HINTS).permutation.to_pylist().index("01")
+    assert [_names(kind[row]) for kind in relations(HINTS)] == [
+        {"10"},
+        set(),
+        {"0", "012"},
+        {"0", "1"},
+        {"012", "021", "102", "120", "201", "210"},
+        {"1", "021", "201"},
+        {"02", "20", "12", "21"},
+    ]
+
+
+def test_similarity_by_hand() -> None:
+    names = permutation_table(HINTS).permutation.to_pylist()
+    alike = similarity(HINTS)
+    assert (alike == alike.T).all()
+    assert alike[names.index("01"), names.index("01")] == 1
+    assert alike[names.index("01"), names.index("10")] == pytest.approx(0.8)
+    assert alike[names.index("01"), names.index("021")] == pytest.approx(1 / 8)
+    assert alike[names.index("0"), names.index("12")] == pytest.approx(0.8 / 8**3)
+
+
+def test_a_passages_own_answer_is_in_none_of_its_features() -> None:
+    before = features(LABELS, FIRM, KNOWN, HINTS, 0.4)
+    for question, passage in np.argwhere(KNOWN)[::5]:
+        flipped, firm, unknown = LABELS.copy(), FIRM.copy(), KNOWN.copy()
+        flipped[question, passage] ^= True
+        firm[question, passage] = 0.25
+        after = features(flipped, firm, KNOWN, HINTS, 0.4)
+        assert (after[question, passage] == before[question, passage]).all()
+        assert (np.delete(after[question], passage, 0) != np.delete(before[question], passage, 0)).any()
+        assert (np.delete(after, question, 0) == np.delete(before, question, 0)).all()
+        unknown[question, passage] = False
+        assert (features(LABELS, FIRM, unknown, HINTS, 0.4)[question, passage] == before[question, passage]).all()
+
+
+def test_labels_that_are_not_known_change_nothing() -> None:
+    assert (predict(LABELS, FIRM, KNOWN, HINTS) == predict(LABELS ^ ~KNOWN, FIRM * KNOWN, KNOWN, HINTS)).all()
+
+
+def test_the_same_label_everywhere_is_laplaces_rule() -> None:
+    known = np.zeros(SHAPE, dtype=bool)
+    known[0, :3] = True
+    assert (predict(np.zeros(SHAPE, dtype=bool), FIRM, known, HINTS) == 0.2).all()
+    assert (predict(np.ones(SHAPE, dtype=bool), FIRM, known, HINTS) == 0.8).all()
+
+
+def test_order_that_does_not_matter_is_learned_and_probabilities_are_calibrated() -> None:
+    hints, questions = 4, 60
+    subsets = permutation_table(hints).subset.to_pylist()
+    codes = np.array([sorted(set(subsets)).index(subset) for subset in subsets])
+    labels = (RNG.random((questions, len(set(subsets)))) < 0.3)[:, codes]
+    known = RNG.random(labels.shape) < 0.4
+    probability = predict(labels, labels.astype(np.float32), known, hints)
+    rest = ~known
+    assert ((probability >= 0.5) == labels)[rest].mean() > 0.9
+    assert probability[rest].mean() == pytest.approx(labels[rest].mean(), abs=0.05)

@@ -1,0 +1,157 @@
+"""The rule that stops, and the promise."""
+
+import numpy as np
+import pytest
+
+from quit.errors import SettingsError
+from quit.stages.passages import passage_count, permutation_table
+from quit.stages.selection import Options, Reason, select
+from quit.stages.selection.select import Answered, drawn, look, predictions
+
+HINTS = 4
+PASSAGES = passage_count(HINTS)
+
+
+class Labelers:
+    """Two labelers in waves: each passage of label 2 is accepted from the first or the second."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        self.labels = labels
+        self.second = np.random.default_rng(0).random(labels.shape) < 0.3
+        self.asked = np.zeros(labels.shape, dtype=bool)
+
+    def __call__(self, mask: np.ndarray) -> np.ndarray:
+        assert not (mask & self.asked).any()
+        self.asked |= mask
+        answers = np.full((2, *mask.shape), -1, dtype=np.int8)
+        first = self.labels & ~self.second
+        answers[0][mask] = first[mask]
+        answers[1][mask & ~first] = self.labels[mask & ~first]
+        return answers
+
+
+def _ids(questions: int) -> list[str]:
+    return [f"q{number:03d}" for number in range(questions)]
+
+
+def _draw(labels: np.ndarray, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).random(labels.shape)
+
+
+def _usual(questions: int, seed: int = 0) -> np.ndarray:
+    """Return labels of questions of which half are never answered, and half where one hint is read, with exceptions."""
+    rng = np.random.default_rng(seed)
+    key = rng.integers(0, 2 * HINTS, questions)
+    names = permutation_table(HINTS).permutation.to_pylist()
+    labels = np.array([[str(hint) in name for name in names] for hint in key])
+    return labels ^ (rng.random(labels.shape) < 0.01)
+
+
+def test_a_look_by_hand() -> None:
+    # Ten passages predicted 1, five of them in the audit, none wrong: at most 3 of the ten are missed (test_bounds).
+    # Ten predicted 2, all in the audit, one wrong: the bound is that one, which is asked. So 3/20 and 0/20.
+    probability = np.repeat([[0.2], [0.5]], 10, axis=1)
+    audit = np.array([[True] * 5 + [False] * 5, [True] * 10])
+    label_2 = np.array([[False] * 10, [True] * 9 + [False]])
+    evidence = np.zeros((2, 10), dtype=bool)
+    options = Options(error=0.15, confidence=0.9, looks=(0.5,))  # two bounds at one look: 5% each
+    seen = look(evidence, probability, audit, label_2, options)
+    assert (seen.asked, seen.audit, seen.missed, seen.false) == (15, 15, 0, 1)
+    assert (seen.missed_bound, seen.false_bound, seen.stopped) == (0.15, 0.0, True)
+    assert not look(evidence, probability, audit, label_2, Options(error=0.149, confidence=0.9, looks=(0.5,))).stopped
+
+
+def test_evidence_leaves_the_audit() -> None:
+    evidence = np.array([[True] * 5 + [False] * 5])
+    audit = np.array([[True, False] * 5])
+    seen = look(evidence, np.zeros((1, 10)), audit, np.zeros((1, 10), dtype=bool), Options(looks=(0.5,)))
+    assert (seen.asked, seen.audit) == (7, 2)
+
+
+def test_the_audit_has_the_smallest_draws() -> None:
+    assert drawn(np.array([[0.3, 0.1], [0.1, 0.9]]), 2).tolist() == [[False, True], [True, False]]
+
+
+def test_a_collection_with_one_label_needs_the_audit_and_the_first_look() -> None:
+    labels = np.zeros((40, PASSAGES), dtype=bool)
+    selection = select(_ids(40), HINTS, Labelers(labels), Options(), draw=_draw(labels, 1))
+    assert len(selection.rounds) == 1
+    assert selection.rounds[0].stopped
+    assert selection.rounds[0].asked < 0.25 * labels.size
+    assert (selection.probability[selection.reason == Reason.NOT_ASKED] < 0.5).all()
+
+
+def test_coin_flips_are_all_asked() -> None:
+    labels = np.random.default_rng(5).random((30, PASSAGES)) < 0.5
+    labelers = Labelers(labels)
+    selection = select(_ids(30), HINTS, labelers, Options(), draw=_draw(labels, 2))
+    assert labelers.asked.all()
+    last = selection.rounds[-1]
+    assert (last.asked, last.missed_bound, last.false_bound, last.stopped) == (labels.size, 0, 0, True)
+    assert not any(earlier.stopped for earlier in selection.rounds[:-1])
+    assert (selection.reason == Reason.EXACT).any()
+    assert np.isnan(selection.probability).all()
+
+
+def test_what_is_asked_has_a_reason_and_the_rest_a_probability() -> None:
+    labels = _usual(60)
+    labelers = Labelers(labels)
+    options = Options(error=0.1)
+    selection = select(_ids(60), HINTS, labelers, options, draw=_draw(labels, 3))
+    assert ((selection.reason != Reason.NOT_ASKED) == labelers.asked).all()
+    assert (np.isnan(selection.probability) == labelers.asked).all()
+    assert ((selection.reason == Reason.AUDIT) == drawn(_draw(labels, 3), options.audit_of(labels.size))).all()
+    assert selection.rounds[-1].asked == labelers.asked.sum() < 0.6 * labels.size
+
+
+def test_the_same_twice_and_evidence_that_does_not_depend_on_the_audit() -> None:
+    labels = _usual(20)
+    tokens = np.random.default_rng(1).integers(8, 30, (20, HINTS + 1)).astype(float)
+    first, second = (
+        select(_ids(20), HINTS, Labelers(labels), Options(), draw=_draw(labels, 4), prompt_tokens=tokens)
+        for _ in range(2)
+    )
+    assert first.probability.tobytes() == second.probability.tobytes()
+    assert (first.reason == second.reason).all()
+    assert first.rounds == second.rounds
+    paths = []
+    for seed in (5, 6):
+        answered = Answered(Labelers(labels), labels.shape)
+        answered.add(drawn(_draw(labels, seed), 300))
+        paths.append(list(predictions(answered, HINTS, (0.1, 0.2), tokens)))
+    for (evidence, probability), (other, other_probability) in zip(*paths, strict=True):
+        assert (evidence == other).all()
+        assert (probability == other_probability).all()
+
+
+def test_the_promise_over_repetitions() -> None:
+    labels = _usual(60, seed=7)
+    kept = early = 0
+    for seed in range(20):
+        selection = select(_ids(60), HINTS, Labelers(labels), Options(error=0.08), draw=_draw(labels, seed))
+        last, rest = selection.rounds[-1], selection.reason == Reason.NOT_ASKED
+        predicted = selection.probability >= 0.5
+        missed, false = (rest & labels & ~predicted).mean(), (rest & ~labels & predicted).mean()
+        kept += missed <= last.missed_bound and false <= last.false_bound and missed + false <= 0.08
+        early += bool(rest.any())
+    assert kept >= 19
+    assert early >= 15
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+@pytest.mark.parametrize("hints", [1, 2, 5])
+def test_few_questions_and_hints(questions: int, hints: int) -> None:
+    labels = np.zeros((questions, passage_count(hints)), dtype=bool)
+    labels[0] = True
+    selection = select(_ids(questions), hints, Labelers(labels), Options(), draw=_draw(labels, 1))
+    assert selection.rounds[-1].stopped
+
+
+def test_what_cannot_be_selected() -> None:
+    labels = np.zeros((2, PASSAGES), dtype=bool)
+    with pytest.raises(ValueError, match="ascending"):
+        select(["b", "a"], HINTS, Labelers(labels), Options(), draw=_draw(labels, 1))
+    with pytest.raises(ValueError, match="shape"):
+        select(_ids(2), HINTS, Labelers(labels), Options(), draw=np.zeros((2, 3)))
+    with pytest.raises(SettingsError, match="up to 6 hints"):
+        select(_ids(2), 7, Labelers(labels), Options(), draw=np.zeros((2, 3)))
