@@ -271,14 +271,14 @@ def _interval(values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a benchmark of a workspace's passages needs: BM25's ranking of all of them for each question, and the answer
-    of a reader that is no labeler, from the passage of its question that BM25 ranks first.
+    """What a benchmark of a workspace's passages needs: BM25's ranking of all of them for each question and of its own,
+    and the answer of a reader that is no labeler, from the own passage that BM25 ranks first.
 
-    ``run``: question -> rows of passages, as text; ``forms``: labelers' answers, (questions, passages) each.
+    ``runs``: name -> question -> rows of passages, as text; ``forms``: labelers' answers, (questions, passages) each.
     """
 
     collection: Collection
-    run: Mapping[str, Sequence[str]]
+    runs: Mapping[str, Mapping[str, Sequence[str]]]
     gold: Sequence[Sequence[str]]
     reader: str
     read: Sequence[str]
@@ -299,15 +299,17 @@ class Benchmark:
             name: rows.set_index(["question_id", "permutation"]).answer for name, rows in answers.groupby("reader")
         }
         reader = min(set(given) - set(collection.labelers))
-        run, read = {}, []
+        runs: dict[str, dict[str, list[str]]] = {"all": {}, "own": {}}
+        read = []
         for row, name in enumerate(ids):
             scores = index.scores(known.question[name])
             scores = np.zeros(questions * size) if scores is None else scores
-            run[name] = [str(place) for place in np.argsort(-scores, kind="stable")[:10]]
-            best = int(scores[row * size : (row + 1) * size].argmax())
-            read.append(given[reader][name, table.permutation[best].as_py()])
+            own = row * size + np.argsort(-scores[row * size : (row + 1) * size], kind="stable")[:10]
+            for scope, best in (("all", np.argsort(-scores, kind="stable")[:10]), ("own", own)):
+                runs[scope][name] = [str(place) for place in best]
+            read.append(given[reader][name, table.permutation[int(own[0]) - row * size].as_py()])
         forms = [given[labeler].loc[ids].to_numpy().reshape(questions, size) for labeler in collection.labelers]
-        return cls(collection, run, [list(known.answers[name]) for name in ids], reader, read, forms)
+        return cls(collection, runs, [list(known.answers[name]) for name in ids], reader, read, forms)
 
     def figures(self, label_2: np.ndarray, asked: np.ndarray) -> dict[str, float]:
         """Return the figures with these labels; valid answers are the gold ones and what labelers answered correctly
@@ -315,9 +317,13 @@ class Benchmark:
         size = label_2.shape[1]
         qrels = {
             name: {str(row * size + place): 2 if is_2 else 1 for place, is_2 in enumerate(label_2[row])}
-            for row, name in enumerate(self.run)
+            for row, name in enumerate(self.runs["all"])
         }
-        values = {name: mean(list(run_values(self.run, qrels, Measure.parse(name)).values())) for name in FIGURES}
+        values = {
+            f"{name}, {scope} passages": mean(list(run_values(run, qrels, Measure.parse(name)).values()))
+            for scope, run in self.runs.items()
+            for name in FIGURES
+        }
         valid = [set(gold) for gold in self.gold]
         waves = self.collection.waves(asked)
         for forms, wave, accepted in zip(self.forms, waves, self.collection.accepted, strict=True):
@@ -336,7 +342,7 @@ def effects(collection: Collection, tables: Tables, errors: Sequence[float], rep
         rows = []
         for seed in range(repetitions):
             selection = select(
-                list(benchmark.run),
+                list(benchmark.runs["all"]),
                 collection.hints,
                 collection.ask,
                 Options(error=error),
