@@ -4,6 +4,6 @@ Method, evidence and limits: docs/economy.md.
 """
 
 from quit.stages.selection.bounds import audit_size, upper_bound
-from quit.stages.selection.select import LOOKS, MAX_HINTS, Look, Options, Reason, Selection, select
+from quit.stages.selection.rounds import LOOKS, MAX_HINTS, Look, Options, Reason, Selection, select
 
 __all__ = ["LOOKS", "MAX_HINTS", "Look", "Options", "Reason", "Selection", "audit_size", "select", "upper_bound"]

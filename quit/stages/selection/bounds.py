@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from scipy.stats import hypergeom
-
 _UNIT = 1400
 """Passages from which on the audit is larger than its least size: fitted to the costs in docs/economy.md."""
 
@@ -20,6 +18,8 @@ def upper_bound(found: int, sample: int, population: int, alpha: float) -> int:
     (hypergeometric; Clopper and Pearson 1934, for a finite population Buonaccorsi 1987). It is below the truth with
     probability ``alpha`` at most.
     """
+    from scipy.stats import hypergeom
+
     low, high = found, population - sample + found
     while low < high:
         middle = (low + high + 1) // 2

@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from quit.stages.selection.predictor import ancestors, membership, similarity
 
-_NEW = 0.1
+_NEW = 0.03
 """What nothing known near a passage counts for: less lets the first passages of a question count for more."""
 _STEPS_A_PASSAGE = 16
 """Of the questions, one in so many gets a passage before values are compared again."""

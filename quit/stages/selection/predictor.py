@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from quit.stages.passages import PermutationTable, permutation_table
@@ -120,6 +119,8 @@ def predict(label_2: np.ndarray, firm: np.ndarray, known: np.ndarray, hints: int
 
     Where all known labels are the same, all passages get the share of label 2 (Laplace's rule).
     """
+    from sklearn.linear_model import LogisticRegression
+
     total, positive = int(known.sum()), int((known & label_2).sum())
     share = (positive + 1) / (total + 2)
     if positive in (0, total):

@@ -171,13 +171,14 @@ def predictions(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Ask evidence, and yield (evidence, P(label 2) of all passages) at each look.
 
-    Predictions are made anew halfway from look to look, so that what is asked follows from what was answered.
+    Up to the first look all passages count as uncertain, so that every question is asked; from then on predictions are
+    made anew halfway from look to look, so that what is asked follows from what was answered.
     """
     evidence = np.zeros(answered.asked.shape, dtype=bool)
     probability = np.full(evidence.shape, 0.5)
     before = 0.0
     for share in looks:
-        for target in ((before + share) / 2, share):
+        for target in ((before + share) / 2, share) if before else (share,):
             more = round(target * evidence.size) - int(evidence.sum())
             evidence = choose(probability, evidence, more, prompt_tokens, hints)
             answered.add(evidence)

@@ -6,7 +6,7 @@ import pytest
 from quit.errors import SettingsError
 from quit.stages.passages import passage_count, permutation_table
 from quit.stages.selection import Options, Reason, select
-from quit.stages.selection.select import Answered, drawn, look, predictions
+from quit.stages.selection.rounds import Answered, drawn, look, predictions
 
 HINTS = 4
 PASSAGES = passage_count(HINTS)
