@@ -1,0 +1,83 @@
+"""Estimated labels on 18 questions of the starter collection, with the embedded models (270 passages)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.common.ids import draw
+from quit.engine.workspace import Workspace
+from tests.partly import LABELERS, build
+
+AUDIT = 60
+ESTIMATED = ("labels.economy=estimated", "labels.exact_splits=[]", f"labels.audit={AUDIT}", "labels.error=0.3")
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return build(tmp_path_factory.mktemp("full") / "W")[0].workspace
+
+
+@pytest.fixture(scope="module")
+def estimated(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return build(tmp_path_factory.mktemp("estimated") / "W", *ESTIMATED)[0].workspace
+
+
+def _labels(workspace: Workspace) -> np.ndarray:
+    return workspace.read("labels", runs=["label"]).column("label").to_numpy()
+
+
+def test_what_is_asked_has_the_full_runs_label_and_the_rest_is_predicted(full: Workspace, estimated: Workspace) -> None:
+    selection = estimated.read("selection")
+    assert selection.select(["question_id", "permutation"]).equals(
+        estimated.read("passages").select(["question_id", "permutation"])
+    )
+    asked = selection.column("reason").is_valid().to_numpy()
+    probability = selection.column("probability").to_numpy()
+    assert (np.isnan(probability) == asked).all() and 0 < asked.sum() < len(asked)
+    labels, truth = _labels(estimated), _labels(full)
+    assert (labels[asked] == truth[asked]).all()
+    assert (labels[~asked] == np.where(probability[~asked] >= 0.5, 2, 1)).all()
+
+
+def test_the_bounds_of_the_last_look_hold(full: Workspace, estimated: Workspace) -> None:
+    labels, truth = _labels(estimated), _labels(full)
+    last = estimated.read("selection_rounds").to_pylist()[-1]
+    assert last["missed_bound"] + last["false_bound"] <= 0.3
+    assert ((labels == 1) & (truth == 2)).mean() <= last["missed_bound"]
+    assert ((labels == 2) & (truth == 1)).mean() <= last["false_bound"]
+
+
+def test_the_audit_is_drawn_by_a_hash_of_each_passage(estimated: Workspace) -> None:
+    rows = estimated.read("selection").to_pylist()
+    ordered = sorted(rows, key=lambda row: draw(f"{row['question_id']}/{row['permutation']}", "audit"))
+    assert {row["reason"] for row in ordered[:AUDIT]} == {"audit"}
+    assert "audit" not in {row["reason"] for row in ordered[AUDIT:]}
+
+
+def test_labelers_are_asked_in_waves_about_chosen_passages_only(full: Workspace, estimated: Workspace) -> None:
+    """By the full run's answers: a passage stays open until a labeler is right."""
+    still_open = estimated.read("selection").column("reason").is_valid().to_numpy()
+    labelers = full.read("labels", runs=["label"]).column("labelers").to_pylist()
+    for labeler in LABELERS:
+        asked = estimated.read("answers", runs=[f"read:{labeler}"]).column("asked").to_numpy()
+        assert (asked == still_open).all()
+        still_open = still_open & np.array([labeler not in names for names in labelers])
+    others = estimated.read("answers", runs=["read:minilm-names"])
+    assert others.column("asked").to_numpy().all()
+
+
+def test_a_passage_of_an_exact_split_is_asked(tmp_path: Path) -> None:
+    workspace = build(tmp_path / "W", *ESTIMATED, 'labels.exact_splits=["dev"]', "labels.error=0.9")[0].workspace
+    split_of = {row["question_id"]: row["split"] for row in workspace.read("splits").to_pylist()}
+    rows = workspace.read("selection").to_pylist()
+    assert {row["reason"] for row in rows if split_of[row["question_id"]] == "dev"} == {"exact"}
+    assert {row["reason"] for row in rows if split_of[row["question_id"]] != "dev"} >= {"audit", "evidence"}
+
+
+def test_shards_change_nothing(estimated: Workspace, tmp_path: Path) -> None:
+    other = build(tmp_path / "W", *ESTIMATED, "run.shards=4")[0].workspace
+    for name in ("selection", "selection_rounds", "answers", "distinct_answers", "verdicts", "labels", "valid_answers"):
+        assert other.read(name).equals(estimated.read(name)), name
