@@ -13,7 +13,7 @@ from quit.report.plots import MARKS, SERIES
 
 def markdown(rows: Sequence[dict]) -> str:
     """Return tables of the exact mode, the promise, the curves and the benchmark figures."""
-    tables = (_exact(rows), _promises(rows), _curves(rows), _figures(rows))
+    tables = (_exact(rows), _promises(rows), _sizes(rows), _curves(rows), _figures(rows))
     return "\n\n".join("\n".join(table) for table in tables)
 
 
@@ -41,6 +41,15 @@ def _promises(rows: Sequence[dict]) -> list[str]:
         shares = (f"{row[name][0]:.0%}" for name in ("kept", "everything"))
         first = (row["collection"], f"{row['promised']:.0%}", row["drawn"], f"{row['audit'][0]:.1%}")
         lines.append(_line(*first, *asked, factors, _percent(row["error"]), f"{row['expected'][0]:.1%}", *shares))
+    return lines
+
+
+def _sizes(rows: Sequence[dict]) -> list[str]:
+    lines = _head("collection", "questions", "promised", "audit", "passages", "answers", "tokens", "wrong", "s", "MiB")
+    for row in _of(rows, "size"):
+        shares = (f"{row[name]:.1%}" for name in ("audit", "passages", "answers", "tokens", "error"))
+        size = (f"{row['seconds']:.0f}", row["mib"])
+        lines.append(_line(row["collection"], row["drawn"], f"{row['promised']:.0%}", *shares, *size))
     return lines
 
 
