@@ -13,7 +13,7 @@ from quit.report.plots import MARKS, SERIES
 
 def markdown(rows: Sequence[dict]) -> str:
     """Return tables of the exact mode, the promise, the curves and the benchmark figures."""
-    tables = (_exact(rows), _promises(rows), _curves(rows), _figures(rows))
+    tables = (_exact(rows), _promises(rows), _sizes(rows), _curves(rows), _figures(rows))
     return "\n\n".join("\n".join(table) for table in tables)
 
 
@@ -33,32 +33,52 @@ def _exact(rows: Sequence[dict]) -> list[str]:
 
 
 def _promises(rows: Sequence[dict]) -> list[str]:
-    lines = _head("collection", "promised", "drawn again", "audit", "passages", "answers", "tokens",
-                  "to the audit alone: answers, tokens", "wrong", "expected", "kept", "all asked")  # fmt: skip
+    """Return a line a collection and promise: what it costs with questions drawn again, and how often it was kept with
+    other audits and with questions drawn again."""
+    lines = _head("collection", "promised", "audit", "answers asked", "prompt tokens", "to the audit alone",
+                  "wrong labels", "expected", "kept")  # fmt: skip
+    by_promise: dict[tuple[str, float], dict[str, dict]] = {}
     for row in _of(rows, "promise"):
-        asked = (_percent(row[name]) for name in ("passages", "answers", "tokens"))
+        by_promise.setdefault((row["collection"], row["promised"]), {})[row["drawn"]] = row
+    for (name, promised), drawn in by_promise.items():
+        row = drawn["questions"]
+        shares = (_percent(row[column]) for column in ("answers", "tokens"))
         factors = f"{row['answers_factor'][0]:.1f}, {row['tokens_factor'][0]:.1f}"
-        shares = (f"{row[name][0]:.0%}" for name in ("kept", "everything"))
-        first = (row["collection"], f"{row['promised']:.0%}", row["drawn"], f"{row['audit'][0]:.1%}")
-        lines.append(_line(*first, *asked, factors, _percent(row["error"]), f"{row['expected'][0]:.1%}", *shares))
+        kept = ", ".join(f"{drawn[again]['kept'][0]:.0%}" for again in ("audits", "questions"))
+        first = (name, f"{promised:.0%}", f"{row['audit'][0]:.1%}")
+        lines.append(_line(*first, *shares, factors, _percent(row["error"]), f"{row['expected'][0]:.1%}", kept))
     return lines
 
 
-def _curves(rows: Sequence[dict]) -> list[str]:
-    lines = _head("collection", "method", "passages", "answers", "tokens", "wrong")
-    for row in _of(rows, "curve"):
-        cells = (_percent(row[name]) for name in ("passages", "answers", "tokens", "error"))
-        lines.append(_line(row["collection"], row["method"], *cells))
+def _sizes(rows: Sequence[dict]) -> list[str]:
+    lines = _head("collection", "questions", "promised", "audit", "passages", "answers", "tokens", "wrong", "s", "MiB")
+    for row in _of(rows, "size"):
+        shares = (f"{row[name]:.1%}" for name in ("audit", "passages", "answers", "tokens", "error"))
+        size = (f"{row['seconds']:.0f}", row["mib"])
+        lines.append(_line(row["collection"], row["drawn"], f"{row['promised']:.0%}", *shares, *size))
+    return lines
+
+
+def _curves(rows: Sequence[dict], share: float = 0.1) -> list[str]:
+    """Return a line a collection: wrong labels of each method where about a tenth of the passages is asked."""
+    curves = _of(rows, "curve")
+    methods, names = (list(dict.fromkeys(row[key] for row in curves)) for key in ("method", "collection"))
+    lines = _head("collection", *methods)
+    for name in names:
+        cells = []
+        for method in methods:
+            points = [row for row in curves if (row["collection"], row["method"]) == (name, method)]
+            cells.append(_percent(min(points, key=lambda row: abs(row["passages"][0] - share))["error"]))
+        lines.append(_line(name, *cells))
     return lines
 
 
 def _figures(rows: Sequence[dict]) -> list[str]:
-    lines = []
+    lines: list[str] = []
     for row in _of(rows, "figures"):
         values = {name: value for name, value in row.items() if isinstance(value, list)}
-        if not row["promised"]:
-            lines += _head("collection", "promised", *values)
-        cells = (f"{middle:.4f} ({low:.4f} to {high:.4f})" for middle, low, high in values.values())
+        lines = lines or _head("collection", "promised", *values)
+        cells = (f"{middle:.3f} ({low:.3f} to {high:.3f})" for middle, low, high in values.values())
         lines.append(_line(row["collection"], f"{row['promised']:.0%}", *cells))
     return lines
 
