@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from quit.engine.pipeline import Pipeline
 from quit.evaluate.labels import Patterns, reader_patterns
@@ -55,9 +56,10 @@ def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]
     for place, name in enumerate(labelers):
         share = share_open(patterns, range(place)) if mode == "exact" else _share_asked(pipeline, patterns, place)
         expected = passages if mode == "exact" and not place else None if share is None else round(share * passages)
-        counts = (0 if place else least, expected, passages)
         each = _each(costs, name, passages)
-        ranges.append(Range(name, *counts, *(None if None in (n, each) else n * each for n in counts)))  # type: ignore
+        counts = (0 if place else least, expected, passages)
+        money = [None if count is None or each is None else count * each for count in counts]
+        ranges.append(Range(name, *counts, *money))
     if any(entry.expected not in (None, passages) for entry in ranges):
         notes.append(
             f"Expected: as in the workspace's last build of {sum(patterns.values()):,} passages: labelers are right as "
@@ -164,5 +166,8 @@ def _proposed(
 
 
 def _total(ranges: Sequence[Range]) -> Range:
-    columns = [[getattr(entry, name) for entry in ranges] for name in list(Range.__dataclass_fields__)[1:]]
-    return Range("total", *(None if None in column else sum(column) for column in columns))
+    sums: dict[str, Any] = {}
+    for column in fields(Range)[1:]:
+        values = [getattr(entry, column.name) for entry in ranges]
+        sums[column.name] = None if None in values else sum(values)
+    return Range("total", **sums)

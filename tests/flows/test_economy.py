@@ -15,6 +15,7 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from quit.export.workspace import filling_in
+from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
 from tests.conftest import call_quit
 from tests.partly import LABELERS, build
@@ -125,8 +126,15 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
         for row in said("ada", 1, question=question, **answers)
     ]
     lowered = []
+    stop_early = True
     for workspace in (ours, theirs):
         ReviewStore(workspace).append(review)
+        if stop_early:  # as a kill would: the next update finishes it
+            updated = plan_update(last_build(workspace))
+            run = updated.stage_run(f"read:{LABELERS[1]}")
+            updated.work_on(run, updated.pending(run)[0])
+            updated.finish(run)
+            stop_early = False
         done = call_quit("review", "apply", "-w", str(workspace.path), "--json")
         assert done.returncode == 0, done.stderr
         lowered.append(json.loads(done.stdout)["labels_down"])
