@@ -146,7 +146,8 @@ def apply(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Update labels and valid answers with the reviews pulled so far. No reader or judge is asked.
+    """Update labels and valid answers with the reviews pulled so far. No reader or judge is asked; only with
+    `labels.economy`, skipped labelers are asked about passages whose answer people reject.
 
     Applying twice changes nothing; every change is a row of the table `changes`.
 

@@ -385,8 +385,9 @@ class Workspace:
         for run, (folder, manifest) in current.items():
             if name in manifest["tables"] and (runs is None or run in runs):
                 for part in manifest["tables"][name]["parts"]:
-                    if part["rows"] and (shard == WHOLE or not shard.misses(part["first"], part["last"])):
-                        whole = shard == WHOLE or shard.holds(part["first"], part["last"])
+                    ends = None if "first" not in part else (part["first"], part["last"])  # None: not of questions
+                    if part["rows"] and (shard == WHOLE or ends is None or not shard.misses(*ends)):
+                        whole = shard == WHOLE or ends is None or shard.holds(*ends)
                         files.append((folder / name / part["file"], part, whole))
         self.store.fetch({path: part for path, part, _ in files})
         return [(path, whole) for path, _, whole in files]

@@ -82,23 +82,20 @@ def labels_by_split(splits: pa.Table, labels: pa.Table, selection: pa.Table | No
     return [found[split] for split in (*SPLITS, ALL) if split in found and found[split].questions]
 
 
-def predicted_lines(rows: Sequence[SplitLabels], rounds: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each split with predicted labels: how many, and the bounds on wrong ones.
+def predicted_sentence(rows: Sequence[SplitLabels], rounds: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many labels of each split are predicted, and the bounds on wrong ones; empty where none are.
 
     ``rounds``: rows of the table ``selection_rounds``; its last look has the bounds.
     """
-    if not rounds:
-        return []
+    counts = [f"{row.predicted:,} of {row.passages:,} in {row.split}" for row in rows if row.predicted]
+    if not counts or not rounds:
+        return ""
     last = rounds[-1]
-    bounds = (
-        f"at most {last['missed_bound']:.2%} of the passages outside labels.exact_splits have a missed label 2, at "
-        f"most {last['false_bound']:.2%} a false one"
+    return (
+        f"Labels that are predicted, not asked: {', '.join(counts)}. Of the {last['passages']:,} passages outside "
+        f"labels.exact_splits, at most {last['missed_bound']:.2%} have a missed label 2 and at most "
+        f"{last['false_bound']:.2%} a false one."
     )
-    return [
-        f"{row.split}: {row.predicted:,} of {row.passages:,} labels are predicted ({bounds})"
-        for row in rows
-        if row.predicted and row.split != ALL
-    ]
 
 
 @dataclass(frozen=True, slots=True)

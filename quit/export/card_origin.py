@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.evaluate.labels import ReaderAgreement, predicted_lines
+from quit.evaluate.labels import ReaderAgreement, predicted_sentence
 from quit.export.card_facts import (
     CITATION,
     LISTED,
@@ -115,11 +115,11 @@ def _asked(facts: CardFacts) -> str:
         "later one's share of correct answers is of harder passages."
     )
     rounds = [] if tables.selection_rounds is None else tables.selection_rounds.to_pylist()
-    if lines := predicted_lines(facts.labels, rounds):
+    if sentence := predicted_sentence(facts.labels, rounds):
         confidence = setting(facts, "labels").get("confidence")
         text += (
-            f" **Part of the labels are predicted** (`passages.label_from`), with the probability of label 2 in "
-            f"`passages.probability`: {'; '.join(lines)}. Both bounds hold together with probability {confidence}."
+            f" **{sentence}** Both bounds hold together with probability {confidence}. `passages.label_from` says "
+            "which labels are predicted, `passages.probability` the predicted probability of label 2."
         )
     return text
 

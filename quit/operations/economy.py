@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from quit.engine.pipeline import Pipeline
 from quit.evaluate.labels import Patterns, reader_patterns
@@ -53,15 +54,19 @@ def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]
     least, notes = _least(pipeline, passages)
     ranges = []
     for place, name in enumerate(labelers):
-        share = share_open(patterns, range(place)) if mode == "exact" else None
+        share = share_open(patterns, range(place)) if mode == "exact" else _share_asked(pipeline, patterns, place)
         expected = passages if mode == "exact" and not place else None if share is None else round(share * passages)
-        counts = (0 if place else least, expected, passages)
         each = _each(costs, name, passages)
-        ranges.append(Range(name, *counts, *(None if None in (n, each) else n * each for n in counts)))  # type: ignore
+        counts = (0 if place else least, expected, passages)
+        money = [None if count is None or each is None else count * each for count in counts]
+        ranges.append(Range(name, *counts, *money))
     if any(entry.expected not in (None, passages) for entry in ranges):
         notes.append(
-            f"Expected: labelers are right as often as in the workspace's last build ({sum(patterns.values()):,} "
-            "passages)."
+            f"Expected: as in the workspace's last build of {sum(patterns.values()):,} passages: labelers are right as "
+            "often, and labels can be predicted as well."
+            if mode == "estimated"
+            else f"Expected: labelers are right as often as in the workspace's last build of "
+            f"{sum(patterns.values()):,} passages."
         )
     else:
         notes.append("Expected: not known; nothing here tells how often the labelers are right.")
@@ -77,6 +82,13 @@ def share_open(patterns: Patterns, earlier: Sequence[int]) -> float | None:
     if not patterns or any(asked & wanted != wanted and not right & wanted for asked, right in patterns):
         return None
     return sum(number for (_, right), number in patterns.items() if not right & wanted) / sum(patterns.values())
+
+
+def _share_asked(pipeline: Pipeline, patterns: Patterns, labeler: int) -> float | None:
+    """Return the share of passages that the workspace's build asked a labeler about, where it chose them likewise."""
+    if "select" not in pipeline.workspace.current() or not patterns:
+        return None
+    return sum(count for (asked, _), count in patterns.items() if asked >> labeler & 1) / sum(patterns.values())
 
 
 def proposed_order(patterns: Patterns, costs: Sequence[float]) -> list[int]:
@@ -102,14 +114,14 @@ def _least(pipeline: Pipeline, passages: int) -> tuple[int, list[str]]:
     labels, workspace = pipeline.settings.labels, pipeline.workspace
     if labels.economy == "exact":
         return passages, ["Least: the first labeler is always right. Most: no labeler but the last is ever right."]
-    exact, drawn = 0, pipeline.is_done(pipeline.stage_run("split")) and "split" in workspace.current()
+    exact, drawn = 0, workspace.state.get("split") == pipeline.fingerprints["split"]
     if drawn:
         splits = workspace.read("splits")["split"].to_pylist()
         exact = passages * sum(split in labels.exact_splits for split in splits) // max(1, len(splits))
     options = Options(error=labels.error, confidence=labels.confidence, audit=labels.audit)
     audit = options.audit_of(passages - exact)
     whole = (
-        f"all {exact:,} of labels.exact_splits" if drawn else "labels.exact_splits not counted, for no split is drawn"
+        f"beside {exact:,} of labels.exact_splits" if drawn else "labels.exact_splits come on top: none is drawn yet"
     )
     note = f"Least: an audit of {audit:,} passages is enough ({whole}). Most: it is not, and every passage is asked."
     return exact + audit, [note]
@@ -154,5 +166,8 @@ def _proposed(
 
 
 def _total(ranges: Sequence[Range]) -> Range:
-    columns = [[getattr(entry, name) for entry in ranges] for name in list(Range.__dataclass_fields__)[1:]]
-    return Range("total", *(None if None in column else sum(column) for column in columns))
+    sums: dict[str, Any] = {}
+    for column in fields(Range)[1:]:
+        values = [getattr(entry, column.name) for entry in ranges]
+        sums[column.name] = None if None in values else sum(values)
+    return Range("total", **sums)

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from quit.common.columns import positions_in
 from quit.common.progress import advance
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.evaluate.labels import labels_by_split, predicted_lines
+from quit.evaluate.labels import labels_by_split, predicted_sentence
 from quit.export.dataset import Dataset, ReaderInfo
 from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
@@ -315,9 +315,9 @@ def _predicted_label(subject: Subject) -> list[str]:
     files = subject.files
     labels = files.read("labels", ["question_id", "label"], ["question_id"])
     selection = files.read("selection", ["question_id", "reason"], ["question_id"])
-    return predicted_lines(
-        labels_by_split(files.read("splits"), labels, selection), files.read("selection_rounds").to_pylist()
-    )
+    rows = labels_by_split(files.read("splits"), labels, selection)
+    sentence = predicted_sentence(rows, files.read("selection_rounds").to_pylist())
+    return [sentence] if sentence else []
 
 
 GATES: dict[str, Gate] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from quit.evaluate.labels import SplitLabels, predicted_lines
+from quit.evaluate.labels import SplitLabels, predicted_sentence
 from quit.report import plots
 from quit.report.pieces import Facts, Plot, Section, Table, counted, number, percent, share
 from quit.status.asked import asked_tables
@@ -25,11 +25,8 @@ _TABLE_1 = (
 
 def cautions(facts: Facts) -> list[str]:
     """Return what limits every score on the dataset, one sentence or two each: stated at the top of the page."""
-    sentences = (
-        predicted_lines([SplitLabels(**row) for row in facts["asked"]["labels"]], facts["asked"]["looks"])
-        if facts["asked"]
-        else []
-    )
+    rows = [SplitLabels(**row) for row in (facts["asked"] or {}).get("labels", [])]
+    sentences = [predicted] if (predicted := predicted_sentence(rows, (facts["asked"] or {}).get("looks", []))) else []
     for row in facts["splits"]["labels"]:
         if row["split"] == "test" and row["without_label_2"]:
             sentences.append(

@@ -54,7 +54,7 @@ def test_every_order_gives_the_labels_of_a_full_build(full: Path, tmp_path: Path
     labels = Workspace.open(full).read("labels")["label"]
     pipeline, _ = build(shutil.copytree(full, tmp_path / "W"), EXACT, f"labels.order={json.dumps(order)}")
     workspace = pipeline.workspace
-    assert workspace.read("labels")["label"].equals(labels) and 1 < len(set(labels.to_pylist()))
+    assert workspace.read("labels")["label"].equals(labels) and len(set(labels.to_pylist())) == 2
     for place, reader in enumerate(order):
         open_passages = {passage for passage, names in right.items() if not {*names} & {*order[:place]}}
         assert _asked(workspace, reader) == open_passages
@@ -150,3 +150,21 @@ def test_answers_are_counted_where_they_were_asked(exact: Path) -> None:
     label_2 = np.count_nonzero(labels["label"].to_numpy() == 2)
     rights = sum(agreement["all"]["correct"][name] * counts[name] for name in LABELERS)
     assert rights == pytest.approx(label_2)  # of each passage of label 2 exactly one labeler was found right
+
+
+def test_a_plan_expects_what_a_full_build_shows(full: Path, exact: Path) -> None:
+    """... which is what the build in waves then asks: no less than the least, no more than the most."""
+    from quit.operations.plan import plan
+
+    asked = {reader: len(_asked(Workspace.open(exact), reader)) for reader in LABELERS}
+    for folder in (full, exact):
+        costs = plan(planned(folder, EXACT)).economy
+        assert costs is not None and {entry.labeler: entry.expected for entry in costs.ranges[:-1]} == asked
+        assert [entry.least for entry in costs.ranges] == [240, 0, 0, 240]
+        assert [entry.most for entry in costs.ranges] == [240, 240, 240, 720]
+        assert bool(costs.order) is (folder is full)
+    assert plan(planned(full)).economy is None
+    estimated = plan(planned(full, "labels.economy=estimated", "labels.audit=30", "labels.exact_splits=[]")).economy
+    assert estimated is not None and [(entry.least, entry.expected) for entry in estimated.ranges] == [
+        *((30, None), (0, None), (0, None), (30, None))
+    ]

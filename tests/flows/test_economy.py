@@ -15,6 +15,7 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.evaluate.normalize import normalize_answer
 from quit.export.workspace import filling_in
+from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
 from tests.conftest import call_quit
 from tests.partly import LABELERS, build
@@ -125,8 +126,15 @@ def test_a_rejected_answer_is_asked_of_the_labelers_that_were_skipped(exact: Pat
         for row in said("ada", 1, question=question, **answers)
     ]
     lowered = []
+    stop_early = True
     for workspace in (ours, theirs):
         ReviewStore(workspace).append(review)
+        if stop_early:  # as a kill would: the next update finishes it
+            updated = plan_update(last_build(workspace))
+            run = updated.stage_run(f"read:{LABELERS[1]}")
+            updated.work_on(run, updated.pending(run)[0])
+            updated.finish(run)
+            stop_early = False
         done = call_quit("review", "apply", "-w", str(workspace.path), "--json")
         assert done.returncode == 0, done.stderr
         lowered.append(json.loads(done.stdout)["labels_down"])
@@ -158,3 +166,62 @@ def _answers_of(workspace: Workspace, reader: str) -> list[dict]:
             .to_arrow_table()
             .to_pylist()
         )
+
+
+@pytest.fixture(scope="module")
+def estimated(full: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = shutil.copytree(full, tmp_path_factory.mktemp("estimated") / "W")
+    build(folder, "labels.economy=estimated", "labels.error=0.5", 'labels.exact_splits=["dev"]')
+    return folder
+
+
+def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> None:
+    """Relevance formats and releases refuse them; what carries them says which they are, and how many."""
+    workspace = Workspace.open(estimated)
+    selection = {(row["question_id"], row["permutation"]): row for row in workspace.read("selection").to_pylist()}
+    predicted = {passage for passage, row in selection.items() if row["reason"] is None}
+    assert predicted and {passage for passage in selection} - predicted == _asked(workspace, LABELERS[0])
+    refused = call_quit("export", "-w", str(estimated), "-f", "trec", "--out", str(tmp_path / "x"))
+    assert refused.returncode != 0 and "some labels are predicted" in refused.stderr and "economy=off" in refused.stderr
+    done = call_quit("export", "-w", str(estimated), "-f", "huggingface", "--out", str(tmp_path / "x"))
+    assert done.returncode == 0, done.stderr
+    labels = {(row["question_id"], row["permutation"]): row for row in workspace.read("labels").to_pylist()}
+    for path in (tmp_path / "x" / "huggingface" / "passages").glob("*.parquet"):
+        for row in pq.read_table(path).to_pylist():
+            passage = (row["question_id"], row["permutation"])
+            assert row["label_from"] == ("predicted" if passage in predicted else "asked")
+            assert row["probability"] == selection[passage]["probability"]
+            assert row["label"] == labels[passage]["label"]
+            if passage in predicted:
+                assert row["label"] == 1 + (row["probability"] >= 0.5) and not labels[passage]["labelers"]
+    look = workspace.read("selection_rounds").to_pylist()[-1]
+    bounds = f"at most {look['missed_bound']:.2%} have a missed label 2 and at most {look['false_bound']:.2%} a false"
+    assert bounds in (tmp_path / "x" / "huggingface" / "README.md").read_text()
+    status = json.loads(call_quit("status", "-w", str(estimated), "--json").stdout)["asked"]
+    assert status["looks"][-1] == look
+    counts = {row["split"]: row["predicted"] for row in status["labels"]}
+    assert counts["all"] == len(predicted) and counts["dev"] == 0
+
+
+def test_a_release_of_predicted_labels_needs_a_reason(estimated: Path, tmp_path: Path) -> None:
+    create = ("release", "create", "-w", str(estimated), "--name", "v1", "--out", str(tmp_path / "v1"))
+    waived = ("--waive", "human-coverage=a test", "--waive", "unjudged-answer=a test")
+    refused = call_quit(*create, *waived)
+    assert refused.returncode != 0 and "predicted-label" in refused.stderr and "in dev" not in refused.stderr
+    done = call_quit(*create, *waived, "--waive", "predicted-label=a cheap draft")
+    assert done.returncode == 0, done.stderr
+    verified = call_quit("release", "verify", str(tmp_path / "v1"))
+    assert verified.returncode == 0, verified.stderr
+    gates = {row["gate"]: row["state"] for row in json.loads((tmp_path / "v1" / "release.json").read_text())["gates"]}
+    assert gates["label-mismatch"] == gates["schema"] == "passed" and gates["predicted-label"] == "waived"
+    for place in (("--release", str(tmp_path / "v1")), ("-w", str(estimated))):
+        done = call_quit("export", *place, "-f", "huggingface", "--out", str(tmp_path / place[0]))
+        assert done.returncode == 0, done.stderr
+    ours, theirs = (_files(tmp_path / place / "huggingface") for place in ("--release", "-w"))
+    assert {name for name in ours if ours[name] != theirs[name]} <= {
+        *("README.md", "settings.json", "manifest.json", "croissant.json")
+    }
+    done = call_quit(
+        "show", "-w", str(tmp_path / "v1"), Workspace.open(estimated).read("splits")["question_id"][0].as_py()
+    )
+    assert done.returncode == 0, done.stderr
