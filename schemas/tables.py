@@ -285,7 +285,7 @@ TABLES: dict[str, Table] = {
                 Column("round", SMALL, "Number of the look, from 1."),
                 Column("passages", COUNT, "Passages outside `labels.exact_splits`."),
                 Column("asked", COUNT, "Of these, passages asked so far, the audit's too."),
-                Column("audit", COUNT, "Passages of the audit."),
+                Column("audit", COUNT, "Passages of the audit that are not evidence."),
                 Column("missed", COUNT, "Of these, label 2 that would have been missed (predicted as 1)."),
                 Column("false", COUNT, "Of these, false label 2 (predicted as 2)."),
                 Column("missed_bound", REAL, "Upper bound of the share of passages with a missed label 2."),
