@@ -90,14 +90,16 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
     _show(table)
 
 
-def print_asked(workspace: Workspace) -> None:
-    """Print about which passages readers were asked, where that is not all."""
-    for asked_table in asked_tables(asked(workspace)):
+def print_asked(workspace: Workspace) -> bool:
+    """Print about which passages readers were asked, where that is not all; return whether it is not."""
+    facts = asked(workspace)
+    for asked_table in asked_tables(facts):
         first, *others = asked_table.heads
         table = _table(f"{first}!", *others, title=f"\n{asked_table.title}")
         for row in asked_table.rows:
             table.add_row(*row)
         _show(table)
+    return facts is not None
 
 
 def print_left_out(rows: Sequence[dict[str, Any]]) -> None:
@@ -133,7 +135,7 @@ def print_summary(workspace: Workspace) -> None:
         table.add_row(str(hints), f"{passages:,}", f"{right:,}", f"{right / passages:.1%}")
     _show(table)
     print_replies(readers_table(workspace))
-    print_asked(workspace)
+    partly = print_asked(workspace)
     usage = usage_rows(workspace)
     if usage:
         table = _table(*(f"{name}!" if name == "language model" else name for name in USAGE), title="\nAsked, all runs")
@@ -158,7 +160,11 @@ def print_summary(workspace: Workspace) -> None:
         first = connection.execute("SELECT question_id FROM labels ORDER BY 1 LIMIT 1").fetchone()
     next_commands = {f"show -w {path} {escape(first[0])}": "everything about one question"} if first else {}
     next_commands |= {
-        f"export -w {path} --out exports": "a Hugging Face dataset and the paper's release JSON",
+        **(
+            {f"export -w {path} --format huggingface --out exports": "a Hugging Face dataset"}
+            if partly
+            else {f"export -w {path} --out exports": "a Hugging Face dataset and the paper's release JSON"}
+        ),
         f"status -w {path} --left-out": "what was left out, and why",
         f"report -w {path}": "the dataset on one page",
     }

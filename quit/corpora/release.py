@@ -30,6 +30,7 @@ def read(path: Path, *, granularity: Granularity = "subset") -> Iterator[CorpusR
     dataset = Dataset(tables)
     permutations = dataset.permutations.permutation.to_pylist()
     labels = dataset.labels(np.arange(len(dataset.ids)))
+    dataset.warn_of_predictions(np.arange(len(dataset.ids)))
     golds = dataset.aligned("questions")["answers"].to_pylist()
     for position, (question_id, gold) in enumerate(zip(dataset.ids, golds, strict=True)):
         texts = [clean(row["hint"]) for row in dataset.selected_hints[position]]

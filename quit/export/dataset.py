@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from quit.common.columns import is_in, one_array, plain, runs
 from quit.common.ids import content_hash
-from quit.common.progress import advance
+from quit.common.progress import advance, note
 from quit.errors import InputError
 from quit.models.protocols import NO_ANSWER
 from quit.stages.answers import Answers, matching_rows
@@ -269,6 +269,11 @@ class Dataset:
         if not self.tables.predicted:
             return None
         return self._column("selection", positions, "probability")
+
+    def warn_of_predictions(self, positions: np.ndarray) -> None:
+        """Tell people, where labels of these questions that something is measured by are predicted."""
+        if (probability := self.predictions(positions)) is not None and (count := int((~np.isnan(probability)).sum())):
+            note(f"{count:,} of {probability.size:,} labels are predicted, not asked (labels.economy).", loud=True)
 
     def _column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
         """Return a column of the passages of some questions: shape (questions, passages)."""

@@ -201,6 +201,13 @@ def test_predicted_labels_are_no_asked_ones(estimated: Path, tmp_path: Path) -> 
     assert status["looks"][-1] == look
     counts = {row["split"]: row["predicted"] for row in status["labels"]}
     assert counts["all"] == len(predicted) and counts["dev"] == 0
+    run = tmp_path / "run.trec"
+    for split, warned in (("dev", False), ("test", True)):
+        question = next(row["question_id"] for row in workspace.read("splits").to_pylist() if row["split"] == split)
+        run.write_text(f"{question} Q0 {question}_0_0 1 1.0 mine\n")
+        done = call_quit("evaluate", "run", str(run), "-w", str(estimated), "--split", split)
+        assert done.returncode == 0, done.stderr
+        assert (f"{counts[split]:,} of" in done.stderr and "are predicted" in done.stderr) is warned
 
 
 def test_a_release_of_predicted_labels_needs_a_reason(estimated: Path, tmp_path: Path) -> None:

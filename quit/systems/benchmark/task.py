@@ -239,6 +239,7 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
         for position in chosen.tolist()
     )
     relevance = ReleaseRelevance(chosen.astype(np.int64), dataset.labels(chosen))
+    dataset.warn_of_predictions(chosen)
     return Task("release", ReleasePassages(dataset, content_id), queries, relevance)
 
 
