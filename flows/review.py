@@ -30,7 +30,7 @@ from quit.review.items import review_items
 from quit.review.report import controls_of, markdown, review_status
 from quit.review.store import ReviewStore
 from quit.settings import Limits
-from quit.stages import judge_stage, label_stage, read_stage, select_stage, update_stage
+from quit.stages import judge_stage, label_stage, read_stage, update_stage
 from quit.status.summary import markdown_links
 
 Reports = dict[str, dict[str, Any]]
@@ -170,7 +170,6 @@ def _update(pipeline: Pipeline, withdraw: bool = False) -> dict[str, Any]:
     updated = plan_update(pipeline, withdraw)
     with Stages(updated, runner="threads") as carry_out:
         if updated.settings.labels.economy != "off":  # a rejected answer leaves its passages open for later labelers
-            carry_out(select_stage)
             carry_out(read_stage)
             carry_out(judge_stage)
             carry_out(label_stage)

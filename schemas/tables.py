@@ -290,6 +290,7 @@ TABLES: dict[str, Table] = {
                 Column("false", COUNT, "Of these, false label 2 (predicted as 2)."),
                 Column("missed_bound", REAL, "Upper bound of the share of passages with a missed label 2."),
                 Column("false_bound", REAL, "Upper bound of the share of passages with a false label 2."),
+                Column("confidence", REAL, "Probability with which all bounds hold."),
             ),
         ),
         Table(

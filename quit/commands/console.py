@@ -240,7 +240,7 @@ def print_plan(plan: Plan) -> None:
 
 def _print_economy(economy: Economy) -> None:
     """Print about how many passages labelers will be asked, and what that costs."""
-    heads = ("least", "expected", "most", "cost", "expected", "most")
+    heads = ("least", "expected", "most", "cost: least", "expected", "most")
     table = _table("labeler!", *heads, title="\nPassages asked (labels.economy)")
     for entry in economy.ranges:
         counts = (None if count is None else _short(count) for count in (entry.least, entry.expected, entry.most))

@@ -34,6 +34,7 @@ from quit.review.verdicts import decide, decisions_hash
 from quit.settings import ADDED, IN_IDENTITIES, Settings
 from quit.sources import SourceRef, read_sources, source_checksum
 from quit.stages import STAGES, judge_stage, read_stage, select_stage
+from quit.stages.selection import MAX_HINTS
 from quit.stages.split import read_pins
 from quit.stages.stage import Context, Stage
 from quit.status.usage import record
@@ -131,7 +132,7 @@ class Pipeline:
         asks about passages whose accepted answer people reject, and all after it."""
         if "decisions" in run.stage.inputs or self._economy == "off":
             return "decisions" in run.stage.inputs
-        return run.stage is select_stage or bool(self._earlier_labelers(run)) or run.stage.number > read_stage.number
+        return bool(self._earlier_labelers(run)) or run.stage.number > read_stage.number
 
     @cached_property
     def _rejected(self) -> frozenset[tuple[str, str]]:
@@ -209,7 +210,7 @@ class Pipeline:
         if stage is select_stage:
             specs = [reader_identity(labeler, self.settings) for labeler in self.settings.labelers_in_order]
             options = [labels.error, labels.confidence, labels.audit, sorted(labels.exact_splits)]
-            return ["economy", options, order, specs, identities(self.settings, ["judge"]), sorted(self._rejected)]
+            return ["economy", options, order, specs, identities(self.settings, ["judge"])]
         if self._earlier_labelers(run):
             return ["economy", identities(self.settings, ["judge"]), sorted(self._rejected)]
         return ["economy", order] if self._economy != "off" and stage is judge_stage else []
@@ -444,6 +445,11 @@ def check_labelers(settings: Settings) -> None:
         raise SettingsError(
             "The profile names no reader with role 'labeler'; labels need at least one. Profiles do not inherit: "
             "start from a complete copy, such as: quit settings --profile embedded --toml > mine.toml"
+        )
+    if settings.labels.economy == "estimated" and settings.convergence.hints > MAX_HINTS:
+        raise SettingsError(
+            f"labels.economy = 'estimated' takes up to {MAX_HINTS} hints, not {settings.convergence.hints}: the "
+            "passages of a question are compared in pairs. Set convergence.hints lower, or labels.economy=exact."
         )
 
 

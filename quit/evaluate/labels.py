@@ -92,9 +92,9 @@ def predicted_sentence(rows: Sequence[SplitLabels], rounds: Sequence[Mapping[str
         return ""
     last = rounds[-1]
     return (
-        f"Labels that are predicted, not asked: {', '.join(counts)}. Of the {last['passages']:,} passages outside "
-        f"labels.exact_splits, at most {last['missed_bound']:.2%} have a missed label 2 and at most "
-        f"{last['false_bound']:.2%} a false one."
+        f"Labels that are predicted, not asked: {', '.join(counts)}. Of the {last['passages']:,} passages that were "
+        f"outside labels.exact_splits, at most {last['missed_bound']:.2%} have a missed label 2 and at most "
+        f"{last['false_bound']:.2%} a false one, with probability {last['confidence']:g}."
     )
 
 

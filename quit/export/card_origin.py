@@ -116,10 +116,9 @@ def _asked(facts: CardFacts) -> str:
     )
     rounds = [] if tables.selection_rounds is None else tables.selection_rounds.to_pylist()
     if sentence := predicted_sentence(facts.labels, rounds):
-        confidence = setting(facts, "labels").get("confidence")
         text += (
-            f" **{sentence}** Both bounds hold together with probability {confidence}. `passages.label_from` says "
-            "which labels are predicted, `passages.probability` the predicted probability of label 2."
+            f" **{sentence}** `passages.label_from` says which labels are predicted, `passages.probability` the "
+            "predicted probability of label 2. The scores of `qrels` are the same labels, without a mark."
         )
     return text
 

@@ -15,6 +15,7 @@ from quit.models.factory import reader_identity
 from quit.review.report import verification
 from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
+from quit.settings import ECONOMY
 from quit.sources import SOURCES
 from quit.stages.answers import Answers, cut_replies
 from quit.stages.select import SELECTION
@@ -62,7 +63,7 @@ def filling_in(workspace: Workspace) -> str:
     """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
     not asked for again."""
     given = (workspace.build or {}).get("overrides", [])
-    kept = [text for text in given if not text.startswith("labels.economy=")]
+    kept = [text for text in given if text.partition("=")[0].strip() not in ECONOMY]
     settings = "".join(f" --set {shlex.quote(text)}" for text in [*kept, "labels.economy=off"])
     return f"quit build -w {shlex.quote(str(workspace))}{settings}"
 

@@ -70,8 +70,8 @@ def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]
         )
     else:
         notes.append("Expected: not known; nothing here tells how often the labelers are right.")
-    order, note = _proposed(patterns, labelers, costs, passages)
-    notes += ["Costs are in proportion to the passages; a prefix cache saves less of few.", note]
+    order, note = _proposed(patterns, labelers, costs, passages) if len(labelers) > 1 else ((), "")
+    notes += ["Costs are in proportion to the passages; a prefix cache saves less of few.", *filter(None, [note])]
     return Economy((*ranges, _total(ranges)), order, tuple(notes))
 
 

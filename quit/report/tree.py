@@ -13,7 +13,7 @@ from quit.evaluate.normalize import normalize_answer
 class Node:
     """One passage. ``hint``: the hint that it adds to its parent; ``answers``: reader, answer, whether it is correct
     (None: no verdict that can be read), whether the reader is a labeler; ``below``, ``fully``: passages under it, of
-    these label 2."""
+    these label 2; ``predicted``: probability of label 2 where the label is predicted."""
 
     permutation: str
     hint: str
@@ -22,6 +22,7 @@ class Node:
     children: list[Node] = field(default_factory=list)
     below: int = 0
     fully: int = 0
+    predicted: float | None = None
 
 
 def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[str]) -> list[Node]:
@@ -41,7 +42,9 @@ def tree(story: Mapping[str, Any], labelers: Sequence[str], readers: Sequence[st
         answers = [
             (reader, answer, verdicts.get(normalize_answer(answer)), reader in labelers) for reader, answer in given
         ]
-        node = Node(permutation, hints[int(permutation[-1])], passage["label"], answers)
+        node = Node(
+            permutation, hints[int(permutation[-1])], passage["label"], answers, predicted=passage.get("predicted")
+        )
         nodes[permutation] = node
         parent = nodes.get(permutation[:-1])
         (parent.children if parent else roots).append(node)

@@ -10,6 +10,7 @@ from quit.settings.benchmark import FineTune
 from quit.settings.card import Card
 from quit.settings.construction import (
     ADDED,
+    ECONOMY,
     IN_IDENTITIES,
     Convergence,
     Difficulty,

@@ -116,11 +116,10 @@ class Difficulty(Section):
     hard_from: float = Field(0.7, ge=0, le=1, description="Difficulty from which the bin is `hard`.")
 
 
-IN_IDENTITIES = (
-    "difficulty.corpus",
-    "labels.sentences",
-    *(f"labels.{name}" for name in ("economy", "order", "error", "confidence", "audit", "exact_splits")),
-)
+ECONOMY = tuple(f"labels.{name}" for name in ("economy", "order", "error", "confidence", "audit", "exact_splits"))
+"""Settings of partial labelling."""
+
+IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", *ECONOMY)
 """Settings that fingerprints know otherwise: the corpus by its content, for it may be moved; what becomes of sentences
 where a language model writes them; what partial labelling changes in the runs that it changes."""
 

@@ -2,12 +2,13 @@
 
 Runs only with ``labels.economy = "estimated"``. Every passage of ``labels.exact_splits`` is asked. Of the others, a
 random audit and what :func:`quit.stages.selection.select` finds worth asking. The labelers are asked in waves, as with
-``"exact"``. Their replies are in the cache of replies when the stage ``read`` asks for them again.
+``"exact"``. Their replies are in the cache of replies when the stage ``read`` asks for them again. Applied reviews
+change nothing here: they leave passages open in ``read``, which then asks the labelers that were skipped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -25,7 +26,6 @@ from quit.stages.stage import COLLECTION, Context, Tables, stage
 
 SELECTION = ("selection", "selection_rounds")
 """Its tables."""
-_SEED = "audit"
 _REASONS = np.array([None, *(reason.name.lower() for reason in Reason if reason)], dtype=object)
 _CHARACTERS_A_TOKEN = 4.0
 
@@ -51,7 +51,8 @@ def select_stage(
     if len(sampled):
         shape = (-1, passage_count(hints))
         keys = zip(*(sampled.column(name).to_pylist() for name in ("question_id", "permutation")), strict=True)
-        drawn = np.array([draw(f"{question_id}/{permutation}", _SEED) for question_id, permutation in keys])
+        seed = f"{context.settings.split.seed}/audit"
+        drawn = np.array([draw(f"{question_id}/{permutation}", seed) for question_id, permutation in keys])
         labelers = _Labelers(context, questions, ranked_hints, descriptions, sampled)
         options = Options(error=labels.error, confidence=labels.confidence, audit=labels.audit)
         question_ids, _ = runs(sampled.column("question_id"))
@@ -61,7 +62,7 @@ def select_stage(
         probability[~certain] = selection.probability.ravel()
         rounds = [
             {name: value for name, value in asdict(look).items() if name != "stopped"}
-            | {"round": number, "passages": len(sampled)}
+            | {"round": number, "passages": len(sampled), "confidence": labels.confidence}
             for number, look in enumerate(selection.rounds, start=1)
         ]
     table = {
@@ -114,8 +115,16 @@ class _Labelers:
             if still.any():
                 prompts = prompts_of(*self._tables, self._passages.filter(pa.array(still)))
                 self._replies[name][still] = reader.answer(prompts)
-            given.append(Answers.numbered(answer_tables(self._passages, reader, self._replies[name])))
-            after = still & still_open(self._tables[0], given, self._context.models.judge, self._context.rejected)
+            given.append(_by_spelling(answer_tables(self._passages, reader, self._replies[name])))
+            after = still & still_open(self._tables[0], given, self._context.models.judge, frozenset())
             outcome[row, still] = ~after[still]
             still = after
         return outcome.reshape(-1, *mask.shape)
+
+
+def _by_spelling(tables: Mapping[str, pa.Table]) -> Answers:
+    """Return answers of which each spelling is judged by itself, not as it is spelled most often among all that were
+    asked: else a verdict on evidence would depend on which passages the audit has."""
+    distinct = tables["distinct_answers"]
+    column = distinct.schema.get_field_index("answer_key")
+    return Answers(tables["answers"], distinct.set_column(column, distinct.schema.field(column), distinct["answer"]))

@@ -91,10 +91,12 @@ def test_predicted_labels_are_counted_by_split():
     rows = labels_by_split(SPLITS, LABELS, selection)
     assert {row.split: row.predicted for row in rows} == {"train": 2, "test": 1, "all": 3}
     assert [row.label_2 for row in rows] == [row.label_2 for row in labels_by_split(SPLITS, LABELS)]
-    looks = [{"missed_bound": 0.5, "false_bound": 0.5}, {"passages": 6, "missed_bound": 0.0125, "false_bound": 0.0075}]
+    last = {"passages": 6, "missed_bound": 0.0125, "false_bound": 0.0075, "confidence": 0.95}
+    looks = [{"missed_bound": 0.5, "false_bound": 0.5}, last]
     assert predicted_sentence(rows, looks) == (
         "Labels that are predicted, not asked: 2 of 2 in train, 1 of 6 in test, 3 of 8 in all. Of the 6 passages "
-        "outside labels.exact_splits, at most 1.25% have a missed label 2 and at most 0.75% a false one."
+        "that were outside labels.exact_splits, at most 1.25% have a missed label 2 and at most 0.75% a false one, "
+        "with probability 0.95."
     )
     assert predicted_sentence(labels_by_split(SPLITS, LABELS), looks) == ""
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from quit.common.ids import draw
+from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
+from quit.review.apply import plan_update
+from quit.review.store import ReviewStore
 from tests.partly import LABELERS, build
+from tests.review.test_verdicts import said
 
 AUDIT = 60
 ESTIMATED = ("labels.economy=estimated", "labels.exact_splits=[]", f"labels.audit={AUDIT}", "labels.error=0.3")
@@ -52,7 +57,7 @@ def test_the_bounds_of_the_last_look_hold(full: Workspace, estimated: Workspace)
 
 def test_the_audit_is_drawn_by_a_hash_of_each_passage(estimated: Workspace) -> None:
     rows = estimated.read("selection").to_pylist()
-    ordered = sorted(rows, key=lambda row: draw(f"{row['question_id']}/{row['permutation']}", "audit"))
+    ordered = sorted(rows, key=lambda row: draw(f"{row['question_id']}/{row['permutation']}", "quit/audit"))
     assert {row["reason"] for row in ordered[:AUDIT]} == {"audit"}
     assert "audit" not in {row["reason"] for row in ordered[AUDIT:]}
 
@@ -75,6 +80,28 @@ def test_a_passage_of_an_exact_split_is_asked(tmp_path: Path) -> None:
     rows = workspace.read("selection").to_pylist()
     assert {row["reason"] for row in rows if split_of[row["question_id"]] == "dev"} == {"exact"}
     assert {row["reason"] for row in rows if split_of[row["question_id"]] != "dev"} >= {"audit", "evidence"}
+
+
+def test_a_review_leaves_the_selection_and_other_questions_as_they_are(estimated: Workspace, tmp_path: Path) -> None:
+    workspace = Workspace.open(shutil.copytree(estimated.path, tmp_path / "W"))
+    splits = {row["question_id"]: row["split"] for row in workspace.read("splits").to_pylist()}
+    rejected = next(
+        row
+        for row in workspace.read("verdicts").to_pylist()
+        if row["correct"] and splits[row["question_id"]] != "train" and row["passages"] > 3
+    )
+    said_of = {rejected["answer_key"]: False, "typed_a substitute": True}
+    ReviewStore(workspace).append(said("ada", 1, question=rejected["question_id"], **said_of))
+    updated = plan_update(last_build(workspace))
+    for run in updated.runs:
+        for shard in updated.pending(run):
+            updated.work_on(run, shard)
+        updated.finish(run)
+    assert updated.reviews_applied and workspace.read("changes").num_rows
+    assert workspace.read("selection").equals(estimated.read("selection"))
+    before, after = (place.read("labels").to_pandas() for place in (estimated, workspace))
+    others = before["question_id"] != rejected["question_id"]
+    assert after[others].equals(before[others]) and not after[~others].equals(before[~others])
 
 
 def test_shards_change_nothing(estimated: Workspace, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def predictions(
     before = 0.0
     for share in looks:
         for target in ((before + share) / 2, share) if before else (share,):
-            more = round(target * evidence.size) - int(evidence.sum())
+            more = max(round(target * evidence.size), len(evidence)) - int(evidence.sum())
             evidence = choose(probability, evidence, more, prompt_tokens, hints)
             answered.add(evidence)
             probability = predict(answered.label_2, answered.firm, evidence, hints)
