@@ -43,6 +43,8 @@ def test_overrides_win_and_their_origin_is_told() -> None:
         ("readers.0.nam=x", "'name'"),
         ("readers.9.name=x", "no entry 9"),
         ("readers.1.name=minilm-vector", "needs a different name"),
+        ("labels.exact_splits=test,dev", r'must be a list: labels.exact_splits=\["test", "dev"\]'),
+        ('labels.order=["x"]', "^The settings do not fit together: labels.order must name"),
         ("seed", "has no '='"),
     ],
 )

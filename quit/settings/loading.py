@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -139,7 +140,12 @@ def _explain(problem: Mapping[str, Any]) -> str:
     shown = problem["input"] if isinstance(problem["input"], str | int | float | bool | None) else "..."
     if isinstance(shown, str):
         shown = re.sub(r"//[^\s/]*@", "//***@", shown)  # a password in an address is for nobody's log
-    return f"Setting {key!r} is {shown!r}: {problem['msg'][0].lower()}{problem['msg'][1:]}."
+    if problem["type"] == "tuple_type" and isinstance(shown, str):
+        return f"Setting {key!r} is {shown!r}, and must be a list: {key}={json.dumps(shown.split(','))}."
+    why = problem["msg"].removeprefix("Value error, ")
+    if not path:
+        return f"The settings do not fit together: {why}."
+    return f"Setting {key!r} is {shown!r}: {why[0].lower()}{why[1:]}."
 
 
 def _known_keys(path: Sequence[str]) -> list[str]:
