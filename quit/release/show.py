@@ -28,6 +28,7 @@ def lines(release: Release) -> list[str]:
     shown.append("")
     for gate in facts["gates"]:
         shown.append(f"{gate['state']:7} {gate['gate']}" + (f": {gate['waiver']}" if gate["waiver"] else ""))
+        shown += [f"        {example}" for example in gate.get("examples", [])[:1] if gate["waiver"]]
     return shown
 
 
