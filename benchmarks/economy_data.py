@@ -12,8 +12,7 @@ import numpy as np
 
 import quit
 from quit.library import Tables
-from quit.models.prompting import load_prompt
-from quit.operations.plan import CHARACTERS_A_TOKEN
+from quit.models.prompting import CHARACTERS_A_TOKEN, load_prompt
 from quit.stages.read import selected_hints
 from quit.stages.selection.choice import computed_tokens
 

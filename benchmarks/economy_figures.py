@@ -20,8 +20,8 @@ FIGURES = ("nDCG@10", "Hit(rel=2)@1", "MRR(rel=2)@10")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a benchmark of a workspace's passages needs: BM25's ranking of all of them for each question and of its own,
-    and the answer of a reader that is no labeler, from the own passage that BM25 ranks first.
+    """BM25's ranking for each question, once of all passages and once of the question's passages, and the answer that a
+    reader (not a labeler) gives from the first passage of the second ranking.
 
     ``runs``: name -> question -> rows of passages, as text; ``forms``: labelers' answers, (questions, passages) each.
     """
@@ -55,7 +55,7 @@ class Benchmark:
             scores = np.zeros(questions * size) if scores is None else scores
             own = row * size + np.argsort(-scores[row * size : (row + 1) * size], kind="stable")[:10]
             for scope, best in (("all", np.argsort(-scores, kind="stable")[:10]), ("own", own)):
-                runs[scope][name] = [str(place) for place in best]
+                runs[scope][name] = [str(passage) for passage in best]
             read.append(given[reader][name, table.permutation[int(own[0]) - row * size].as_py()])
         forms = [given[labeler].loc[ids].to_numpy().reshape(questions, size) for labeler in collection.labelers]
         return cls(collection, runs, [list(known.answers[name]) for name in ids], reader, read, forms)
@@ -65,7 +65,7 @@ class Benchmark:
         when they were asked."""
         size = label_2.shape[1]
         qrels = {
-            name: {str(row * size + place): 2 if is_2 else 1 for place, is_2 in enumerate(label_2[row])}
+            name: {str(row * size + passage): 2 if is_2 else 1 for passage, is_2 in enumerate(label_2[row])}
             for row, name in enumerate(self.runs["all"])
         }
         values = {

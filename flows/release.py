@@ -66,7 +66,7 @@ def release(
     limits: Limits = NO_LIMITS,
 ) -> dict[str, Any]:
     """Freeze a workspace as a release and export it; returns its ``name``, ``path``, ``content_id``, whether it is
-    ``new``, and a ``note`` (what a release that was there keeps of its own; mostly empty).
+    ``new``, and a ``note`` (what differs in a release that exists already and is kept; usually empty).
 
     Fails when a gate is neither passed nor waived. Where the name has a date and the newest release holds these very
     tables, only exports that are missing are written.

@@ -164,10 +164,13 @@ def reader_agreement(readers: Sequence[str], patterns: Patterns) -> ReaderAgreem
     """Return the agreement of readers from the counts of :func:`reader_patterns`, whose bits are in their order."""
     passages = sum(patterns.values())
     asked, right = (
-        [sum(number for sets, number in patterns.items() if sets[which] >> place & 1) for place in range(len(readers))]
+        [
+            sum(number for sets, number in patterns.items() if sets[which] >> position & 1)
+            for position in range(len(readers))
+        ]
         for which in (0, 1)
     )
-    compared = [place for place, number in enumerate(asked) if number == passages]
+    compared = [position for position, number in enumerate(asked) if number == passages]
     pairs = []
     for first, second in combinations(compared, 2) if passages else ():
         both = sum(number for (_, bits), number in patterns.items() if bits >> first & bits >> second & 1)
@@ -180,7 +183,7 @@ def reader_agreement(readers: Sequence[str], patterns: Patterns) -> ReaderAgreem
         passages,
         dict(zip(readers, asked, strict=True)),
         {reader: number / max(1, count) for reader, number, count in zip(readers, right, asked, strict=True)},
-        tuple(readers[place] for place in compared),
+        tuple(readers[position] for position in compared),
         tuple(pairs),
         _alpha(len(compared), of_readers(patterns, compared)),
     )

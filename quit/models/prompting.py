@@ -15,6 +15,9 @@ from pathlib import Path
 from quit.errors import SettingsError, did_you_mean
 
 PROMPTS = Path(__file__).parent / "prompts"
+CHARACTERS_A_TOKEN = 4.0
+"""Where a model's tokenizer is not known: an estimate for English."""
+
 _TURN = re.compile(r"^### (system|user|assistant)[ \t]*\n", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 

@@ -53,11 +53,11 @@ def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]
     patterns = _measured(pipeline, labelers)
     least, notes = _least(pipeline, passages)
     ranges = []
-    for place, name in enumerate(labelers):
-        share = share_open(patterns, range(place)) if mode == "exact" else _share_asked(pipeline, patterns, place)
-        expected = passages if mode == "exact" and not place else None if share is None else round(share * passages)
+    for position, name in enumerate(labelers):
+        share = share_open(patterns, range(position)) if mode == "exact" else _share_asked(pipeline, patterns, position)
+        expected = passages if mode == "exact" and not position else None if share is None else round(share * passages)
         each = _each(costs, name, passages)
-        counts = (0 if place else least, expected, passages)
+        counts = (0 if position else least, expected, passages)
         money = [None if count is None or each is None else count * each for count in counts]
         ranges.append(Range(name, *counts, *money))
     if any(entry.expected not in (None, passages) for entry in ranges):
@@ -78,7 +78,7 @@ def economy(pipeline: Pipeline, passages: int, costs: Mapping[str, float | None]
 def share_open(patterns: Patterns, earlier: Sequence[int]) -> float | None:
     """Return the share of passages that no earlier labeler (positions) answers correctly; None where that is not known
     of some passage."""
-    wanted = sum(1 << place for place in earlier)
+    wanted = sum(1 << position for position in earlier)
     if not patterns or any(asked & wanted != wanted and not right & wanted for asked, right in patterns):
         return None
     return sum(number for (_, right), number in patterns.items() if not right & wanted) / sum(patterns.values())
@@ -99,13 +99,15 @@ def proposed_order(patterns: Patterns, costs: Sequence[float]) -> list[int]:
     """
     order: list[int] = []
     while len(order) < len(costs):
-        rest = [place for place in range(len(costs)) if place not in order]
-        after = {place: share_open(patterns, [*order, place]) for place in rest}
+        rest = [position for position in range(len(costs)) if position not in order]
+        after = {position: share_open(patterns, [*order, position]) for position in rest}
         before = share_open(patterns, order)
         if before is None or None in after.values():
             return []
-        gains = {place: before - (share or 0.0) for place, share in after.items()}
-        order.append(max(rest, key=lambda place: (not costs[place], gains[place] / (costs[place] or 1), -place)))
+        gains = {position: before - (share or 0.0) for position, share in after.items()}
+        order.append(
+            max(rest, key=lambda position: (not costs[position], gains[position] / (costs[position] or 1), -position))
+        )
     return order
 
 
@@ -158,7 +160,7 @@ def _proposed(
             "Order: none is proposed; plan in a workspace whose build asked each labeler about every passage "
             "(labels.economy=off; a few questions are enough)."
         )
-    order = tuple(labelers[place] for place in positions)
+    order = tuple(labelers[position] for position in positions)
     basis = "correct answers per cost" + (" (no prices: each language model's reply costs the same)" if unknown else "")
     if order == tuple(labelers):
         return order, f"Order: labels.order is the best by {basis}."

@@ -20,6 +20,7 @@ from quit.engine.pipeline import Pipeline
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
 from quit.models.language import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
+from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import LLMReader
 from quit.operations.economy import Economy, economy
@@ -30,7 +31,6 @@ from quit.stages.passages import passage_count
 from quit.stages.read import selected_hints
 from quit.status.usage import totals
 
-CHARACTERS_A_TOKEN = 4.0
 JUDGED_A_QUESTION = 20.0
 """Distinct answers a question that a judge has to see, where no workspace tells: the paper does not say."""
 COMPLETION_TOKENS = 6.0

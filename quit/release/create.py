@@ -173,7 +173,7 @@ def _same(target: Path, facts: Mapping[str, Any]) -> Release:
 
 
 def _kept(existing: Release, facts: Mapping[str, Any]) -> str:
-    """Say what a release keeps of its own where that differs and is no part of the content."""
+    """Say which facts outside the content differ from the release that exists, which keeps its own."""
     notes = {
         "card": "The release keeps the card of its build; use quit export --card FILE.",
         "verification": "The release keeps its figures of annotators; a release of another name has the new ones.",

@@ -18,6 +18,7 @@ import schemas
 from quit.common.columns import is_in, runs
 from quit.common.ids import draw
 from quit.common.progress import note
+from quit.models.prompting import CHARACTERS_A_TOKEN
 from quit.stages.answers import Answers
 from quit.stages.passages import passage_count
 from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, selected_hints, still_open
@@ -27,7 +28,6 @@ from quit.stages.stage import COLLECTION, Context, Tables, stage
 SELECTION = ("selection", "selection_rounds")
 """Its tables."""
 _REASONS = np.array([None, *(reason.name.lower() for reason in Reason if reason)], dtype=object)
-_CHARACTERS_A_TOKEN = 4.0
 
 
 @stage("select", whole=COLLECTION, outputs=SELECTION, scope="collection", on_demand=True)
@@ -99,7 +99,7 @@ class _Labelers:
         columns = (self._tables[0].column(name).to_pylist() for name in ("question_id", "question"))
         texts, hints = dict(zip(*columns, strict=True)), selected_hints(self._tables[1])
         lengths = [[*map(len, hints[identity]), len(texts[identity])] for identity in question_ids]
-        return np.array(lengths, dtype=np.float64) / _CHARACTERS_A_TOKEN
+        return np.array(lengths, dtype=np.float64) / CHARACTERS_A_TOKEN
 
     def ask(self, mask: np.ndarray) -> np.ndarray:
         """Ask in waves about passages not asked before (bool, shape (questions, passages of a question)); returns what

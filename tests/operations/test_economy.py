@@ -1,4 +1,4 @@
-"""Chances and orders of labelers by hand: of 10 passages A is right on 4, B on 5 (3 of them A's), C on 1 of its own."""
+"""Chances and orders of labelers by hand: of 10 passages A is right on 4, B on 5 (3 of them A's), C on 1 alone."""
 
 from collections import Counter
 

@@ -10,20 +10,20 @@ _UNIT = 1400
 
 
 @lru_cache(maxsize=4096)
-def upper_bound(found: int, sample: int, population: int, alpha: float) -> int:
+def upper_bound(wrong: int, sample: int, population: int, alpha: float) -> int:
     """Return the exact one-sided upper confidence bound on how many of a population are wrong.
 
-    ``found``: wrong ones in a simple random sample without replacement of ``sample`` of the ``population``. The bound
+    ``wrong``: wrong ones in a simple random sample without replacement of ``sample`` of the ``population``. The bound
     is the largest number of wrong ones with which so few would be found with probability above ``alpha``
     (hypergeometric; Clopper and Pearson 1934, for a finite population Buonaccorsi 1987). It is below the truth with
     probability ``alpha`` at most.
     """
     from scipy.stats import hypergeom
 
-    low, high = found, population - sample + found
+    low, high = wrong, population - sample + wrong
     while low < high:
         middle = (low + high + 1) // 2
-        if hypergeom.cdf(found, population, middle, sample) > alpha:
+        if hypergeom.cdf(wrong, population, middle, sample) > alpha:
             low = middle
         else:
             high = middle - 1

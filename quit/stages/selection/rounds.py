@@ -16,6 +16,7 @@ from enum import IntEnum
 import numpy as np
 
 from quit.errors import SettingsError
+from quit.stages.label import PREDICTED_FROM
 from quit.stages.passages import passage_count
 from quit.stages.selection.bounds import audit_size, upper_bound
 from quit.stages.selection.choice import choose
@@ -192,7 +193,7 @@ def look(
 ) -> Look:
     """Return what the audit says of the predictions (all arguments have shape (Q, P)); of ``label_2`` only the audit's
     are used."""
-    sample, predicted_2 = audit & ~evidence, probability >= 0.5
+    sample, predicted_2 = audit & ~evidence, probability >= PREDICTED_FROM
     counts = []
     for predicted in (~predicted_2, predicted_2):
         compared = sample & predicted
