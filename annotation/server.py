@@ -84,13 +84,10 @@ def _account_file(workspace: Path) -> Path:
 
 
 def _store(workspace: Path, account: Account) -> None:
-    keep_secret(_account_file(workspace), json.dumps(asdict(account), indent=1))
-
-
-def keep_secret(path: Path, text: str) -> None:
     """Write a file that its owner alone can read, at any moment, into a folder that git leaves out."""
+    path = _account_file(workspace)
     with writing(path), replacing(path, private=True) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(json.dumps(asdict(account), indent=1), encoding="utf-8")
         (path.parent / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
@@ -165,7 +162,6 @@ class LocalServer:
             "LABEL_STUDIO_USER_TOKEN": account.token,
             "LABEL_STUDIO_ENABLE_LEGACY_API_TOKEN": "true",
             "LABEL_STUDIO_DISABLE_SIGNUP_WITHOUT_LINK": "true",
-            "SSRF_PROTECTION_ENABLED": "false",  # the webhook receiver listens on this machine
             "OMP_NUM_THREADS": "1",
         }
 

@@ -1,17 +1,15 @@
 """Pull: every version of every annotation becomes rows of ``reviews``, once, whatever is killed in between.
 
-A pull reads what changed on the server since the last one, what webhooks left in the queue, and the list of annotations
-that exist. The rows of a pull are one new part, written before the cursor moves: a pull that was killed is simply done
-again, and knows by number and digest what it has already.
+A pull reads what changed on the server since the last one, and the list of annotations that exist. The rows of a pull
+are one new part, written before the cursor moves: a pull that was killed is simply done again, and knows by number and
+digest what it has already.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
@@ -46,7 +44,6 @@ class PullReport:
     withdrawn: int = 0
     skipped: int = 0
     ask_back: int = 0
-    events: int = 0
     tasks: int = 0
     done: int = 0
     part: str | None = None
@@ -71,13 +68,10 @@ def pull(
                 "--repair-config"
             )
         rows = _Rows(store, server, report)
-        events = store.queued()
         cursor = None if full or store.sync.get("project") != number else store.sync.get("cursor")
         since = _earlier(cursor, settings.review.reread_seconds) if cursor else None
         # Asked before anything is read: what changes while this pull reads is newer, and the next pull's.
         newest = server.newest_change(number)
-        for event in _read_events(events, report):
-            rows.take_event(event)
         for task in server.tasks(number, _FULL, since=since):
             rows.take(task)
         # Asked after everything was read: an annotation made meanwhile is not known yet, so none is withdrawn by
@@ -90,7 +84,6 @@ def pull(
         questions = ask_back(store.read())
         report.ask_back = len(questions)
         report.problems += _questions(questions, f"{server.url}/projects/{number}/data")
-        report.events = len(events)
         report.tasks = counts.task_number
         report.done = counts.finished_task_number
         store.set_sync(
@@ -102,8 +95,6 @@ def pull(
                 "problems": report.problems,
             }
         )
-        for path in events:
-            path.unlink(missing_ok=True)
     return report
 
 
@@ -117,20 +108,6 @@ def _utc(moment: str) -> str:
 
 def _iso(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _read_events(paths: Iterable[Path], report: PullReport) -> Iterable[dict[str, Any]]:
-    for path in paths:
-        try:
-            event = json.loads(path.read_bytes())
-            if not isinstance(event, dict):
-                raise ValueError("no object")
-        except (OSError, ValueError) as error:
-            report.problems.append(
-                f"The event {path.name} could not be read ({error}); the server itself was asked instead."
-            )
-            continue
-        yield event
 
 
 _ASK = {
@@ -176,14 +153,6 @@ class _Rows:
     def live(self) -> int:
         """Number of annotations that the workspace believes to be on the server."""
         return sum(header["state"] != "withdrawn" for header in self._headers.values())
-
-    def take_event(self, event: Mapping[str, Any]) -> None:
-        """Take the version of an annotation that a webhook carried: it may have been changed or deleted since."""
-        annotation, task = event.get("annotation"), event.get("task")
-        if isinstance(annotation, dict) and isinstance(task, dict) and annotation.get("id"):
-            key = (task.get("meta") or {}).get("key")
-            if key and task.get("project", self._report.project) == self._report.project:
-                self._take(task["id"], key, task.get("data") or {}, annotation)
 
     def take(self, task: Any) -> None:
         """Take every annotation of a task, oldest change first."""

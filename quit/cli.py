@@ -58,7 +58,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_LASTING = (("serve",), ("browse",), ("review", "serve"), ("review", "webhook"), ("models", "serve"))
+_LASTING = (("serve",), ("browse",), ("review", "serve"), ("models", "serve"))
 """Commands that Ctrl-C ends as a matter of course; they see to it themselves."""
 
 MAKE, VERIFY, PUBLISH = "Make a dataset", "Verify it", "Publish it"

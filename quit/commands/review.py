@@ -246,51 +246,6 @@ def agreement(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOptio
 
 
 @app.command()
-def webhook(
-    workspace: WorkspaceOption = Path("workspace"),
-    url: UrlOption = None,
-    project: ProjectOption = None,
-    port: Annotated[int | None, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = None,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    public_url: Annotated[
-        str | None, typer.Option("--public-url", help="Address under which the server reaches this receiver.")
-    ] = None,
-) -> None:
-    """Receive the server's events and pull as they come, and every few minutes besides; Ctrl-C stops it.
-
-    Example: `quit review webhook -w W --port 8092`
-    """
-    import threading
-
-    from annotation.client import connect
-    from annotation.project import known_project
-    from annotation.sync import pull as pull_reviews
-    from annotation.webhook import Receiver, register, webhook_secret
-    from annotation.webhook import serve as serve_events
-    from quit.review.store import ReviewStore
-
-    opened = open_workspace(workspace)
-    settings = _settings(opened, None if port is None else [f"review.webhook_port={port}"])
-    store = ReviewStore(opened)
-    server = connect(opened.path, settings.review, url)
-    number = known_project(store, server, project).id
-    secret = webhook_secret(store)
-
-    def pull_once() -> str:
-        opened.refresh()  # another machine may have pulled
-        report = pull_reviews(store, server, settings, project=number)
-        return (
-            f"{report.versions} new versions, {report.withdrawn} withdrawn, {report.events} events; "
-            f"{report.done} of {report.tasks} done"
-        )
-
-    with Receiver(store, secret, settings.review, host) as receiver:
-        register(server, number, public_url or receiver.url, secret)
-        typer.echo(f"Receiving events of project {number} at {public_url or receiver.url}")
-        serve_events(receiver, pull_once, settings.review, threading.Event(), typer.echo)
-
-
-@app.command()
 def run(
     workspace: WorkspaceOption = Path("workspace"),
     url: UrlOption = None,

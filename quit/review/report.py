@@ -181,7 +181,6 @@ def review_status(workspace: Workspace, settings: Review) -> dict[str, Any]:
             "rows": len(reviews),
             "annotations": len(headers),
             "questions": len({row["question_id"] for row in headers}),
-            "queued_events": len(store.queued()),
         },
         "annotators": sorted(people.values(), key=lambda row: row["annotator"]),
         "kinds": kinds(live, controls),

@@ -6,23 +6,18 @@
     W/reviews/project.json         key of the review project, and where it was last seen
     W/reviews/sync.json            how far the last pull got
     W/reviews/applied.json         which parts the label update rests on
-    W/reviews/queue/*.json         events that a webhook left and no pull has read yet
 
 Losing every JSON file here loses no review: the next pull reads everything again and knows what it has.
 """
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 import schemas
-from quit.common.files import replacing, writing
 from quit.common.shapes import read_json
 from quit.engine.parts import joined, log_number, read_log_part
 from quit.engine.workspace import Workspace
@@ -97,16 +92,3 @@ class ReviewStore:
     def set_sync(self, values: dict[str, Any]) -> None:
         """Remember how far a pull got."""
         self.workspace.put_json("reviews/sync.json", values)
-
-    # The webhook's queue
-
-    def enqueue(self, event: bytes) -> Path:
-        """Keep an event until a pull has read it; on disk before this returns."""
-        target = self.folder / "queue" / f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.json"
-        with writing(target), replacing(target) as temporary:
-            temporary.write_bytes(event)
-        return target
-
-    def queued(self) -> list[Path]:
-        """Return the events that no pull has read yet, oldest first."""
-        return sorted((self.folder / "queue").glob("[0-9]*.json"))

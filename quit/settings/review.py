@@ -69,7 +69,3 @@ class Review(Section):
         ge=0,
         description="How far before the last pull's newest change a pull begins again (clocks, open writes).",
     )
-    webhook_port: int = Field(8091, ge=0, le=65535, description="Port of the webhook receiver; 0 takes a free one.")
-    webhook_bytes: int = Field(8_000_000, ge=1000, description="Largest event the receiver takes.")
-    poll_seconds: float = Field(300.0, gt=0, description="How often the receiver pulls without an event.")
-    settle_seconds: float = Field(2.0, ge=0, description="How long the receiver waits after an event before it pulls.")

@@ -1,20 +1,15 @@
-"""Pull on a real server: every version once, withdrawals, skips, strangers' edits, webhooks, and kills."""
+"""Pull on a real server: every version once, withdrawals, skips, strangers' edits, and kills."""
 
 from __future__ import annotations
 
-import json
-import stat
-import threading
 from dataclasses import replace
 
-import httpx
 import pytest
 
 from annotation.client import Server
 from annotation.project import push
 from annotation.sync import pull
 from annotation.tasks import NONE
-from annotation.webhook import HEADER, Receiver, register, serve, webhook_secret
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide
@@ -222,64 +217,3 @@ def test_losing_every_note_loses_no_review(store, server, settings, pushed) -> N
         path.unlink()
     store.set_project({"key": key})
     assert pull(store, server, settings).rows == 0
-
-
-def test_the_webhook_brings_versions_that_no_pull_would_see(store, server, settings, pushed) -> None:
-    quick = settings.model_copy(update={"review": settings.review.model_copy(update={"webhook_port": 0})})
-    project = store.project["id"]
-    with Receiver(store, "s3cret", quick.review) as receiver:
-        number = register(server, project, receiver.url, "s3cret")
-        assert register(server, project, receiver.url, "s3cret") == number  # once, however often it is asked for
-        annotation = annotate(server, pushed["q005"], page_result("q005", "gold"))
-        _rewrite(server, annotation, page_result("q005", "tin"))
-        _delete(server, annotation)
-        server.ask(lambda studio: studio.webhooks.delete(number))
-    assert len(store.queued()) == 3
-    report = pull(store, server, settings)
-    assert (report.versions, report.withdrawn, report.events) == (2, 1, 3) and store.queued() == []
-    headers = [row for row in store.read().to_pylist() if row["kind"] == "annotation"]
-    assert [(row["version"], row["state"]) for row in headers] == [(1, "submitted"), (2, "submitted"), (3, "withdrawn")]
-    assert _verdicts(store, settings) == {}
-
-
-def test_the_secret_is_made_once_and_readable_by_its_owner_alone(store, monkeypatch) -> None:
-    monkeypatch.delenv("QUIT_REVIEW_SECRET", raising=False)
-    secret = webhook_secret(store)
-    path = store.folder / "server" / "secret"
-    assert len(secret) >= 24 and webhook_secret(store) == secret and stat.S_IMODE(path.stat().st_mode) == 0o600
-    monkeypatch.setenv("QUIT_REVIEW_SECRET", "given")
-    assert webhook_secret(store) == "given"
-
-
-def test_the_receiver_takes_only_what_carries_the_secret(store, settings) -> None:
-    quick = settings.review.model_copy(update={"webhook_port": 0, "webhook_bytes": 1000})
-    with Receiver(store, "s3cret", quick) as receiver:
-        good = {HEADER: "s3cret"}
-        assert httpx.post(receiver.url, json={"action": "X"}).status_code == 401
-        assert httpx.post(receiver.url, json={"action": "X"}, headers={HEADER: "guess"}).status_code == 401
-        assert httpx.post(receiver.url, content=b"{not json", headers=good).status_code == 400
-        assert httpx.post(receiver.url, content=b"[1]", headers=good).status_code == 400
-        assert httpx.post(receiver.url, content=b" " * 1001, headers=good).status_code == 413
-        assert store.queued() == [] and not receiver.woken.is_set()
-        assert httpx.post(receiver.url, json={"action": "X"}, headers=good).status_code == 202
-        assert receiver.woken.is_set()
-    [event] = store.queued()
-    assert json.loads(event.read_bytes()) == {"action": "X"}
-
-
-def test_the_receiver_pulls_after_an_event_and_outlives_a_server_that_is_down(store, settings) -> None:
-    quick = settings.review.model_copy(update={"webhook_port": 0, "settle_seconds": 0.0, "poll_seconds": 60.0})
-    stop, turns, printed = threading.Event(), [], []
-
-    def turn() -> str:
-        turns.append(len(store.queued()))
-        if len(turns) == 1:
-            httpx.post(receiver.url, json={"action": "X"}, headers={HEADER: "s"})
-            raise ServerError("down")
-        stop.set()
-        receiver.woken.set()
-        return "pulled"
-
-    with Receiver(store, "s", quick) as receiver:
-        serve(receiver, turn, quick, stop, printed.append)
-    assert turns == [0, 1] and printed == ["down", "pulled"]
