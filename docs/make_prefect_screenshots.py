@@ -34,7 +34,6 @@ poll_seconds = 2
 flow = "build"
 cron = "* * * * *"
 retries = 2
-late_seconds = 3600
 
 [[schedules]]
 flow = "review-sync"

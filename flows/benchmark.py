@@ -14,7 +14,7 @@ from prefect.cache_policies import NO_CACHE
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Split
-from flows.scheduling import Ended, under_limits
+from flows.scheduling import FlowResult, run_with_limits
 from quit import __version__
 from quit.common.files import write_json
 from quit.common.ids import content_hash
@@ -69,11 +69,10 @@ def benchmark(
         profile: Name of a profile, or the path of a TOML file.
         overrides: key=value over the profile, such as labels.max_new_tokens=16.
         anew: Whether to run where the results are there already; work in `out` that rests on the same inputs is used.
-        limits: Timeout, retries, late runs, and who is notified of a failure.
+        limits: Timeout, retries, and who is notified of a failure.
     """
-    workspace = None if is_release(release) else release
 
-    def work() -> Ended:
+    def work() -> FlowResult:
         settings = load(profile, overrides or []).settings
         systems = (tuple(retrievers or ("bm25",)), tuple(rerankers or ()), tuple(readers or ()))
         request = Request(Path(release), split, *systems, tuple(map(Path, corpora or ())), bounds)
@@ -81,7 +80,7 @@ def benchmark(
         frozen = _release_of(release)
         return _benchmark(frozen, replace(request, release=frozen.path), Path(out), settings, anew)
 
-    return under_limits("benchmark", workspace, limits, work)
+    return run_with_limits(limits, work)
 
 
 def _release_of(folder: str) -> Release:
@@ -95,7 +94,7 @@ def _release_of(folder: str) -> Release:
     return newest
 
 
-def _benchmark(release: Release, request: Request, out: Path, settings: Settings, anew: bool) -> Ended:
+def _benchmark(release: Release, request: Request, out: Path, settings: Settings, anew: bool) -> FlowResult:
     values = settings.model_dump(mode="json")
     used = {section: values[section] for section in ("benchmark", "models", "readers", "judge", "labels")}
     systems = (request.retrievers, request.rerankers, request.readers)
@@ -116,7 +115,7 @@ def _benchmark(release: Release, request: Request, out: Path, settings: Settings
         description=nothing or f"Release {release.name}, split {request.split}: {page}",
     )
     create_link_artifact(page.resolve().as_uri(), link_text=str(page), key="quit-leaderboard")
-    return Ended({**outcome, "page": str(page)}, nothing)
+    return FlowResult({**outcome, "page": str(page)}, nothing)
 
 
 _SHOWN = ("Hit@1", "Hit@10", "MRR@100", "nDCG@10", "EM", "F1")

@@ -7,7 +7,7 @@ from prefect.artifacts import create_markdown_artifact
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Source
-from flows.scheduling import Ended, under_limits
+from flows.scheduling import FlowResult, run_with_limits
 from flows.shards import Stages
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build
@@ -46,12 +46,12 @@ def build(
         sources: kind:path, such as triviahg:/data/Copilot.json. With the files of the last run there is nothing new.
         profile: Name of a profile, or the path of a TOML file.
         overrides: key=value over the profile, such as labels.max_new_tokens=16.
-        limits: Timeout, retries, late runs, and who is notified of a failure.
+        limits: Timeout, retries, and who is notified of a failure.
     """
-    return under_limits("build", workspace, limits, lambda: _build(workspace, sources, profile, overrides or []))
+    return run_with_limits(limits, lambda: _build(workspace, sources, profile, overrides or []))
 
 
-def _build(workspace: str, sources: list[str], profile: str, overrides: list[str]) -> Ended:
+def _build(workspace: str, sources: list[str], profile: str, overrides: list[str]) -> FlowResult:
     with held_build(workspace, sources, profile, overrides) as pipeline:
         nothing = None
         if pipeline.up_to_date:
@@ -62,7 +62,7 @@ def _build(workspace: str, sources: list[str], profile: str, overrides: list[str
     heading = f"**{nothing}** No stage ran.\n\n" if nothing else ""
     summary = heading + markdown_links(pipeline.workspace) + markdown_summary(pipeline.workspace)
     create_markdown_artifact(summary, key="quit-build-summary", description=nothing or "What was built")
-    return Ended(summary, nothing)
+    return FlowResult(summary, nothing)
 
 
 def _carry_out(pipeline: Pipeline) -> None:

@@ -13,7 +13,7 @@ from prefect.logging import get_run_logger
 
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Format
-from flows.scheduling import Ended, under_limits
+from flows.scheduling import FlowResult, run_with_limits
 from flows.shards import may_help
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_last_build
@@ -80,12 +80,12 @@ def release(
         overwrite: Whether an earlier export may be replaced.
         folder: Folder of the release, which may name the date too; WORKSPACE/releases/NAME if not given.
         settings: release.KEY=VALUE, for the gates of this release.
-        limits: Timeout, retries, late runs, and who is notified of a failure.
+        limits: Timeout, retries, and who is notified of a failure.
     """
     now = datetime.now()
     dated, target = now.strftime(name), Path(now.strftime(folder)) if folder else None
 
-    def work() -> Ended:
+    def work() -> FlowResult:
         waivers = parse_waivers(waive or [])
         with held_last_build(workspace) as pipeline:
             encoder = Models(pipeline.settings).encoder
@@ -104,7 +104,7 @@ def release(
             export(encoder, created.release, list(missing), Path(out), overwrite)
         return _ended(pipeline, created, bool(missing), target)
 
-    return under_limits("release", workspace, limits, work)
+    return run_with_limits(limits, work)
 
 
 def _newest(pipeline: Pipeline, target: Path | None) -> Release | None:
@@ -119,7 +119,7 @@ def _holds_these_tables(frozen: Release, pipeline: Pipeline) -> bool:
     return pipeline.up_to_date and frozen.content.get("fingerprints") == pipeline.workspace.state
 
 
-def _ended(pipeline: Pipeline, created: Created, wrote: bool, target: Path | None) -> Ended:
+def _ended(pipeline: Pipeline, created: Created, wrote: bool, target: Path | None) -> FlowResult:
     frozen = created.release
     nothing = None
     if not created.new and not wrote:
@@ -133,4 +133,4 @@ def _ended(pipeline: Pipeline, created: Created, wrote: bool, target: Path | Non
     )
     path = str(frozen.path) if target else f"{pipeline.workspace}/{FOLDER}/{frozen.name}"
     result = {"name": frozen.name, "path": path, "content_id": frozen.content_id}
-    return Ended({**result, "new": created.new, "note": created.note}, nothing)
+    return FlowResult({**result, "new": created.new, "note": created.note}, nothing)

@@ -17,7 +17,7 @@ from annotation.project import push as push_items
 from annotation.sync import pull as pull_reviews
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Step
-from flows.scheduling import Ended, under_limits
+from flows.scheduling import FlowResult, run_with_limits
 from flows.shards import Stages, may_help
 from quit.common.endpoints import address
 from quit.common.progress import note
@@ -80,16 +80,16 @@ def review(workspace: str, url: str | None = None, limits: Limits = NO_LIMITS) -
         workspace: Folder of the workspace, as the machine that runs this sees it.
         url: The Label Studio server; the workspace's local one if not given. Its token comes from the environment
             alone.
-        limits: Timeout, retries, late runs, and who is notified of a failure.
+        limits: Timeout, retries, and who is notified of a failure.
     """
 
-    def work() -> Ended:
+    def work() -> FlowResult:
         with held_last_build(workspace) as pipeline:
             reports = _exchange(pipeline, ("push", "pull"), url)
             reports["update"] = _update(pipeline)  # people's verdicts over the judge's (3.2.4)
             return _ended(pipeline, reports)
 
-    return under_limits("review", workspace, limits, work)
+    return run_with_limits(limits, work)
 
 
 @flow(name="review-sync", **HOOKS)
@@ -116,15 +116,15 @@ def review_sync(
         repair: Whether to put back a labelling configuration that someone edited.
         full: Whether to read every task, not only those changed since the last pull.
         settings: review.KEY=VALUE, remembered from now on.
-        limits: Timeout, retries, late runs, and who is notified of a failure.
+        limits: Timeout, retries, and who is notified of a failure.
     """
 
-    def work() -> Ended:
+    def work() -> FlowResult:
         with held_last_build(workspace, settings or ()) as pipeline:
             reports = _exchange(pipeline, steps, url, project, new_project=new_project, repair=repair, full=full)
             return _ended(pipeline, reports)
 
-    return under_limits("review-sync", workspace, limits, work)
+    return run_with_limits(limits, work)
 
 
 @flow(name="label-update", **HOOKS)
@@ -137,14 +137,14 @@ def label_update(
         workspace: Folder of the workspace, as the machine that runs this sees it.
         withdraw: Whether to take every review off the labels again.
         settings: review.KEY=VALUE, remembered from now on.
-        limits: Timeout, retries, late runs, and who is notified of a failure.
+        limits: Timeout, retries, and who is notified of a failure.
     """
 
-    def work() -> Ended:
+    def work() -> FlowResult:
         with held_last_build(workspace, settings or ()) as pipeline:
             return _ended(pipeline, {"update": _update(pipeline, withdraw)})
 
-    return under_limits("label-update", workspace, limits, work)
+    return run_with_limits(limits, work)
 
 
 def _exchange(
@@ -178,7 +178,7 @@ def _update(pipeline: Pipeline, withdraw: bool = False) -> dict[str, Any]:
     return asdict(update_report(updated, ran=updated.fingerprints != before))
 
 
-def _ended(pipeline: Pipeline, reports: Reports) -> Ended:
+def _ended(pipeline: Pipeline, reports: Reports) -> FlowResult:
     workspace = pipeline.workspace
     for step, done in reports.items():
         get_run_logger().info("%s: %s", step, done)
@@ -188,7 +188,7 @@ def _ended(pipeline: Pipeline, reports: Reports) -> Ended:
     if project.get("url") and project.get("id"):
         link = f"{address(project['url'])}/projects/{project['id']}/data"
         create_link_artifact(link, link_text="Review project", key="quit-review-project")
-    return Ended(reports, None if any(map(_did_something, reports.values())) else NOTHING_NEW)
+    return FlowResult(reports, None if any(map(_did_something, reports.values())) else NOTHING_NEW)
 
 
 NOTHING_NEW = "Nothing new: the project is up to date, and the labels use every review that was pulled."

@@ -192,8 +192,7 @@ def check_server(planned: Sequence[Planned]) -> str:
 
 
 def serve(planned: Sequence[Planned], limit: int, poll_seconds: int) -> None:
-    """Register the deployments and start their runs until stopped; schedules stay active meanwhile, and after it (see
-    `catch_up`)."""
+    """Register the deployments and start their runs until stopped; schedules stay active meanwhile, and after it."""
     deployments = [deployment(each) for each in planned]
     prefect.serve(
         *deployments, limit=limit, query_seconds=poll_seconds, pause_on_shutdown=False, print_starting_message=False

@@ -24,13 +24,11 @@ from prefect.logging import get_run_logger
 from prefect.runtime import task_run
 
 from flows.runners import LostCluster, LostWorker, Runner
-from quit.common.endpoints import endpoint_of
 from quit.common.progress import note, shards_done
 from quit.common.ranges import Range
 from quit.engine import workers
 from quit.engine.pipeline import Pipeline, StageRun
 from quit.errors import ServerError, WorkspaceError, without_secrets_in_errors
-from quit.settings import Settings
 from quit.stages.stage import Stage
 
 _HEARTBEAT = 5.0  # seconds between looks at a cluster that has not said anything
@@ -63,35 +61,23 @@ def work_on(build: Pipeline | workers.Order, run: str, shard: Range) -> workers.
     started = time.monotonic()
     result: workers.Report | int
     if isinstance(build, Pipeline):
-        settings, rows = build.settings, build.work_on(build.stage_run(run), shard)
+        rows = build.work_on(build.stage_run(run), shard)
         result = rows
     else:
         result = workers.work_on(build, run, shard)
-        settings, rows = build.settings, result.rows or 0
-    _log(settings, build.workspace, run, shard, rows, time.monotonic() - started)
+        rows = result.rows or 0
+    _log(run, shard, rows, time.monotonic() - started)
     return result
 
 
-def _log(settings: Settings, workspace: object, run: str, shard: Range, rows: int, seconds: float) -> None:
-    """Log a shard's result, in words and as fields of a structured record."""
-    endpoint = endpoint_of(settings, run)
-    fields = {
-        "stage": run,
-        "shard": shard.index,
-        "shards": shard.count,
-        "first_question": shard.first,
-        "end_question": shard.end,
-        "endpoint": endpoint,
-        "workspace": str(workspace),
-        "rows": rows,
-        "seconds": round(seconds, 3),
-    }
+def _log(run: str, shard: Range, rows: int, seconds: float) -> None:
+    """Log a shard's result."""
     bounds = (shard.first, shard.end)
     where = (
         "questions" if bounds == (None, None) else f"questions {shard.first or '(first)'} to {shard.end or '(last)'}"
     )
-    values = (run, shard.index + 1, shard.count, where, endpoint, rows, seconds)
-    get_run_logger().info("%s: shard %d of %d, %s, %s: %d rows in %.1f s", *values, extra=fields)
+    values = (run, shard.index + 1, shard.count, where, rows, seconds)
+    get_run_logger().info("%s: shard %d of %d, %s: %d rows in %.1f s", *values)
 
 
 class Stages:

@@ -333,7 +333,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     words = tuple(word for word in arguments if not word.startswith("-"))
-    lasting = any(words[: len(name)] == name for name in _LASTING) or bool({"--watch", "--cron"} & {*arguments})
+    lasting = any(words[: len(name)] == name for name in _LASTING) or "--cron" in arguments
     try:
         with nullcontext() if lasting else taking_interrupts(quiet_after=not debug):
             app(arguments, standalone_mode=True)

@@ -24,8 +24,7 @@ from quit.common.progress import Listener, listening
 from quit.common.stopping import on_stop
 from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
-from quit.status.forecast import Forecast
-from quit.status.watching import span
+from quit.status.forecast import Forecast, span
 
 _ERR = Console(stderr=True, highlight=False)
 _TICK = 0.5  # seconds between looks at the forecast and the language models' meter

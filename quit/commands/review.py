@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -159,14 +158,11 @@ def apply(
     from quit.engine.planning import held_last_build
     from quit.review.apply import nothing_to_update
     from quit.review.apply import report as update_report
-    from quit.status.history import record_run
 
     nothing_new = "Nothing new: the labels already use these reviews."
-    started = time.time()
     with working("labels", quiet), held_last_build(workspace, set_ or ()) as pipeline:
         if nothing_to_update(pipeline, withdraw):
             report = asdict(update_report(pipeline, ran=False))
-            record_run(pipeline.workspace, "label-update", "nothing new", started, time.time(), nothing_new)
         else:
             report = call_flow("review.label_update", str(workspace), withdraw)["update"]
     removed = ", ".join(f"{count} {reason}" for reason, count in report["questions_removed"].items()) or "none"

@@ -28,9 +28,6 @@ def serve(
     with_server: Annotated[
         bool, typer.Option("--with-server", help="Start a Prefect server on this machine, with its pages.")
     ] = False,
-    metrics_port: Annotated[
-        int | None, typer.Option("--metrics-port", min=0, max=65535, help="Serve metrics for Prometheus on this port.")
-    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="Only say what would be deployed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,13 +36,11 @@ def serve(
 
     Runs until stopped. With --json, only says what would be deployed.
 
-    Example: `quit serve -w W --profile nightly.toml --with-server --metrics-port 9464`
+    Example: `quit serve -w W --profile nightly.toml --with-server`
     """
     from quit.common.starting import prefect_server
 
     chosen = load_settings(profile, set_)
-    if chosen.serving.log_format == "json":
-        os.environ["PREFECT_LOGGING_SETTINGS_PATH"] = str(Path(__file__).parents[1] / "json_logs.yml")
     folders = workspace or [Path("workspace")]
     if api_url:
         os.environ["PREFECT_API_URL"] = api_url
@@ -62,14 +57,7 @@ def serve(
         if only_list:
             return
         typer.echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
-        if metrics_port is not None:
-            from quit.status.metrics import listen
-
-            port = listen(folders, metrics_port, chosen.serving.metrics_host)
-            typer.echo(f"Metrics: http://{chosen.serving.metrics_host}:{port}/metrics", err=True)
-        typer.echo(
-            "Serving; Ctrl-C stops it. Runs that are due meanwhile are caught up with at the next start.", err=True
-        )
+        typer.echo("Serving; Ctrl-C stops it. Runs that are due meanwhile begin at the next start.", err=True)
         serve_flows(planned, chosen.serving.limit, chosen.serving.poll_seconds)
 
 

@@ -10,11 +10,9 @@ import typer
 
 from quit.commands.options import (
     JsonOption,
-    NamedProfileOption,
     WorkspaceOption,
     local_folder,
     open_workspace,
-    place,
     show,
 )
 
@@ -139,25 +137,3 @@ def migrate(
         lines.append(f"{name}: {count} parts lack columns that came later; they are read as empty. Nothing to do.")
     facts = {"found": plan.found, "wanted": plan.wanted, "steps": list(plan.steps), "older_parts": dict(plan.logs)}
     show(facts, as_json, lines)
-
-
-@app.command("support")
-def support(
-    archive: Annotated[Path, typer.Argument(**local_folder, help="ZIP file to write; it must not exist.")] = Path(
-        "quit-support.zip"
-    ),
-    workspace: Annotated[
-        Path | None, typer.Option("--workspace", "-w", **place, help="Also report on this workspace.")
-    ] = None,
-    profile: NamedProfileOption = "embedded",
-) -> None:
-    """Write a bundle for asking for help: versions, checks, settings, the state of the stages. No secrets, no texts of
-    the dataset.
-
-    Example: `quit workspace support -w W bundle.zip`
-    """
-    from quit.operations.support import bundle
-
-    for name in bundle(archive, workspace, profile):
-        typer.echo(f"  {name}")
-    typer.echo(f"{archive}: read it before you send it")

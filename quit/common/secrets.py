@@ -1,7 +1,7 @@
-"""Texts without secrets: what may be shown, logged, stored by Prefect, sent in a notice or put into a support bundle.
+"""Texts without secrets: what may be shown, logged, stored by Prefect or sent in a notice.
 
 The one place that takes secrets out. Every :class:`quit.errors.QuitError` passes its message through here as it is
-made, and every log record (:func:`quit.common.logs.without_secrets_in_logs`); so do notices and bundles. Who cuts a
+made, and every log record (:func:`quit.common.logs.without_secrets_in_logs`); so do notices. Who cuts a
 text of others uses :func:`shown`, which cuts last: of a key that was cut, too little may be left to be recognised.
 """
 
@@ -20,8 +20,6 @@ _SHORTEST = 6  # a shorter value would take ordinary words out of messages
 _PIECE = 8  # characters of a key in a row that are taken out, for servers and libraries cut texts too
 _SHOWN = 300  # characters of others' texts in a message
 _SENT: dict[str, str] = {}
-_FORMS = re.compile(r"\b(?:hf|sk|ghp|glpat|xox[a-z])[-_][A-Za-z0-9_-]{12,}|(?i:bearer|token)\s+[A-Za-z0-9._-]{12,}")
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+")
 
 
 def sends(value: str, name: str) -> None:
@@ -68,10 +66,3 @@ def _without_pieces(text: str, secret: str, mask: str) -> str:
         more = [len(os.path.commonprefix([part, rest])) for part in after]  # noqa: RUF071 (characters are meant)
         text = before + "".join(mask + part[size:] for part, size in zip(after, more, strict=True))
     return text
-
-
-def anonymous(text: str) -> str:
-    """Return a text without secrets, e-mail addresses and likely tokens; the home folder becomes ``~``."""
-    text = _EMAIL.sub("[e-mail]", _FORMS.sub("[secret]", without_secrets(text)))
-    home = os.environ.get("HOME", "")
-    return text.replace(home, "~") if len(home) > 1 else text

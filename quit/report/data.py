@@ -25,7 +25,6 @@ from quit.report.people import judge_against_people, review_progress
 from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.settings import Judge, ReaderSettings, Settings
 from quit.status.asked import asked
-from quit.status.history import runs_of
 from quit.status.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
 from quit.status.usage import totals
 
@@ -91,10 +90,10 @@ def _counted(value: Any) -> Any:
 
 
 def last_changed(workspace: Workspace) -> str | None:
-    """Return the day (UTC, ISO 8601) of the last run that changed the workspace; None where no run is recorded, as in
-    a release. Not the clock's: the same workspace gives the same report."""
-    finished = [run["finished"] for run in runs_of(workspace) if run["outcome"] == "done"]
-    return datetime.fromtimestamp(finished[-1], UTC).date().isoformat() if finished else None
+    """Return the day (UTC, ISO 8601) on which the current tables last changed; None where nothing is current, as in a
+    release. Not the clock's: the same workspace gives the same report."""
+    path = workspace.path / "state.json"
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat() if path.exists() else None
 
 
 def _funnel(workspace: Workspace, rejects: list[dict[str, Any]], releases: Sequence[Release]) -> list[tuple[str, int]]:

@@ -64,18 +64,6 @@ class Limits(Notice):
     retry_seconds: float = Field(
         60.0, ge=0, title="Pause before a retry", description="Seconds before the first new try; doubles each time."
     )
-    late_seconds: float = Field(
-        0,
-        ge=0,
-        title="Skip when late",
-        description="A scheduled run that starts this many seconds after its time is skipped and says so; 0: never.",
-    )
-    catch_up: Literal["once", "each"] = Field(
-        "once",
-        title="Missed runs",
-        description="After a time without a runner: `once` lets the first missed run work and skips those due before "
-        "it began, `each` lets all of them.",
-    )
 
 
 class Schedule(Limits):
@@ -144,8 +132,4 @@ class Serving(Section):
 
     limit: int = Field(4, ge=1, description="Runs at a time, over all workspaces.")
     poll_seconds: int = Field(10, ge=1, description="How often the server is asked for runs that are due.")
-    log_format: Literal["text", "json"] = Field(
-        "text", description="Log lines of runs: for people, or one JSON object a line with stage, shard and endpoint."
-    )
-    metrics_host: str = Field("127.0.0.1", description="Address on which `--metrics-port` listens.")
     server_port: int = Field(4200, ge=0, le=65535, description="Port of `--with-server`; 0 takes a free one.")

@@ -1,5 +1,4 @@
-"""How far each stage of a workspace is, read from its files: nothing is locked and no model loaded. For `quit status`,
-its `--watch`, metrics, the summary of a build and the support bundle."""
+"""How far each stage of a workspace is, read from its files: nothing is locked and no model loaded."""
 
 from __future__ import annotations
 

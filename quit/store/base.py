@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MARKER = "workspace.json"
 CHANGING = (
-    *(MARKER, "build.json", "state.json", "usage.jsonl", "runs.jsonl"),
+    *(MARKER, "build.json", "state.json", "usage.jsonl"),
     *("reviews/applied.json", "reviews/project.json", "reviews/sync.json"),
 )
 """The small files of a workspace that are written more than once."""

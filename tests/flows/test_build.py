@@ -21,7 +21,6 @@ from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.export import export
 from quit.export.workspace import export_tables_of
-from quit.status.history import runs_of
 from tests.comparing import bytes_of, tables_of
 from tests.conftest import FEW, ROOT, STARTER, call_quit
 
@@ -133,7 +132,6 @@ def test_two_builds_at_once_take_turns(few_source: Path, tmp_path: Path, prefect
         assert not (workspace.path / "tables").exists()
     ends = [process.wait(timeout=600) for process in both]
     assert ends == [0, 0], [path.read_text() for path in errors]
-    assert [run["outcome"] for run in runs_of(workspace)] == ["done"]
     assert sorted("up to date: nothing to run" in path.read_text() for path in errors) == [False, True]
     assert workspace.damaged() == []
 

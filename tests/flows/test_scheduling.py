@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
@@ -15,11 +15,11 @@ from prefect.states import Completed, Crashed, Failed, Scheduled
 
 from flows import scheduling
 from flows.notices import as_text, notice
-from flows.scheduling import RunTimeout, helps_to_retry, superfluous
+from flows.scheduling import RunTimeout, helps_to_retry
 from flows.serve import FLOWS, deployment, plan
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, ServerError, SettingsError, WorkspaceError
-from quit.settings import Limits, load
+from quit.settings import load
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -38,28 +38,6 @@ def _run(planned: datetime = NOON, auto: bool = True, state=None, **more) -> Flo
         **more,
     }
     return FlowRun(state=state or Scheduled(scheduled_time=planned), **made)
-
-
-@pytest.mark.parametrize(("behind", "skipped"), [(0, False), (599, False), (601, True), (-30, False)])
-def test_a_scheduled_run_that_comes_too_late_is_skipped_and_says_when_it_was_planned(
-    behind: int, skipped: bool
-) -> None:
-    limits = Limits(late_seconds=600, catch_up="each")
-    said = superfluous(_run(), limits, NOON + timedelta(seconds=behind))
-    assert bool(said) == skipped
-    if said:
-        assert "2026-05-01 12:00:00 UTC" in said and "601 s later" in said and "allows 600 s" in said
-
-
-def test_a_run_that_someone_asked_for_is_never_too_late() -> None:
-    late = NOON + timedelta(days=1)
-    assert superfluous(_run(auto=False), Limits(late_seconds=60), late) is None
-    assert superfluous(_run(deployment_id=None), Limits(late_seconds=60), late) is None
-
-
-def test_a_clock_that_is_behind_is_told_and_nothing_is_skipped(caplog: pytest.LogCaptureFixture) -> None:
-    assert superfluous(_run(), Limits(late_seconds=1, catch_up="each"), NOON - timedelta(minutes=3)) is None
-    assert "one of the clocks is wrong" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -85,7 +63,6 @@ def test_every_parameter_has_a_description_a_type_and_where_it_can_a_default(nam
         assert parameter == "limits" or facts.get("type") or facts.get("anyOf") or facts.get("enum"), parameter
         assert ("default" in facts) != (parameter in schema["required"]), parameter
     limits = schema["definitions"]["Limits"]["properties"]
-    assert limits["catch_up"]["enum"] == ["once", "each"]
     assert all(facts["title"] and facts["description"] for facts in limits.values())
 
 

@@ -1,5 +1,4 @@
-"""Deployments on a real Prefect server: runs by schedule and by hand, races, failures, timeouts, missed runs,
-workers."""
+"""Deployments on a real Prefect server: runs by schedule and by hand, races, failures, timeouts, workers."""
 
 from __future__ import annotations
 
@@ -23,7 +22,6 @@ import pytest
 from quit.common.starting import prefect_server
 from quit.engine.workspace import Workspace
 from quit.settings import Serving
-from quit.status.history import runs_of
 from tests.conftest import FEW, ROOT, STARTER
 from tests.servers import rude
 from tests.servers.builds import write_profile
@@ -169,7 +167,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     schedules = """
 [serving]
 poll_seconds = 1
-log_format = "json"
 
 [failure_hook]
 webhook_env = "QUIT_TEST_HOOK"
@@ -249,7 +246,7 @@ def _scheduled(server: Live, identity: str, interval: int) -> Any:
 def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
     server: Live, serving: Callable[[], subprocess.Popen], place: Path
 ) -> None:
-    process = serving()
+    serving()
     identity = server.deployment("build/W")["id"]
     [schedule] = until(lambda: _scheduled(server, identity, interval=8), 120)
     try:
@@ -267,27 +264,8 @@ def test_first_everything_then_nothing_new_then_one_source_more_on_a_schedule(
         (place / "mine.jsonl").write_text("\n".join(QUESTIONS) + "\n", encoding="utf-8")
         until(lambda: len(worked()) == 2, 600)
         assert len(Workspace.open(place / "W").read("questions")) == questions + 1
-
-        # Missed runs: the process is away for some ticks; only one run of those it missed works.
-        process.terminate()
-        process.wait(120)
-        before = {one["id"] for one in server.runs_of("build/W") if one["state_type"] in FINAL}
-        until(lambda: len(server.overdue("build/W")) >= 3, 300)
-        serving()
-        gone = until(lambda: [one for one in server.runs_of("build/W") if one["state_name"] == "Skipped"], 300)
-        assert all("did the same work" in one["state"]["message"] for one in gone)
-        caught_up = lambda: [  # noqa: E731
-            one for one in finished() if one["id"] not in before and one["state_name"] == "Nothing new"
-        ]
-        assert until(caught_up, 300)
     finally:  # the runs of a minute would stand in the way of other tests
         httpx.delete(f"{server.url}/deployments/{identity}/schedules/{schedule['id']}", timeout=60)
-    lines = (place / "serve.log").read_text(encoding="utf-8").splitlines()
-    shards = [one for line in lines if line.startswith("{") and "stage" in (one := json.loads(line))]
-    assert {one["stage"] for one in shards} >= {"filter", "read:minilm-late", "judge"}
-    assert all(one["endpoint"] == "in process" and one["shards"] >= 1 and one["workspace"] for one in shards)
-    outcomes = [one["outcome"] for one in runs_of(Workspace.open(place / "W"))]
-    assert outcomes[0] == "done" and {"nothing new", "skipped"} <= set(outcomes)
 
 
 def test_two_deployments_never_work_on_one_workspace_at_once(
@@ -344,7 +322,6 @@ def test_a_failure_is_told_by_webhook_and_mail_without_secrets(
     parts = email.message_from_string(mail.letters[0]).walk()
     letter = " ".join(part.get_payload(decode=True).decode() for part in parts if not part.is_multipart())
     assert "none-(QUIT_TEST_TOKEN).jsonl" in letter and run["name"] in letter and "very-secret" not in letter
-    assert runs_of(Workspace.open(place / "W"))[-1]["outcome"] == "failed"
 
 
 def test_a_run_that_is_killed_is_told_too(

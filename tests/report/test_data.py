@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
 
 import pytest
 
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
-from quit.report.data import gather
+from quit.report.data import gather, last_changed
 from quit.report.examples import example
 from quit.report.quality import agreement_figures
-from quit.status.history import record_run
 from quit.status.story import story
 from tests.release import small
 from tests.report import tiny
@@ -218,13 +218,14 @@ def test_the_example_passage_has_all_hints_and_every_answer(facts) -> None:
     ]
 
 
-def test_the_date_is_that_of_the_last_run_that_changed_anything(tmp_path) -> None:
+def test_the_date_is_that_of_the_last_change_of_the_current_tables(tmp_path) -> None:
     workspace = tiny.workspace(tmp_path / "W")
-    assert gather(workspace, tiny.settings())["date"] is None
+    state = workspace.path / "state.json"
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
-    for outcome, day in (("done", 0), ("done", 1), ("nothing new", 5), ("failed", 6)):
-        record_run(workspace, "build", outcome, noon, noon + day * 86_400)
-    assert gather(workspace, tiny.settings())["date"] == "2026-03-02"
+    os.utime(state, (noon, noon))
+    assert gather(workspace, tiny.settings())["date"] == "2026-03-01"
+    state.unlink()
+    assert last_changed(workspace) is None
 
 
 def test_examples_follow_their_rules(facts) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from quit.common.environments import ensure_environment
 from quit.common.telemetry import SILENT
@@ -181,13 +180,12 @@ def _reason(log: Path) -> str:
 def read_metrics(url: str) -> dict[str, float]:
     """Return the ``vllm:`` counters and gauges of a /metrics page; see ``VllmServer.metrics``."""
     values: dict[str, float] = {}
-    for family in text_string_to_metric_families(httpx.get(url, timeout=60).raise_for_status().text):
-        if not family.name.startswith("vllm:") or family.type not in ("counter", "gauge"):
-            continue
-        for sample in family.samples:
-            if not sample.name.endswith("_created"):
-                name = sample.name.removeprefix("vllm:").removesuffix("_total")
-                values[name] = values.get(name, 0.0) + sample.value
+    text = httpx.get(url, timeout=60).raise_for_status().text
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    for name, value in re.findall(r"^vllm:(\w+)(?:\{.*\})? (\S+)$", text, re.MULTILINE):
+        if kinds.get(f"vllm:{name}") in ("counter", "gauge") and not name.endswith("_created"):
+            name = name.removesuffix("_total")
+            values[name] = values.get(name, 0.0) + float(value)
     queries = values.get("prefix_cache_queries", 0.0)
     values["prompt_tokens_computed"] = (
         queries - values.get("prefix_cache_hits", 0.0) if queries else values.get("prompt_tokens", 0.0)

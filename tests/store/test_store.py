@@ -54,7 +54,7 @@ def test_a_folder_and_a_shared_store_keep_the_same_promises(kind: str, machine, 
     store.add(part, lambda path: path.write_text("part"))
     assert store.create(log, lambda path: path.write_text("first"))
     assert not store.create(log, lambda path: path.write_text("second"))
-    with store.changing(store.path / "runs.jsonl") as path, path.open("a") as file:
+    with store.changing(store.path / "usage.jsonl") as path, path.open("a") as file:
         file.write("line")
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "release.json").write_text("release")
