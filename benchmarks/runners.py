@@ -1,6 +1,6 @@
 """What each runner takes on this machine: start-up, a shard with next to no work, a whole build. Bytes are compared.
 
-``python -m benchmarks.runners [--questions 16] [--shards 8] [--runners threads,processes,ray,dask]``
+``python -m benchmarks.runners [--questions 16] [--shards 8] [--runners threads,processes,ray]``
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--questions", type=int, default=16)
     parser.add_argument("--shards", type=int, default=8)
-    parser.add_argument("--runners", default="threads,processes,ray,dask")
+    parser.add_argument("--runners", default="threads,processes,ray")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

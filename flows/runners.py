@@ -1,5 +1,4 @@
-"""Where shards are worked on: threads or processes of this machine, Ray, Dask. One text names the place (setting
-``run.runner``).
+"""Where shards are worked on: threads or processes of this machine, or Ray. One text names the place (setting ``run.runner``).
 
 The build enters the runner itself, when it has the first shard to give away, so the same flow runs in every place,
 scheduled or not. Workers in other processes report to the build's Prefect server; the parts they write are seen through
@@ -8,7 +7,6 @@ the workspace's folder.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import socket
@@ -28,12 +26,12 @@ from quit.errors import MissingDependency, QuitError, ServerError, SettingsError
 from quit.settings import Run
 from quit.settings.runner import parse_runner
 
-# By name, for neither Ray nor Dask is imported where it is not used.
+# By name: Ray is imported only where it is used.
 _LOST = frozenset(
     "BrokenProcessPool WorkerCrashedError NodeDiedError LocalRayletDiedError ObjectLostError OwnerDiedError "
-    "OutOfMemoryError KilledWorker".split()
+    "OutOfMemoryError".split()
 )
-_GONE = frozenset("ConnectionError CommClosedError FutureCancelledError CancelledError RaySystemError".split())
+_GONE = frozenset("ConnectionError CancelledError RaySystemError".split())
 
 
 _SLOW = "Starting Ray client server failed"  # what a busy head says when the process of a new session took too long
@@ -125,8 +123,6 @@ class Runner:
 
             if not ray.is_initialized():
                 raise self._gone("it does not answer any more")
-        elif self.kind == "dask" and self._runner.client.status == "closed":
-            raise self._gone("it does not answer any more")
 
     def _start(self) -> Any:
         if self.kind == "threads":
@@ -135,18 +131,16 @@ class Runner:
             runner = ProcessPoolTaskRunner(max_workers=self._workers)
         else:
             try:
-                runner = self._ray() if self.kind == "ray" else self._dask()
+                runner = self._ray()
             except ImportError as error:
                 raise MissingDependency(
-                    f"run.runner = {self._text!r} needs prefect-{self.kind} ({error}). Run: pip install -c "
-                    f"constraints.txt -e '.[{self.kind}]'"
+                    f"run.runner = {self._text!r} needs prefect-ray ({error}). Run: pip install -c constraints.txt "
+                    "-e '.[ray]'"
                 ) from error
             self._knock()
         for last in (False, False, True):
             try:
                 self._stack.enter_context(runner)
-                if self.kind == "dask":
-                    _ = runner.client  # type: ignore[attr-defined]  # connects, which it would leave to the first task
                 break
             except Exception as error:
                 if last or _SLOW not in str(error):
@@ -167,14 +161,6 @@ class Runner:
             return RayTaskRunner(init_kwargs=quiet | {"address": "auto"})
         return RayTaskRunner(self.address, init_kwargs=quiet)
 
-    def _dask(self) -> TaskRunner[Any]:
-        from prefect_dask import DaskTaskRunner
-
-        if self.address == "local":
-            here = {"n_workers": self._workers, "threads_per_worker": 1, "dashboard_address": None}
-            return DaskTaskRunner(cluster_kwargs=here)
-        return DaskTaskRunner(address=self.address, client_kwargs={"timeout": self._seconds})
-
     def _knock(self) -> None:
         """Raise :class:`LostCluster` where nothing answers at the address: the clients themselves try for minutes."""
         where = self.address.rpartition("//")[2]
@@ -185,15 +171,9 @@ class Runner:
             socket.create_connection((host.strip("[]"), int(port)), timeout=self._seconds).close()
         except (OSError, OverflowError) as error:
             raise self._gone(f"no connection within {self._seconds:g} s: {error}") from error
-        if self.address.startswith("tcp://"):
-            answers = _is_dask(self.address, self._seconds)
-        else:  # with TLS, the clients' own handshake says no soon enough
-            tls = self.address.startswith("tls://") or os.environ.get("RAY_USE_TLS", "0") not in ("", "0")
-            answers = tls or _is_grpc(where, self._seconds)
-        if not answers:
-            raise self._gone(
-                f"something listens there, but it is not {self.kind.title()} (asked for {self._seconds:g} s)"
-            )
+        tls = os.environ.get("RAY_USE_TLS", "0") not in ("", "0")  # the client's own handshake says no soon enough
+        if not tls and not _is_grpc(where, self._seconds):
+            raise self._gone(f"something listens there, but it is not Ray (asked for {self._seconds:g} s)")
 
     def _gone(self, why: str) -> LostCluster:
         return LostCluster(
@@ -242,21 +222,6 @@ def _is_grpc(where: str, seconds: float) -> bool:
         return False
     finally:
         channel.close()
-    return True
-
-
-def _is_dask(address: str, seconds: float) -> bool:
-    """Whether what listens there speaks Dask's protocol; its client would wait for the greeting for ever."""
-    from distributed.comm import connect
-
-    async def greet() -> None:
-        comm = await asyncio.wait_for(connect(address, timeout=seconds), seconds)
-        await comm.close()
-
-    try:
-        asyncio.run(greet())
-    except (OSError, TimeoutError):
-        return False
     return True
 
 

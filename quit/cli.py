@@ -117,9 +117,7 @@ def build(
     ] = None,
     runner: Annotated[
         str | None,
-        typer.Option(
-            "--runner", help="Where: threads, processes, ray, ray://HOST:10001, dask://HOST:8786; same result."
-        ),
+        typer.Option("--runner", help="Where: threads, processes, ray, ray://HOST:10001; same result."),
     ] = None,
     questions: FirstQuestionsOption = None,
     quiet: QuietOption = False,

@@ -230,9 +230,8 @@ class Run(Section):
     runner: str = Field(
         "threads",
         description="Where shards are worked on: `threads` or `processes` of this machine, `ray` (started here), "
-        "`ray:auto` or `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not), "
-        "`dask` (started here), `dask://HOST:8786`. With all but `threads`, limits of `servers` are divided by "
-        "`workers`.",
+        "`ray:auto` or `ray:HOST:PORT` (a cluster this machine belongs to), `ray://HOST:10001` (one it does not). With "
+        "all except `threads`, limits of `servers` are divided by `workers`.",
     )
     gpus: float = Field(0, ge=0, description="GPUs that a shard of `read` or `judge` reserves on Ray.")
     lost_workers: int = Field(3, ge=0, description="How often a shard goes to another worker when its own is lost.")

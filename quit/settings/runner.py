@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-KNOWN = "threads, processes, ray, ray:auto, ray:HOST:PORT, ray://HOST:10001, dask, dask://HOST:8786"
+KNOWN = "threads, processes, ray, ray:auto, ray:HOST:PORT, ray://HOST:10001"
 _HOST = r"(?P<address>(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):\d{1,5})"
 
 
@@ -15,17 +15,11 @@ def parse_runner(text: str) -> tuple[str, str]:
     """
     if text in ("threads", "processes"):
         return text, ""
-    if text in ("ray", "dask"):
+    if text == "ray":
         return text, "local"
     if text == "ray:auto":
         return "ray", "auto"
-    for pattern, kind, scheme in (
-        (rf"ray:{_HOST}", "ray", ""),
-        (rf"ray://{_HOST}", "ray", "ray://"),
-        (rf"dask(\+tcp)?://{_HOST}", "dask", "tcp://"),
-        (rf"dask\+tls://{_HOST}", "dask", "tls://"),
-    ):
-        if match := re.fullmatch(pattern, text):
-            return kind, scheme + match["address"]
+    if match := re.fullmatch(rf"ray:(?P<scheme>//)?{_HOST}", text):
+        return "ray", ("ray://" if match["scheme"] else "") + match["address"]
     shown = re.sub(r"//.*@", "//***@", text)
     raise ValueError(f"{shown!r} is not a runner. Known: {KNOWN}; an address has no user and no password")

@@ -62,11 +62,10 @@ def _until(ready: Callable[[], Any], process: subprocess.Popen[str]) -> None:
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("runner", ["processes", "dask"])
-def test_a_runner_of_this_machine_makes_the_same_bytes(
-    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path, runner: str
+def test_processes_of_this_machine_make_the_same_bytes(
+    few_built: Path, few_source: Path, tmp_path: Path, prefect_home: Path
 ) -> None:
-    done = run_quit(*_arguments(tmp_path / "W", few_source, runner), home=prefect_home)
+    done = run_quit(*_arguments(tmp_path / "W", few_source, "processes"), home=prefect_home)
     assert done.returncode == 0, done.stderr
     assert bytes_of(tmp_path / "W") == bytes_of(few_built)
     shown = re.findall(r"^ *\d+ (\S+): done, (\d+) shards?; .+ left", done.stderr, re.M)
@@ -170,7 +169,7 @@ def test_a_killed_process_of_the_pool_is_replaced(
     assert bytes_of(folder) == bytes_of(few_built)
 
 
-@pytest.mark.parametrize("scheme", ["ray://", "ray:", "dask://"])
+@pytest.mark.parametrize("scheme", ["ray://", "ray:"])
 @pytest.mark.parametrize("mute", [False, True], ids=["nobody listens", "something else listens"])
 def test_an_unreachable_cluster_is_one_clear_line(scheme: str, mute: bool) -> None:
     from flows.runners import Runner
