@@ -1,4 +1,4 @@
-"""Where shards are worked on: threads or processes of this machine, or Ray. One text names the place (setting ``run.runner``).
+"""Where shards are worked on: threads or processes of this machine, or Ray (setting ``run.runner``).
 
 The build enters the runner itself, when it has the first shard to give away, so the same flow runs in every place,
 scheduled or not. Workers in other processes report to the build's Prefect server; the parts they write are seen through
