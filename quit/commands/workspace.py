@@ -1,4 +1,4 @@
-"""``quit workspace``: backups, garbage, upgrades, support bundles."""
+"""``quit workspace``: backups and garbage."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from quit.commands.options import (
     show,
 )
 
-app = typer.Typer(
-    help="Look after a workspace: back it up, restore it, free space, upgrade it, ask for help.", no_args_is_help=True
-)
+app = typer.Typer(help="Look after a workspace: back it up, restore it, free space.", no_args_is_help=True)
 WaitOption = Annotated[
     float, typer.Option("--wait", min=0, help="Seconds to wait for another run on the same workspace.")
 ]
@@ -57,23 +55,25 @@ def restore(
     workspace: WorkspaceOption = Path("workspace"),
     as_json: JsonOption = False,
 ) -> None:
-    """Make a workspace from a backup, in a new folder; every file is compared with its checksum first.
+    """Make a workspace from a backup, in a new folder, whole or not at all; every file is compared with its checksum.
 
     Example: `quit workspace restore W-2026-11-21.tar -w W2`
     """
     from quit.commands.progress import working
+    from quit.engine.workspace import Workspace
     from quit.operations.backup import restore as unpack
 
     with working("restore"):
         report = unpack(archive, workspace)
+    sources = (Workspace.open(workspace).build or {}).get("sources", [])
+    missing = [text for text in sources if not Path(text.partition(":")[2]).exists()]
     lines = [
         f"{workspace}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB, every checksum right",
         *(
             f"not here: {text}. To build again, put it there or name its place: quit build --source KIND:PATH"
-            for text in report.missing_sources
+            for text in missing
         ),
     ]
-    missing = list(report.missing_sources)
     show({"path": str(workspace), "files": report.files, "missing_sources": missing}, as_json, lines)
 
 

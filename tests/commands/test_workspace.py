@@ -1,10 +1,9 @@
-"""``quit workspace``: gc, migrate and support as they are typed (what they do is tested in tests/operations)."""
+"""``quit workspace``: gc and migrate as they are typed (what they do is tested in tests/operations)."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import zipfile
 from pathlib import Path
 
 from tests.report import tiny
@@ -35,15 +34,3 @@ def test_migrate_has_nothing_to_do_or_says_what(call, tmp_path: Path) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": printed["wanted"] + 1}))
     failed = call("workspace", "migrate", "-w", workspace, "--dry-run")
     assert failed.code != 0 and failed.err.count("\n") == 1 and "newer" in failed.err
-
-
-def test_support_names_what_it_wrote(call, tmp_path: Path) -> None:
-    workspace = tiny.workspace(tmp_path / "W").path
-    done = call("workspace", "support", "-w", workspace, tmp_path / "b.zip")
-    with zipfile.ZipFile(tmp_path / "b.zip") as archive:
-        names = archive.namelist()
-    *listed, last = done.out.splitlines()
-    assert done.code == 0 and [line.strip() for line in listed] == names and "workspace.json" in names
-    assert last == f"{tmp_path / 'b.zip'}: read it before you send it"
-    failed = call("workspace", "support", tmp_path / "b.zip")
-    assert failed.code != 0 and "b.zip" in failed.err  # nothing is replaced
