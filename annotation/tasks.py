@@ -26,8 +26,8 @@ _NONE_TEXT = "None of these answers is correct"
 FLAGS = ("leak", "gold_wrong", "ambiguous", "offensive")
 NONE = "none"
 """Alias of the first choice of a page: that none of its answers is correct."""
-LAYOUT = 2
-"""Version of how tasks look; part of their digest. From 2 on, pages have ``NONE``, and data say what is gold."""
+LAYOUT = 1
+"""Version of how tasks look; part of their digest."""
 
 
 def alias(question_id: str, answer_key: str) -> str:
@@ -90,7 +90,7 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
     # What was gone before stays as it is: an answer that comes back has a row for each time that it was shown.
     gone = [row for row in past if row["until"] is not None] + [{**row, "until": version} for row in there.values()]
     ticked = {} if item.blind or before is None else before["ticked"]
-    blind = [] if before is None else before.get("blind", [])
+    blind = [] if before is None else before["blind"]
     return {
         "data": {
             "key": item.question_id,
@@ -102,7 +102,6 @@ def make_task(item: ReviewItem, before: Mapping[str, Any] | None = None) -> dict
             "answers": rows + gone,
             "ticked": {**ticked, str(version): _ticked(item)},
             "blind": [*blind, version] if item.blind else blind,
-            "none_since": version if before is None else before.get("none_since", version),
         },
         "meta": {"key": item.question_id, "version": version, "digest": digest(item)},
         "predictions": [_prediction(item, version)],
@@ -217,7 +216,7 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
         tuple(flag for flag in FLAGS if flag in flags),
         "\n".join(note) or None,
         tuple(dict.fromkeys(unknown)),
-        shown in data.get("blind", ()),
+        shown in data["blind"],
         ask,
     )
 
@@ -225,14 +224,9 @@ def read_result(result: list[dict[str, Any]], data: Mapping[str, Any]) -> Readin
 def _verdicts(
     data: Mapping[str, Any], shown: int, ticked: set[str], gold_is_wrong: bool
 ) -> tuple[tuple[tuple[str, str, bool | None, bool | None], ...], str | None]:
-    """Return ``answers`` and ``ask`` of a :class:`Reading`. A page older than ``none_since`` had no ``NONE``: there,
-    everything that is not ticked is rejected."""
-    ask = None
-    if shown >= data.get("none_since", shown + 1):
-        ask = "empty" if not ticked else "both" if {NONE} < ticked else None
-        asks_gold = ask is None and not gold_is_wrong
-    else:
-        asks_gold = False
+    """Return ``answers`` and ``ask`` of a :class:`Reading`."""
+    ask = "empty" if not ticked else "both" if {NONE} < ticked else None
+    asks_gold = ask is None and not gold_is_wrong
     before = data["ticked"].get(str(shown))
     answers: dict[str, tuple[str, str, bool | None, bool | None]] = {}
     for row in data["answers"]:
@@ -241,7 +235,7 @@ def _verdicts(
             continue
         if name in ticked or (row["since"] <= shown and (row["until"] is None or shown < row["until"])):
             accepted: bool | None = name in ticked
-            if asks_gold and not accepted and row.get("gold"):
+            if asks_gold and not accepted and row["gold"]:
                 ask, accepted = "gold", None
             elif ask in ("empty", "both"):
                 accepted = None

@@ -89,3 +89,11 @@ def did_you_mean(name: str, known: list[str] | tuple[str, ...]) -> str:
     if near:
         return f" Did you mean {near[0]!r}?"
     return f" Known: {', '.join(known)}."
+
+
+def refuse_newer(what: str, version: int, newest: int) -> None:
+    """Raise :class:`WorkspaceError` where ``what`` has a higher version than this program writes."""
+    if version > newest:
+        raise WorkspaceError(
+            f"{what} was made by a newer program (version {version}; this one knows up to {newest}). Use a newer one."
+        )

@@ -3,8 +3,7 @@
 from schemas.contract import Column, Table
 from schemas.tables import TABLES, table
 
-WORKSPACE_FORMAT = 2
-"""Version of a workspace's layout. A program refuses a workspace whose number is higher than its own. 2: answers are
-kept by number, with their texts in ``distinct_answers``."""
+WORKSPACE_FORMAT = 1
+"""Version of a workspace's layout. A program refuses a workspace whose number is higher than its own."""
 
 __all__ = ["TABLES", "WORKSPACE_FORMAT", "Column", "Table", "table"]

@@ -46,6 +46,7 @@ _RANKED = (
     Column("convergence", REAL, "How far the hint narrows the candidate answers, 0 to 1."),
     Column("producer", TEXT, "`source`, `source-scores` or the identity of the model that scored it."),
     Column("selected", FLAG, "Whether it is one of the hints that make passages."),
+    _NOTE,
 )
 _DESCRIBED = (
     _QUESTION,
@@ -73,6 +74,7 @@ _DESCRIBED = (
     Column("difficulty", REAL, "0 (easy) to 1 (hard)."),
     Column("difficulty_bin", TEXT, "`easy`, `medium` or `hard`."),
     Column("difficulty_producer", TEXT, "Identity of the method and its models."),
+    _NOTE,
 )
 _PERMUTATION = Column("permutation", TEXT, "Indices of the chosen hints in reading order, such as `402`.")
 _READER = Column("reader", TEXT, "Name of the reader.")
@@ -190,8 +192,7 @@ TABLES: dict[str, Table] = {
             "rank",
             ("hint_id",),
             "Usable hints by convergence; the first five make the passages.",
-            (*_RANKED, _NOTE),
-            former=_RANKED,
+            _RANKED,
         ),
         Table(
             "drawn_candidates",
@@ -213,8 +214,7 @@ TABLES: dict[str, Table] = {
             ("question_id",),
             "Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based "
             "retrieval complexity).",
-            (*_DESCRIBED, _NOTE),
-            former=_DESCRIBED,
+            _DESCRIBED,
         ),
         Table(
             "probe_answers",
@@ -306,7 +306,7 @@ TABLES: dict[str, Table] = {
                 Column(
                     "ended",
                     TEXT,
-                    "Why the reply ended: `stop`, or `length` (it was cut); null where an earlier program read it.",
+                    "Why the reply ended: `stop`, or `length` (it was cut); null where no model wrote one.",
                     nullable=True,
                 ),
                 Column(
@@ -317,7 +317,6 @@ TABLES: dict[str, Table] = {
                 ),
                 _PRODUCER,
             ),
-            former=(_QUESTION, _PERMUTATION, _READER, _ANSWER, _RAW, _PRODUCER),
         ),
         Table(
             "distinct_answers",
@@ -332,7 +331,6 @@ TABLES: dict[str, Table] = {
                 Column("answer_key", TEXT, "The normalised answer."),
                 _RAW,
             ),
-            beside="answers",
         ),
         Table(
             "verdicts",
@@ -446,8 +444,7 @@ TABLES: dict[str, Table] = {
                 Column(
                     "blind",
                     FLAG,
-                    "Whether the page had no ticks and no judge's verdict; null: earlier versions of the program, "
-                    "whose pages had both.",
+                    "Whether the page had no ticks and no judge's verdict; null for a withdrawal.",
                     nullable=True,
                 ),
                 Column("digest", TEXT, "Hash of what this version says."),

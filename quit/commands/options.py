@@ -129,11 +129,11 @@ def split_names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def open_workspace(place: str | Path, *, upgrade: bool = True) -> Workspace:
+def open_workspace(place: str | Path) -> Workspace:
     """Return an existing workspace. Raises as :meth:`quit.engine.workspace.Workspace.open` does."""
     from quit.engine.workspace import Workspace
 
-    return Workspace.open(place, upgrade=upgrade)
+    return Workspace.open(place)
 
 
 def open_to_read(place: str | Path) -> Workspace:

@@ -41,7 +41,7 @@ def backup(
     from quit.operations.backup import backup as write
 
     with working("backup"):
-        report = write(open_workspace(workspace, upgrade=False), archive, everything=everything, wait=wait)
+        report = write(open_workspace(workspace), archive, everything=everything, wait=wait)
     facts = {"path": str(archive), "files": report.files, "bytes": report.bytes, "old_fingerprints": report.old}
     lines = [f"{archive}: {report.files:,} files, {report.bytes / _MIB:,.1f} MiB"]
     if report.old:
@@ -95,7 +95,7 @@ def gc(
     """
     from quit.operations.garbage import collect, unused
 
-    opened = open_workspace(workspace, upgrade=False)
+    opened = open_workspace(workspace)
     folders = unused(opened, keep=keep, days=days)
     freed = collect(opened, folders, wait) if remove else 0
     total = sum(folder.bytes for folder in folders)
@@ -113,27 +113,3 @@ def gc(
     else:
         lines.append(f"{total / _MIB:,.1f} MiB could be freed: run the same command with --remove")
     show({"removed": remove, "bytes": total, "runs": rows}, as_json, lines)
-
-
-@app.command("migrate")
-def migrate(
-    workspace: WorkspaceOption = Path("workspace"),
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
-    wait: WaitOption = 180.0,
-    as_json: JsonOption = False,
-) -> None:
-    """Upgrade a workspace that an older version made. Any command that reads the workspace does this too; make a backup
-    first, and use --dry-run to see the steps.
-
-    Example: `quit workspace migrate -w W --dry-run`
-    """
-    from quit.engine.migrate import migrate as upgrade
-
-    plan = upgrade(workspace, dry_run=dry_run, wait=wait)
-    lines = [f"{'to do' if dry_run else 'done'}: {step}" for step in plan.steps]
-    if not lines:
-        lines = [f"{workspace} has format {plan.found}, the newest. Nothing to do."]
-    for name, count in plan.logs.items():
-        lines.append(f"{name}: {count} parts lack columns that came later; they are read as empty. Nothing to do.")
-    facts = {"found": plan.found, "wanted": plan.wanted, "steps": list(plan.steps), "older_parts": dict(plan.logs)}
-    show(facts, as_json, lines)

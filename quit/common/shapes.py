@@ -15,7 +15,7 @@ class _Part(BaseModel):
     file: str
     rows: int
     bytes: int
-    sha256: str = ""
+    sha256: str
     first: str | None = None
     last: str | None = None
 

@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from quit.common.files import file_checksum, read_json, writing
 from quit.corpora.records import whole
-from quit.errors import InputError, WorkspaceError
+from quit.errors import InputError, WorkspaceError, refuse_newer
 from schemas.corpora import corpus_table
 
 MANIFEST = "manifest.json"
@@ -55,8 +55,7 @@ class BuiltCorpus:
             raise InputError(
                 f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source ... --out {path}"
             )
-        if manifest["layout"] > LAYOUT:
-            raise WorkspaceError(f"The corpus {path} was made by a newer program (layout {manifest['layout']}).")
+        refuse_newer(f"The corpus {path}", manifest["layout"], LAYOUT)
         for name, entry in manifest["files"].items():
             size = (path / name).stat().st_size if (path / name).is_file() else None
             if size != entry["bytes"]:

@@ -31,7 +31,7 @@ from quit.corpora.built import BuiltCorpus, building
 from quit.corpora.neighbours import make_neighbours
 from quit.corpora.search import Neighbours
 from quit.corpora.vectors import PARTIAL, in_steps, write_joined
-from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.errors import InputError, SettingsError, refuse_newer
 from quit.settings import FirstStages, Graph
 from schemas.corpora import EDGES
 
@@ -70,8 +70,7 @@ class NeighbourhoodGraph:
                 " (an unfinished build is there: run it again)" if path.is_dir() and any(path.iterdir()) else ""
             )
             raise InputError(f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus C --out {path}")
-        if facts["version"] > VERSION:
-            raise WorkspaceError(f"The graph {path} was made by a newer program (version {facts['version']}).")
+        refuse_newer(f"The graph {path}", facts["version"], VERSION)
         if corpus is not None and facts["corpus"] != corpus.identity:
             raise InputError(
                 f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents "

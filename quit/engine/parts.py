@@ -58,12 +58,11 @@ def describe(path: Path, table: str) -> dict[str, Any]:
 def damage(path: Path, described: Mapping[str, Any] | None) -> str | None:
     """Return what is wrong with a part, None where nothing is.
 
-    ``described``: what its manifest says. Where that is None (the stage is not finished) or knows no checksum, all
-    pages are read and compared with their own; pages of programs before these had none, and then a part only has to be
-    readable.
+    ``described``: what its manifest says. Where that is None (the stage is not finished), all pages are read and
+    compared with their own checksums.
     """
     try:
-        if described is None or "sha256" not in described:
+        if described is None:
             with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
                 for _ in parquet.iter_batches(_ROWS):
                     pass
@@ -100,18 +99,18 @@ def write_log_part(target: Path, rows: pa.Table) -> None:
 
 
 def read_log_part(name: str, path: Path) -> pa.Table:
-    """Return one part of a log under today's schema.
+    """Return one part of a log.
 
-    Raises :class:`WorkspaceError` for one whose rows are not those that were written, or a newer program's. Parts of
-    programs that wrote no hash only have to be readable.
+    Raises :class:`WorkspaceError` for one whose rows are not those that were written, or a newer program's.
     """
     try:
         rows = pq.read_table(path, partitioning=None, page_checksum_verification=True)
-        conformed = schemas.table(name).conform(rows)
-        wanted = (rows.schema.metadata or {}).get(_HASH)
-        if wanted is not None and wanted != _hash(rows):
+        schema = schemas.table(name).schema
+        if unknown := {*rows.column_names} - {*schema.names}:
+            raise ValueError(f"{name} has no column {min(unknown)}: a newer program wrote this")
+        if (rows.schema.metadata or {}).get(_HASH) != _hash(rows):
             raise ValueError("its rows are not those that were written")
-        return conformed
+        return rows.cast(schema)
     except UNREADABLE as error:
         raise WorkspaceError(
             f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote cannot be rebuilt: restore it "
@@ -138,5 +137,4 @@ def joined(name: str, pieces: Sequence[pa.Table], columns: Sequence[str] | None 
         if not pieces:
             return pa.schema([schema.field(column) for column in columns]).empty_table()
         return pa.concat_tables([piece.select(columns) for piece in pieces]).unify_dictionaries()
-    whole = [piece if piece.column_names == schema.names else schemas.table(name).conform(piece) for piece in pieces]
-    return pa.concat_tables(whole).cast(schema) if pieces else schema.empty_table()
+    return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()

@@ -31,7 +31,7 @@ from quit.models.factory import Models, identities, reader_identity
 from quit.review.overrides import decisions, in_force
 from quit.review.store import ReviewStore
 from quit.review.verdicts import decide, decisions_hash
-from quit.settings import ADDED, IN_IDENTITIES, Settings
+from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, read_sources, source_checksum
 from quit.stages import STAGES, judge_stage, read_stage, select_stage
 from quit.stages.selection import MAX_HINTS
@@ -192,12 +192,12 @@ class Pipeline:
                     inputs += [[source["kind"], source["file"], source["sha256"]] for source in self._source_facts]
                 elif name == "decisions":
                     inputs.append([name, self.decisions_hash])
-                elif schemas.table(name).beside is None and (makers := self.makers_of(run, name)):
+                elif makers := self.makers_of(run, name):
                     inputs.append([name, [fingerprints[maker.key] for maker in makers]])
             inputs += self._economy_of(run)
             if stage.overrides:
                 inputs.append(["overrides", decisions(self.overrides_of(stage))])
-            columns = [table.shape for table in map(schemas.table, stage.outputs) if table.beside is None]
+            columns = [schemas.table(name).shape for name in stage.outputs]
             fingerprints[run.key] = content_hash(
                 inputs, stage.name, stage.version, columns, self._settings_of(stage), self._models_of(run), size=8
             )
@@ -415,7 +415,7 @@ class Pipeline:
             for step in section.split("."):
                 value = value[step]
             if isinstance(value, dict):
-                value = {key: setting for key, setting in value.items() if _counts(f"{section}.{key}", setting)}
+                value = {key: setting for key, setting in value.items() if f"{section}.{key}" not in IN_IDENTITIES}
             if section == "split" and value["pinned"]:
                 value["pinned"] = content_hash("pins", read_pins(value["pinned"]))  # what it says, not where it lies
             sections[section] = value
@@ -432,11 +432,6 @@ class Pipeline:
             else:
                 models += identities(self.settings, [name])
         return models
-
-
-def _counts(key: str, setting: Any) -> bool:
-    """Return whether a setting is part of a fingerprint."""
-    return key not in IN_IDENTITIES and not (key in ADDED and setting == ADDED[key])
 
 
 def check_labelers(settings: Settings) -> None:

@@ -45,7 +45,7 @@ from quit.engine.parts import (
     write_log_part,
     write_part,
 )
-from quit.errors import WorkspaceError
+from quit.errors import WorkspaceError, refuse_newer
 from quit.store import open_store
 from quit.store.base import MARKER, Make, described
 
@@ -72,14 +72,13 @@ class Workspace:
         return cls(place)
 
     @classmethod
-    def open(cls, place: str | Path, *, upgrade: bool = True) -> Workspace:
+    def open(cls, place: str | Path) -> Workspace:
         """Open an existing workspace, a folder or a URL.
 
-        ``upgrade``: whether a folder of an older layout is upgraded first; only then can its tables be read. Raises
-        :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
+        Raises :class:`WorkspaceError` when there is none, or one this program cannot read, and what a store refuses.
         """
         opened = cls(place)
-        opened.check_format(upgrade)
+        opened.check_format()
         return opened
 
     @classmethod
@@ -98,24 +97,8 @@ class Workspace:
         workspace.check_format()
         return workspace
 
-    def check_format(self, upgrade: bool = True) -> None:
-        """Upgrade a folder of an older layout. Raises :class:`WorkspaceError` where there is no workspace, one of a
-        newer layout, or one that cannot be upgraded, and ``InputError`` for an older one behind a URL."""
-        version = self.format
-        if upgrade and version < schemas.WORKSPACE_FORMAT:
-            from quit.engine.migrate import migrate
-
-            try:
-                migrate(self.address)
-            except WorkspaceError as error:
-                raise WorkspaceError(
-                    f"{self} has format {version} and is upgraded to {schemas.WORKSPACE_FORMAT} before it is read, "
-                    f"which failed: {error}"
-                ) from error
-
-    @property
-    def format(self) -> int:
-        """The version of the layout. Raises :class:`WorkspaceError` for no workspace, or a newer program's."""
+    def check_format(self) -> None:
+        """Raise :class:`WorkspaceError` for no workspace, or one that a newer program made."""
         if not self.exists:
             if (self.path / "release.json").is_file():
                 raise WorkspaceError(
@@ -125,13 +108,7 @@ class Workspace:
             raise WorkspaceError(
                 f"{self} is not a workspace. Make one with: quit build -w {self} --source triviahg:FILE"
             )
-        version = read_json(self.path / MARKER)["format"]
-        if version > schemas.WORKSPACE_FORMAT:
-            raise WorkspaceError(
-                f"The workspace {self} has format {version}; this program knows up to {schemas.WORKSPACE_FORMAT}. "
-                "Use a newer program."
-            )
-        return version
+        refuse_newer(f"The workspace {self}", read_json(self.path / MARKER)["format"], schemas.WORKSPACE_FORMAT)
 
     @property
     def address(self) -> str:

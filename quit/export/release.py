@@ -62,7 +62,6 @@ def frozen_tables(
         cut={
             name: sum(map(cut_replies, files.batches(f"answers/{name}", ["ended"])))
             for name in (info.name for info in readers)
-            if "ended" in files.schema(f"answers/{name}").names
         },
     )
 
@@ -82,8 +81,7 @@ def _provenance(release: Release) -> dict[str, Any]:
             f"{reviews['reviews']:,} annotations by {len(reviews['annotators'])} people settled "
             f"{reviews['settled']:,} verdicts and flags ({reviews['open']:,} stay open)."
         )
-        # Releases of earlier versions have none, or have it inside the content.
-        if verified := release.facts.get("verification") or reviews.get("verification"):
+        if verified := release.facts.get("verification"):
             facts["verification"] = verified
     if waived := [gate for gate in release.facts["gates"] if gate["state"] == "waived"]:
         facts["waivers"] = waived

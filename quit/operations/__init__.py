@@ -1,1 +1,1 @@
-"""Looking after a workspace: backups, garbage, upgrades of its layout, bundles for asking for help."""
+"""Looking after a workspace: costs of a build, backups, garbage, checks of the installation."""

@@ -102,7 +102,7 @@ def restore(archive: Path, folder: Path) -> Backup:
     try:
         with writing(staging):
             restored = _unpack(archive, staging)
-            Workspace.open(staging, upgrade=False)
+            Workspace.open(staging)
             if folder.is_dir():
                 folder.rmdir()
             os.replace(staging, folder)

@@ -61,7 +61,7 @@ def _servers(settings: Settings) -> list[Check]:
 def _workspace(path: Path | str) -> str:
     from quit.engine.workspace import Workspace
 
-    workspace = Workspace.open(path, upgrade=False)
+    workspace = Workspace.open(path)
     if damaged := workspace.damaged():
         raise QuitError(f"{len(damaged)} damaged files, first {damaged[0]}")
     return f"{path}: {len(workspace.current())} complete stage runs, all checksums right"

@@ -261,7 +261,7 @@ def facts_of(
         "made_by": MADE_BY,
         "layout": LAYOUT,
         "name": name,
-        "content_id": content_id_of(content, LAYOUT),
+        "content_id": content_id_of(content),
         "content": content,
         "counts": _counts(files),
         "statistics": _statistics(files, encoder),

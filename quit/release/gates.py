@@ -20,7 +20,7 @@ from quit.evaluate.labels import labels_by_split, predicted_sentence
 from quit.export.dataset import Dataset, ReaderInfo
 from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
-from quit.release.tables import TableFiles, as_written, contract
+from quit.release.tables import TableFiles, contract
 from quit.settings import Settings, load
 from quit.stages.answers import matching_rows
 from quit.stages.leaks.containment import contained_in
@@ -135,7 +135,6 @@ def _schema(subject: Subject) -> list[str]:
         schema = subject.files.schema(name)
         for path in paths:
             have = pq.read_schema(path)
-            schema = as_written(schema, have)
             if not have.equals(schema):
                 wrong = [f.name for f in schema if f.name not in have.names or not have.field(f.name).equals(f)]
                 extra = [column for column in have.names if column not in schema.names]

@@ -26,14 +26,13 @@ import pyarrow.parquet as pq
 from quit.common.files import file_checksum
 from quit.common.ids import content_hash
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
+from quit.errors import InputError, refuse_newer
 from quit.export.dataset import ReaderInfo
-from quit.release.tables import TABLES, TableFiles, as_written
+from quit.release.tables import TABLES, TableFiles
 
 DESCRIPTION = "release.json"
-LAYOUT = 2
-"""Version of a release's layout. A program refuses a release whose number is higher than its own. In layout 1 every row
-of ``answers`` had its texts, and there were no ``distinct_answers``."""
+LAYOUT = 1
+"""Version of a release's layout."""
 FOLDER = "releases"
 
 
@@ -79,9 +78,9 @@ class Release:
         return tuple(ReaderInfo(**row) for row in self.content["readers"])
 
 
-def content_id_of(content: Mapping[str, Any], layout: int) -> str:
+def content_id_of(content: Mapping[str, Any]) -> str:
     """Return the id of a release's content: 32 hexadecimal digits."""
-    return content_hash("release", layout, dict(content))
+    return content_hash("release", LAYOUT, dict(content))
 
 
 def checksum_of(facts: Mapping[str, Any]) -> str:
@@ -112,17 +111,14 @@ def _described(path: Path) -> Release:
         raise InputError(f"{path} is not a release: it has no {DESCRIPTION}. Make one with: quit release create")
     try:
         facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
-        layout = facts["layout"]
+        layout = int(facts["layout"])
         _ = facts["name"], facts["content_id"], facts["checksum"], facts["gates"]
         _ = [path / entry["file"] for entry in facts["content"]["tables"].values()]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(
             f"{path / DESCRIPTION} cannot be read: {error!r}. Take it from a copy of the release."
         ) from error
-    if not isinstance(layout, int) or layout > LAYOUT:
-        raise InputError(
-            f"The release {path} has layout {layout}; this program knows up to {LAYOUT}. Use a newer program."
-        )
+    refuse_newer(f"The release {path}", layout, LAYOUT)
     return Release(path, facts)
 
 
@@ -135,7 +131,7 @@ def verify(path: str | Path) -> Release:
     faults = []
     if checksum_of(release.facts) != release.facts["checksum"]:
         faults.append(f"{DESCRIPTION}: was changed (its checksum differs)")
-    if content_id_of(release.content, release.facts["layout"]) != release.content_id:
+    if content_id_of(release.content) != release.content_id:
         faults.append(f"{DESCRIPTION}: its content id is not that of its content")
     entries = release.content["tables"]
     paths = {name: [release.path / entry["file"]] for name, entry in entries.items()}
@@ -163,7 +159,7 @@ def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None
             return "was changed (its checksum differs)"
         metadata = pq.read_metadata(path)
         have = metadata.schema.to_arrow_schema()
-        if not have.equals(as_written(files.schema(name), have)):
+        if not have.equals(files.schema(name)):
             return "does not have the columns of its table"
         return None if metadata.num_rows == entry["rows"] else "has another number of rows than listed"
     except FileNotFoundError:

@@ -87,18 +87,15 @@ class TableFiles:
             read = set(wanted) | ({"question_id"} if self._filters(name) else set())
             try:
                 with pq.ParquetFile(path, read_dictionary=[c for c in dictionary if c in read]) as file:
-                    rows = _completed(name, file.read(sorted(read & {*file.schema_arrow.names})), read)
+                    rows = file.read(sorted(read))
             except (OSError, pa.ArrowException) as error:
                 raise InputError(f"{path} cannot be read: {error}") from error
             pieces.append(self._ours(name, rows).select(wanted))
         return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in wanted]).empty_table()
 
     def schema(self, name: str) -> pa.Schema:
-        """Return a table's Arrow schema; of answers in a release of layout 1, without ``distinct_answers``: the old."""
-        former = name.startswith("answers/") and f"distinct_{name}" not in self.parts
-        if self.imported:
-            return imported_schema(name)
-        return contract(name).former_schema if former else contract(name).schema
+        """Return a table's Arrow schema."""
+        return imported_schema(name) if self.imported else contract(name).schema
 
     def answers(self, reader: str) -> Answers:
         """Return a reader's answers (question_id, permutation, number, asked).
@@ -106,15 +103,12 @@ class TableFiles:
         Raises ``InputError`` as :meth:`read` does.
         """
         name, keys = f"answers/{reader}", ["question_id", "permutation"]
-        if f"distinct_{name}" not in self.parts:
-            return Answers.of(self.read(name, [*keys, "answer"], [*keys, "answer"]))
         rows = self.read(name, [*keys, "number", "asked"], keys).unify_dictionaries()
         return Answers(rows, self.distinct_answers(reader))
 
     def distinct_answers(self, reader: str) -> pa.Table:
         """Return a reader's distinct answers. Raises ``InputError`` as :meth:`read` does."""
-        name = f"distinct_answers/{reader}"
-        return self.read(name) if name in self.parts else self.answers(reader).distinct
+        return self.read(f"distinct_answers/{reader}")
 
     def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
         """Yield a table, or some of its columns, in pieces of bounded size; question ids and permutations are
@@ -165,21 +159,6 @@ def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
         table, _, reader = name.partition("/")
         parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]
     return TableFiles(parts, workspace.read("splits")["question_id"].combine_chunks())
-
-
-def as_written(schema: pa.Schema, have: pa.Schema) -> pa.Schema:
-    """Return a table's schema without the columns that came after a file was written: those it lacks that may be
-    null."""
-    return pa.schema([field for field in schema if field.name in have.names or not field.nullable])
-
-
-def _completed(name: str, rows: pa.Table, wanted: set[str]) -> pa.Table:
-    """Return rows with the columns that came after they were written: null."""
-    for column in sorted(wanted - {*rows.column_names}):
-        field = contract(name).schema.field(column)
-        if field.nullable:
-            rows = rows.append_column(field, pa.nulls(len(rows), field.type))
-    return rows
 
 
 def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:

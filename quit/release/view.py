@@ -8,9 +8,8 @@ from typing import Any
 
 from quit.common.ranges import WHOLE, Range
 from quit.engine.workspace import Workspace
-from quit.errors import InputError
 from quit.export.dataset import ReaderInfo
-from quit.release.release import LAYOUT, Release, is_release, releases_of, verify
+from quit.release.release import Release, is_release, releases_of, verify
 from quit.settings import ReaderSettings, Settings
 
 
@@ -44,13 +43,7 @@ def open_to_read(place: str | Path) -> Workspace:
     """Open a workspace, or a release as one. Raises as ``Workspace.open`` and ``verify`` do."""
     if not is_release(place):
         return Workspace.open(place)
-    release = verify(place)
-    if release.facts["layout"] < LAYOUT:
-        raise InputError(
-            f"The release {place} has layout {release.facts['layout']}, which kept answers otherwise. Show its "
-            "workspace instead, or release that again."
-        )
-    return FrozenWorkspace(release)
+    return FrozenWorkspace(verify(place))
 
 
 def release_of(workspace: Workspace) -> Release | None:

@@ -9,7 +9,6 @@ refused with the nearest right name. See ``docs/reference/settings.md`` (generat
 from quit.settings.benchmark import FineTune
 from quit.settings.card import Card
 from quit.settings.construction import (
-    ADDED,
     ECONOMY,
     IN_IDENTITIES,
     Convergence,

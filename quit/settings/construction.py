@@ -123,9 +123,6 @@ IN_IDENTITIES = ("difficulty.corpus", "labels.sentences", *ECONOMY)
 """Settings that fingerprints know otherwise: the corpus by its content, for it may be moved; what becomes of sentences
 where a language model writes them; what partial labelling changes in the runs that it changes."""
 
-ADDED = {"collect.questions": None}
-"""Settings added later, and the value that changes nothing: with it, workspaces of before keep their fingerprints."""
-
 
 class Probe(Section):
     """Parametric answerability (3.1.4)."""

@@ -89,7 +89,7 @@ def leakage_losses(workspace: Workspace) -> str | None:
         ).fetchone()
     assert row is not None  # a count has one
     questions, lost = row
-    method = manifest["settings"]["leakage"].get("method", "full")  # a build of before has none
+    method = manifest["settings"]["leakage"]["method"]
     bem = manifest["models"][filter_stage.models.index("equivalence")].startswith("bem-")
     model = "BEM" if bem else "the embedded equivalence model" + (" in BEM's place" if method == "bem" else "")
     share = f"{lost / questions:.1%}" if questions else "none"
@@ -114,7 +114,7 @@ def out_of_depth(workspace: Workspace) -> str | None:
 
 
 def _notes(workspace: Workspace, table: str) -> int:
-    rows = workspace.read(table)  # whole: rows of an earlier program get the column then
+    rows = workspace.read(table, columns=["note"])
     return len(rows) - rows.column("note").null_count
 
 

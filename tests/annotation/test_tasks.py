@@ -120,18 +120,6 @@ def test_a_flag_without_a_tick_counts_and_says_nothing_of_answers() -> None:
     assert (reading.empty, reading.flags, {row[2] for row in reading.answers}) == (False, ("leak",), {None})
 
 
-def test_pages_of_earlier_versions_are_read_by_their_rules() -> None:
-    """They had no choice of none: nothing ticked was a rejection of all, gold answers too."""
-    earlier = make_task(GOLDEN)["data"]
-    del earlier["none_since"], earlier["blind"]
-    earlier["answers"] = [{name: row[name] for name in row if name != "gold"} for row in earlier["answers"]]
-    assert [row[2] for row in read_result(_ticks(), earlier).answers] == [False, False, False]
-    data = make_task(GOLDEN, earlier)["data"]
-    assert (data["version"], data["none_since"]) == (2, 2)
-    assert [row[2] for row in read_result(_ticks(shown=1), data).answers] == [False, False, False]
-    assert read_result(_ticks(shown=2), data).ask == "empty"
-
-
 def _judged() -> list[ReviewItem]:
     """One question, as four judges of different opinions see it."""
     opinions = [(None, None, None), (True, 0.9, None), (False, 0.1, True), (True, 0.6, False)]

@@ -1,8 +1,7 @@
-"""``quit workspace``: gc and migrate as they are typed (what they do is tested in tests/operations)."""
+"""``quit workspace``: gc as it is typed (what it does is tested in tests/operations)."""
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -22,15 +21,3 @@ def test_gc_lists_first_and_removes_when_told(call, tmp_path: Path) -> None:
     assert current.with_name("00aa").is_dir()
     assert "freed" in call("workspace", "gc", "-w", workspace.path, "--remove").out
     assert not current.with_name("00aa").exists() and current.is_dir()
-
-
-def test_migrate_has_nothing_to_do_or_says_what(call, tmp_path: Path) -> None:
-    workspace = tiny.workspace(tmp_path / "W").path
-    shown = call("workspace", "migrate", "-w", workspace)
-    assert shown.code == 0 and "the newest. Nothing to do." in shown.out
-    printed = call("workspace", "migrate", "-w", workspace, "--json").json()
-    assert printed["found"] == printed["wanted"] and printed["steps"] == []
-    file = workspace / "workspace.json"
-    file.write_text(json.dumps({**json.loads(file.read_text()), "format": printed["wanted"] + 1}))
-    failed = call("workspace", "migrate", "-w", workspace, "--dry-run")
-    assert failed.code != 0 and failed.err.count("\n") == 1 and "newer" in failed.err

@@ -3,7 +3,6 @@ kept."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from quit.cli import main
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
 from quit.engine.damage import discard_damaged
-from quit.engine.migrate import migrate
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_last_build
 from quit.engine.workspace import Workspace
@@ -81,18 +79,6 @@ def test_no_reader_trusts_a_part_that_is_not_what_its_manifest_says(
         gather(workspace, tiny.settings())
     workspace.connect(tables=["questions"]).close()  # what others need is still there
     assert workspace.damaged() == [part]
-
-
-def test_a_part_whose_manifest_has_no_checksum_is_read_if_it_can_be(workspace: Workspace) -> None:
-    manifest = next(workspace.path.glob("tables/*_label/f0/manifest.json"))
-    facts = json.loads(manifest.read_text())
-    for part in facts["tables"]["labels"]["parts"]:
-        del part["sha256"]
-    manifest.write_text(json.dumps(facts))
-    assert len(workspace.read("labels"))
-    truncate(_part(workspace, "labels"))
-    with pytest.raises(WorkspaceError, match="cannot be read"):
-        workspace.read("labels")
 
 
 @DAMAGE
@@ -264,9 +250,6 @@ def test_a_damaged_log_is_refused_and_stays(workspace: Workspace, log: str, dama
         workspace.connect()
     with pytest.raises(WorkspaceError, match=str(part)):
         ReviewStore(workspace).read() if log == "reviews" else _override(workspace, "q1-h00", "bob")
-    if damage is truncate:
-        with pytest.raises(WorkspaceError, match=rf"{part} cannot be read"):
-            migrate(workspace.path)
     assert [path.name for path in (workspace.path / log).glob("part-*")] == [part.name] and part.read_bytes() == left
 
 

@@ -43,11 +43,9 @@ def test_another_leakage_method_leads_to_another_fingerprint_from_the_filter_on(
     assert papers.fingerprints["filter"] != usual.fingerprints["filter"]
 
 
-def test_a_number_of_questions_is_part_of_the_fingerprint_only_where_it_is_given(tmp_path: Path) -> None:
-    # As without the setting: a workspace made before it existed stays up to date (tests/earlier).
+def test_a_number_of_questions_leads_to_another_fingerprint(tmp_path: Path) -> None:
     few = _pipeline(tmp_path, "collect.questions=3")
     assert few.fingerprints["collect"] != _pipeline(tmp_path).fingerprints["collect"]
-    assert "questions" not in _pipeline(tmp_path)._settings_of(few.stage_run("collect").stage)["collect"]
 
 
 def test_what_the_card_says_leads_to_no_other_fingerprint(tmp_path: Path) -> None:

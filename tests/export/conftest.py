@@ -93,10 +93,7 @@ def make_tables(split: dict[str, str] = SPLIT) -> ExportTables:
     return ExportTables(
         **made,
         passages=enumerate_passages(ids, 5),
-        answers={
-            name: Answers.of(pa.Table.from_pylist(rows, table("answers").former_schema))
-            for name, rows in answers.items()
-        },
+        answers={name: Answers.of(pa.Table.from_pylist(rows)) for name, rows in answers.items()},
         valid_answers=table("valid_answers").from_rows(valid),
         readers=READERS,
         provenance={

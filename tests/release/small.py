@@ -100,8 +100,8 @@ def tables(made: Rows) -> dict[str, pa.Table]:
     for name, rows in made.items():
         table, _, reader = name.partition("/")
         if reader:
-            columns = schemas.table(table).former_schema.append(pa.field("ended", pa.string()))
-            replies = pa.Table.from_pylist(rows, columns)
+            texts = ("question_id", "permutation", "reader", "answer", "raw", "producer", "ended")
+            replies = pa.Table.from_pylist(rows, pa.schema([(column, pa.string()) for column in texts]))
             by_name |= {f"{part}/{reader}": numbered for part, numbered in number_answers(replies).items()}
         else:
             by_name[name] = schemas.table(table).from_rows(rows)
@@ -156,7 +156,7 @@ def freeze(
         "made_by": "QUIT builder",
         "layout": LAYOUT,
         "name": name,
-        "content_id": content_id_of(whole, LAYOUT),
+        "content_id": content_id_of(whole),
         "content": whole,
         "counts": {"questions": {**{one: splits.count(one) for one in ("train", "dev", "test")}, "all": len(splits)},
          "passages": 12},

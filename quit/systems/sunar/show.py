@@ -30,7 +30,7 @@ def lines(trace: Mapping[str, Any]) -> list[str]:
     )
     if trace["mer"]:
         shown.append(f"meta reasoner: {trace['mer']['answer'] or '(no answer)'}")
-    replies = trace.get("replies") or {}  # a run of an earlier version has none
+    replies = trace["replies"]
     if replies.get("calls"):
         counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in replies.items())
         shown.append(f"language model: {counts}")
