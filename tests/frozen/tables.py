@@ -122,9 +122,11 @@ IN_WORDS: dict[str, Callable[[pa.Table], dict[str, Any]]] = {
 
 
 def files(folder: Path) -> dict[str, dict[str, str]]:
-    """Return ``export FORMAT`` -> file -> checksum."""
+    """Return ``export FORMAT`` -> file -> checksum, without the release's fingerprint."""
     formats: dict[str, dict[str, str]] = defaultdict(dict)
     for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in PROVENANCE):
         name, _, file = path.relative_to(folder).as_posix().partition("/")
-        formats[f"export {name}"][file] = checksum(path.read_bytes())
+        manifest = json.loads((folder / name / "manifest.json").read_text(encoding="utf-8"))
+        content = path.read_bytes().replace(manifest["release_fingerprint"].encode(), b"")
+        formats[f"export {name}"][file] = checksum(content)
     return dict(formats)
