@@ -45,6 +45,7 @@ SLOWEST = (
     ("tests/flows/test_language_models.py", "tests/systems/test_real_model.py"),
     ("tests/annotation/", "tests/flows/test_review.py"),
     ("tests/flows/test_runners.py",),
+    ("tests/test_frozen.py",),
     ("tests/docs/test_tutorial.py",),
     ("tests/flows/test_build.py",),
     ("tests/store/test_s3.py",),

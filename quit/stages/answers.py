@@ -55,7 +55,7 @@ class Answers:
         numbers = np.arange(len(self.distinct)) - np.repeat(np.array(starts, dtype=np.int64), counts)
         if len(set(question_ids)) < len(starts) or (self.distinct.column("number").to_numpy() != numbers).any():
             raise ValueError("The distinct answers are not numbered from 0 in their order.")
-        return dict(zip(question_ids, zip(starts, counts.tolist(), strict=True), strict=True))
+        return {name: (start, count) for name, start, count in zip(question_ids, starts, counts.tolist())}
 
     @cached_property
     def index(self) -> np.ndarray:
@@ -98,7 +98,7 @@ def matching_rows(distinct: pa.Table, table: pa.Table, column: str) -> np.ndarra
     """Return for each distinct reply the first row of ``table`` with its question and its value of ``column`` (answer
     or answer_key); int64, shape (distinct replies,), -1 where there is none."""
     rows = pc.index_in(_joined(distinct, column), _joined(table, column))
-    return pc.fill_null(rows, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return pc.fill_null(rows, -1).to_numpy().astype(np.int64)
 
 
 def accepted_answers(answers: Answers, verdicts: pa.Table) -> np.ndarray:
@@ -139,8 +139,9 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
         raise ValueError("The rows of a question are not together.")
     lengths = np.diff(np.array([*starts, len(replies)], dtype=np.int64))
     owner = np.repeat(np.arange(len(question_ids)), lengths)
-    answer, raw = (_codes(replies.column(name)) for name in ("answer", "raw"))
-    pairs = (owner * (answer.max(initial=0) + 1) + answer) * (raw.max(initial=0) + 1) + raw
+    texts = [plain(replies.column(name)).dictionary_encode() for name in ("answer", "raw")]
+    places = (owner, *(text.indices.to_numpy() for text in texts))
+    pairs = np.ravel_multi_index(places, (len(question_ids), *(len(text.dictionary) for text in texts)))
     _, first, index = np.unique(pairs, return_index=True, return_inverse=True)
     by_first_passage = np.argsort(first)
     rank = np.empty_like(by_first_passage)
@@ -155,7 +156,7 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
                 name: replies.column(name)
                 for name in ("question_id", "permutation", "reader", "producer", "ended", "asked")
             },
-            "number": pa.array((rank[index.reshape(-1)] - offsets[owner]).astype(np.int16)),
+            "number": pa.array((rank[index] - offsets[owner]).astype(np.int16)),
         },
         "distinct_answers": {
             **{name: distinct.column(name) for name in ("question_id", "reader", "raw")},
@@ -170,10 +171,6 @@ def number_answers(replies: pa.Table) -> dict[str, pa.Table]:
         )
         for name, columns in numbered.items()
     }
-
-
-def _codes(column: pa.ChunkedArray) -> np.ndarray:
-    return plain(column).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _joined(table: pa.Table, column: str) -> pa.Array:

@@ -110,7 +110,7 @@ def collect(
 
     beyond = _beyond(pooled, gathered.records, min_hints, questions)
     finished: dict[str, list[pa.Table]] = defaultdict(list)
-    rows, held = _Rows(), 0
+    rows = _Rows()
     for question in sorted(pooled, key=lambda question: question.question_id):
         parts = [gathered.records[arrival] for arrival in question.arrivals]
         hints = list(_distinct_hints(question.question_id, parts, rejects))
@@ -123,11 +123,10 @@ def collect(
             rejects.append(replace(beyond_first, question_id=question.question_id))
             continue
         _add(rows, question.question_id, parts, hints)
-        held += 1
-        if held % _CHUNK == 0:
+        if len(rows.questions) == _CHUNK:
             _flush(rows, finished)
             rows = _Rows()
-    if not held:
+    if not rows.questions and not finished:
         raise InputError(_nothing_left(gathered.seen, rejects, min_hints))
     _flush(rows, finished)
     tables = {name: pa.concat_tables(parts).combine_chunks() for name, parts in finished.items()}
@@ -242,7 +241,7 @@ def _distinct_hints(
     kept: dict[str, str] = {}
     for record in parts:
         for hint in record.hints:
-            key = normalize_question(hint.text) or hint.text
+            key = _text_key(hint.text)
             if key not in kept:
                 kept[key] = ids.hint_id(question_id, len(kept))
                 yield record, hint

@@ -111,7 +111,7 @@ def valid_answers_of(
         rows = np.flatnonzero(is_right & (given.counts > 0))
         forms = given.distinct.select(["question_id", "answer"]).take(pa.array(rows))
         columns = (column.to_pylist() for column in forms.columns)
-        for question_id, answer, count in zip(*columns, given.counts[rows].tolist(), strict=True):
+        for question_id, answer, count in zip(*columns, given.counts[rows].tolist()):
             counts[question_id, answer] = counts.get((question_id, answer), 0) + count
     present = set(runs(passages.column("question_id"))[0])
     by_question: dict[str, list[str]] = {}

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from quit.common.columns import one_array
 from quit.errors import InputError, SettingsError
 from schemas.tables import table
 
@@ -158,33 +159,33 @@ def iter_passage_texts(
     """
     lists = _array(hints, pa.list_(pa.string()))
     if isinstance(permutations, PermutationTable):
-        indices, offsets = permutations.indices.astype(np.int64), permutations.offsets.astype(np.int64)
+        indices, ends = permutations.indices.astype(np.int64), permutations.offsets[1:].astype(np.int64)
     else:
         indices = np.array([index for one in permutations for index in one], dtype=np.int64)
-        offsets = np.concatenate([[0], np.cumsum([len(one) for one in permutations], dtype=np.int64)]).astype(np.int64)
-    if not len(lists) or len(offsets) == 1:
+        ends = np.cumsum([len(one) for one in permutations], dtype=np.int64)
+    if not len(ends):
         return
-    _check_hints(lists, int(indices.max()) + 1 if len(indices) else 0)
-    step = max(1, _ROWS_A_RANGE // (len(offsets) - 1))
+    _check_hints(lists, int(indices.max(initial=-1)) + 1)
+    step = max(1, _ROWS_A_RANGE // len(ends))
     for start in range(0, len(lists), step):
-        yield _texts(lists.slice(start, step), indices, offsets, separator)
+        yield _texts(lists.slice(start, step), indices, ends, separator)
 
 
-def _texts(lists: pa.ListArray, indices: np.ndarray, offsets: np.ndarray, separator: str) -> pa.StringArray:
+def _texts(lists: pa.ListArray, indices: np.ndarray, ends: np.ndarray, separator: str) -> pa.StringArray:
     starts = lists.offsets.to_numpy()[:-1].astype(np.int64)
     gather = (starts[:, None] + indices[None, :]).ravel()
-    width = pc.binary_length(lists.values).to_numpy(zero_copy_only=False)
+    width = pc.binary_length(lists.values).to_numpy()
     size = int(width[gather].sum(dtype=np.int64)) + len(separator.encode()) * len(gather)
     if size > _MAX_BYTES:
         raise InputError(f"The passages of {len(lists):,} questions hold {size:,} bytes, more than an array can.")
-    ends = (np.arange(len(lists), dtype=np.int64)[:, None] * len(indices) + offsets[None, 1:]).ravel()
-    bounds = np.concatenate([[0], ends]).astype(np.int32)
+    all_ends = (np.arange(len(lists), dtype=np.int64)[:, None] * len(indices) + ends[None, :]).ravel()
+    bounds = np.concatenate([[0], all_ends]).astype(np.int32)
     joined = pa.ListArray.from_arrays(pa.array(bounds), lists.values.take(pa.array(gather)))
     return pc.binary_join(joined, separator)
 
 
 def _check_hints(lists: pa.ListArray, needed: int) -> None:
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     if (short := np.flatnonzero(lengths < needed)).size:
         first = int(short[0])
         raise InputError(f"The question at position {first} has {lengths[first]} hints; its passages need {needed}.")
@@ -194,8 +195,5 @@ def _check_hints(lists: pa.ListArray, needed: int) -> None:
 
 def _array(values: Sequence | pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-        values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
-    if not isinstance(values, pa.Array):
-        values = pa.array(list(values), kind)
-    return values if values.type == kind else values.cast(kind)
+        values = one_array(values)
+    return (values if isinstance(values, pa.Array) else pa.array(list(values), kind)).cast(kind)

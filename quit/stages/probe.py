@@ -52,7 +52,7 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
             JudgeItem(row["question_id"], row["question"], tuple(row["answers"]), _as_written(reply))
             for row, reply in zip(asked, replies, strict=True)
         ]
-        for row, reply, ruling in zip(asked, replies, rule(items, judge, repetition), strict=True):
+        for row, reply, ruling in zip(asked, replies, rule(items, judge, repetition)):
             rows.append(
                 {
                     "question_id": row["question_id"],
@@ -78,8 +78,6 @@ def _as_written(reply: Reply) -> str:
 def parametric(probe_answers: pa.Table) -> dict[str, bool]:
     """Return whether each probed question is parametrically answerable: any reader right in any repetition."""
     answerable: dict[str, bool] = {}
-    for identity, correct in zip(
-        probe_answers.column("question_id").to_pylist(), probe_answers.column("correct").to_pylist(), strict=True
-    ):
-        answerable[identity] = answerable.get(identity, False) or bool(correct)
+    for question_id, correct in zip(*(probe_answers.column(name).to_pylist() for name in ("question_id", "correct"))):
+        answerable[question_id] = answerable.get(question_id, False) or bool(correct)
     return answerable

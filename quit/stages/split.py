@@ -87,8 +87,7 @@ def _assign(rows: list[dict], settings: Split) -> None:
         )
         inside = taken[first] < size if settings.method == "size" else row["draw"] < share
         row["split"] = first if inside else (None if row["parametric"] else "dev")
-        if inside:
-            taken[first] += 1
+        taken[first] += 1
 
 
 def _not_sampled(row: dict, settings: Split) -> str:

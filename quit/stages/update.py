@@ -86,9 +86,9 @@ def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decid
     about = pa.array(sorted({question for question, _ in answers}), pa.string())
     judged = tables.verdicts.filter(pc.is_in(tables.verdicts.column("question_id"), about))
     columns = (judged.column(name).to_pylist() for name in ("question_id", "answer_key", "correct"))
-    before = {(question, key): bool(correct) for question, key, correct in zip(*columns, strict=True)}
+    before = {(question, key): bool(correct) for question, key, correct in zip(*columns)}
     mine = tables.questions.filter(pc.is_in(tables.questions.column("question_id"), about))
-    for question, gold in zip(mine.column("question_id").to_pylist(), mine.column("answers").to_pylist(), strict=True):
+    for question, gold in zip(*(mine.column(name).to_pylist() for name in ("question_id", "answers"))):
         before.update({(question, normalize_answer(form)): True for form in gold})
     flips = {key: row for key, row in answers.items() if row["decision"] is not before.get(key, False)}
     return Decided(answers, flags, flips)
@@ -167,7 +167,7 @@ def update_labels(
     removed, findings = _removals(tables, valid, changes, found, leaks)
     gone = pa.array(sorted(removed), pa.string())
     keep = _not_in(passages, gone)
-    label_changes = _label_changes(passages, new.column("label"), list(answers.values()), rulings, keep)
+    label_changes = _label_changes(passages, new.column("label"), rulings, keep)
     removal_changes = [
         {"question_id": question_id, "change": "question_removed", "reviews": why.reviews, "reason": why.detail}
         for question_id, why in removed.items()
@@ -200,14 +200,15 @@ def update_labels(
 
 class _Rulings:
     """People's decisions on one labeler's distinct answers: which were right before, which are now (bool, shape
-    (distinct answers,)), and why."""
+    (distinct answers,)), and why; ``index``: :attr:`Answers.index`."""
 
     def __init__(self, answers: Answers, found: Decided, verdicts: pa.Table) -> None:
         columns = (answers.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
         self.causes = [
             (answer, key, ruling) if (ruling := found.answers.get((question, key))) is not None else None
-            for question, key, answer in zip(*columns, strict=True)
+            for question, key, answer in zip(*columns)
         ]
+        self.index = answers.index
         self.before = accepted_answers(answers, verdicts)
         self.after = self.before.copy()
         for row, cause in enumerate(self.causes):
@@ -321,7 +322,7 @@ def _accepted(valid: pa.Table, among: Set[str]) -> dict[str, list[str]]:
     """Return question id -> its valid answers that are not gold, of the questions ``among`` that have any."""
     accepted: dict[str, list[str]] = {}
     others = valid.filter(pc.not_equal(valid.column("origin"), "gold"))
-    for question, answer in zip(*(others.column(name).to_pylist() for name in ("question_id", "answer")), strict=True):
+    for question, answer in zip(*(others.column(name).to_pylist() for name in ("question_id", "answer"))):
         if question in among:
             accepted.setdefault(question, []).append(answer)
     return accepted
@@ -336,7 +337,7 @@ def _leaks(
     for row in rows.select(["question_id", "hint_id", "hint"]).to_pylist():
         hints.setdefault(row["question_id"], []).append((row["hint_id"], row["hint"]))
     columns = (tables.questions.column(name).to_pylist() for name in ("question_id", "question"))
-    texts = dict(zip(*columns, strict=True))
+    texts = dict(zip(*columns))
     for start in range(0, len(check), AT_A_TIME):
         question_ids = [*check][start : start + AT_A_TIME]
         items = []
@@ -353,7 +354,6 @@ def _leaks(
 def _label_changes(
     passages: pa.Table,
     label: pa.ChunkedArray,
-    answers: Sequence[Answers],
     rulings: Sequence[_Rulings],
     keep: pa.ChunkedArray,
 ) -> pa.Table:
@@ -362,14 +362,14 @@ def _label_changes(
     changed = pc.and_(pc.not_equal(passages.column("label"), label), keep)
     rows = np.flatnonzero(changed.to_numpy())
     pieces = []
-    for given, ruling in zip(answers, rulings, strict=True):
-        here = (ruling.before != ruling.after)[given.index[rows]]
+    for ruling in rulings:
+        here = (ruling.before != ruling.after)[ruling.index[rows]]
         explained, rows = rows[here], rows[~here]
         if not len(explained):
             continue
-        used, codes = np.unique(given.index[explained], return_inverse=True)
+        used, codes = np.unique(ruling.index[explained], return_inverse=True)
         causes = [ruling.causes[row] for row in used]
-        of_cause, chosen = pa.array(codes.reshape(-1)), pa.array(explained)
+        of_cause, chosen = pa.array(codes), pa.array(explained)
         pieces.append(
             pa.table(
                 {
@@ -401,10 +401,10 @@ def _replaced(old: pa.Table, mask: pa.ChunkedArray, new: pa.Table, gone: pa.Arra
     order[np.flatnonzero(mask.to_numpy())] = len(old) + np.arange(len(new))
     order = order[_not_in(old, gone).to_numpy()]
     if not len(order):
-        return both.slice(0, 0)
+        return old.schema.empty_table()
     ends = np.flatnonzero(np.diff(order, append=-1) != 1) + 1  # of runs of consecutive rows, which need no copy
     starts = np.concatenate([[0], ends[:-1]])
-    runs = zip(order[starts].tolist(), (ends - starts).tolist(), strict=True)
+    runs = zip(order[starts].tolist(), (ends - starts).tolist())
     return pa.concat_tables([both.slice(first, length) for first, length in runs])
 
 

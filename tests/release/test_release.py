@@ -14,7 +14,6 @@ from quit.export import export
 from quit.export.release import export_tables_of_release, exported
 from quit.release.release import open_release, verify
 from quit.release.tables import ROWS_A_GROUP, write_table
-from quit.stages.split import read_pins
 from schemas import table
 from tests.release import small
 
@@ -115,16 +114,6 @@ def test_the_bytes_of_a_table_do_not_depend_on_its_pieces(tmp_path: Path) -> Non
         files.append(path.read_bytes())
     assert files[0] == files[1] == files[2]
     assert pq.read_table(tmp_path / "1000.parquet").equals(rows)
-
-
-def test_pins_of_a_release_are_its_splits(tmp_path: Path) -> None:
-    small.freeze(tmp_path, small.rows())
-    assert read_pins(str(tmp_path)) == {"q1": "train", "q2": "dev", "q3": "test"}
-    (tmp_path / "tables" / "splits.parquet").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"splits.parquet was changed"):
-        read_pins(str(tmp_path))
-    with pytest.raises(InputError, match="not a complete release"):
-        read_pins(str(tmp_path / "tables"))
 
 
 def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:

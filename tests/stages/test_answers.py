@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import schemas
 from quit.evaluate.normalize import normalize_answer
-from quit.stages.answers import Answers, matching_rows, number_answers
+from quit.stages.answers import Answers, accepted_answers, cut_replies, matching_rows, number_answers
 
 TEXTS = st.sampled_from(["Rome", "rome", "the Rome!", "NO ANSWER", "", "a\x1fb", "Ελλάδα"])
 ROWS = st.lists(
@@ -73,8 +73,23 @@ def test_index_and_counts_find_each_rows_text_whatever_the_encoding(rows: list[t
 
 def test_match_looks_at_question_and_text() -> None:
     answers = Answers.of(_replies([("a", "Rome", "Rome", None), ("b", "Rome", "Rome", None), ("b", "Bari", "", None)]))
-    verdicts = pa.table({"question_id": ["b", "a"], "answer_key": ["rome", "bari"]})
+    verdicts = pa.table({"question_id": ["b", "a"], "answer_key": ["rome", "bari"], "correct": [True, True]})
     assert matching_rows(answers.distinct, verdicts, "answer_key").tolist() == [-1, 0, -1]
+    assert accepted_answers(answers, verdicts).tolist() == [False, True, False]
+    unreadable = verdicts.set_column(2, "correct", pa.array([None, True]))
+    assert accepted_answers(answers, unreadable).tolist() == [False, False, False]
+
+
+def test_replies_need_no_more_than_an_answer_and_those_not_asked_do_not_count() -> None:
+    replies = _replies([("a", text, "", ended) for text, ended in (("Rome", "length"), ("x", None), ("Rome", "stop"))])
+    answers = Answers.of(replies.select(["question_id", "permutation", "answer"]))
+    assert answers.distinct.select(["reader", "raw"]).to_pylist() == [{"reader": "", "raw": r} for r in ("Rome", "x")]
+    assert answers.rows.select(["ended", "asked"]).to_pylist() == [{"ended": None, "asked": True}] * 3
+    assert answers.asked is None and Answers(answers.rows.drop_columns(["asked"]), answers.distinct).asked is None
+    partly = Answers.of(replies.append_column("asked", [[True, False, False]]))
+    assert partly.asked is not None and partly.asked.tolist() == [True, False, False]
+    assert (answers.counts.tolist(), partly.counts.tolist()) == ([2, 1], [1, 0])
+    assert [cut_replies(rows) for rows in (replies, replies.slice(1), replies.slice(0, 0))] == [1, 0, 0]
 
 
 def test_rows_without_their_texts_are_refused() -> None:
@@ -82,8 +97,11 @@ def test_rows_without_their_texts_are_refused() -> None:
     with pytest.raises(ValueError, match="'b'"):
         _ = Answers(answers.rows, answers.distinct.slice(0, 1)).index
     beyond = answers.rows.set_column(3, "number", pa.array([0, 1], pa.int16()))
-    with pytest.raises(ValueError, match="number"):
+    with pytest.raises(ValueError, match="not among the distinct ones"):
         _ = Answers(beyond, answers.distinct).index
+    for disordered in (answers.distinct.take([0, 1, 0]), answers.distinct.take([0, 0, 1])):
+        with pytest.raises(ValueError, match="not numbered from 0"):
+            _ = Answers(answers.rows, disordered).index
 
 
 def test_rows_of_a_question_that_are_apart_are_refused() -> None:

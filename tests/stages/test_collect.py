@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from itertools import count
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -199,6 +200,8 @@ def test_an_id_twice_in_one_file_is_rejected_and_in_two_files_is_told_apart():
     two_files = collect([raw("1", "Who?"), raw("1", "Where?", file="b.jsonl")])
     one, other = column(two_files, "questions", "question_id")
     assert one == "jsonl-1" and other.startswith("jsonl-1-") and len(other) == len("jsonl-1-") + 8
+    renamed = collect([raw("1", "Who?"), raw("1", "Where?", file="c.jsonl")])
+    assert column(renamed, "questions", "question_id") == [one, other], "its content tells it apart, not its file"
     assert not reasons(two_files)
     # ids that only become equal when made safe for file names
     alike = column(collect([raw("a b", "Who?"), raw("a_b", "Where?")]), "questions", "question_id")
@@ -269,9 +272,18 @@ def test_what_readers_rejected_is_passed_on_and_hints_get_their_question():
 def test_an_empty_collection_says_what_to_do():
     with pytest.raises(InputError, match="--source"):
         collect([])
-    with pytest.raises(InputError) as error:
-        collect([raw(hints=2), raw("2", "Who?", hints=3)])
-    assert "too_few_hints 2" in str(error.value) and "convergence.hints" in str(error.value)
+    no_file = SourceRecord(None, (Reject("collect", "record", "not_json", "No JSON."),))
+    for records, said in (
+        (
+            [raw(hints=["a", "A."]), raw("2", "Who?", hints=3)],
+            "none of 2 records is a usable question (rejected: too_few_hints 2, duplicate_hint 1). First: a.jsonl: The "
+            "question has 1 distinct hints (2 from 1 record)",
+        ),
+        ([no_file], "none of 1 records is a usable question (rejected: not_json 1). First: a record: No JSON."),
+    ):
+        with pytest.raises(InputError) as error:
+            collect(records)
+        assert said in str(error.value) and "convergence.hints" in str(error.value)
 
 
 def test_settings_are_checked():
@@ -341,6 +353,8 @@ def test_with_no_demand_for_hints_the_tables_and_rejects_add_up_exactly(records)
         tables = collect(records, min_hints=0)
     except InputError:
         return
+    with patch("quit.stages.collect._CHUNK", 2):
+        assert collect(records, min_hints=0) == tables
     counts = reasons(tables)
     whole = {row["position"] for row in tables["rejects"].to_pylist() if row["kind"] == "record"}
     given_hints = sum(len(record.question.hints) for record in records if record.question.position not in whole)

@@ -1,15 +1,20 @@
+from typing import Any
+
+import pyarrow as pa
 import pytest
 
 import schemas
 from quit.models.protocols import Verdict
+from quit.settings import Settings
 from quit.stages.answers import Answers
 from quit.stages.judge import judge_answers
-from quit.stages.label import label_passages
+from quit.stages.label import is_predicted, label_passages, label_stage
+from quit.stages.stage import Context
 
 QUESTION = {
     "question_id": "q",
     "question": "Which country?",
-    "answers": ["United States"],
+    "answers": ["United States", "America"],
     "source": "jsonl",
     "content_key": "k",
 }
@@ -38,51 +43,84 @@ PASSAGES = schemas.table("passages").from_rows(
             "permutation": permutation,
             "hints": len(permutation),
         }
-        for permutation in ["0", "01", "1", "10"]
+        for permutation in ["0", "01", "1", "10", "2"]
     ]
 )
 QUESTIONS = schemas.table("questions").from_rows([QUESTION])
+VERDICTS = {"USA": True, "Canada": False, "Mexico": None}
 
 
 def _answers(answers: list[str]) -> Answers:
-    return Answers.of(PASSAGES.append_column("answer", [answers]))
+    """Return answers to the passages; "USA!" is the reply to a passage that is not there any more."""
+    more = Answers.of(pa.concat_tables([PASSAGES, PASSAGES.slice(0, 1)]).append_column("answer", [[*answers, "USA!"]]))
+    return Answers(more.rows.slice(0, len(PASSAGES)), more.distinct)
 
 
-ONE = _answers(["NO ANSWER", "USA", "the usa", "Canada"])
-TWO = _answers(["United States", "Canada", "canada!", "Mexico"])
+ONE = _answers(["NO ANSWER", "USA", "the usa", "Canada", "USA"])
+TWO = _answers(["United States", "Canada", "canada!", "Mexico", "United States"])
 
 
 def test_each_distinct_answer_is_judged_once_and_free_ones_never() -> None:
-    judge = LookupJudge({"USA": True, "Canada": False, "Mexico": None, "the usa": True})
+    judge = LookupJudge(VERDICTS)
     verdicts = {row["answer_key"]: row for row in judge_answers(QUESTIONS, [ONE, TWO], judge).to_pylist()}
-    assert sorted(judge.asked) == [
-        "Canada",
-        "Mexico",
-        "USA",
-    ]  # neither the gold answer nor NO ANSWER, and no form twice
+    assert sorted(judge.asked) == ["Canada", "Mexico", "USA"]  # neither gold nor NO ANSWER, no form twice
     assert verdicts["united states"]["basis"] == "exact" and verdicts["united states"]["correct"] is True
     assert verdicts["no answer"]["basis"] == "no_answer" and verdicts["no answer"]["correct"] is False
-    assert verdicts["canada"]["passages"] == 3 and verdicts["usa"]["passages"] == 2
+    assert verdicts["canada"]["passages"] == 3 and verdicts["usa"]["passages"] == 3
     assert verdicts["mexico"]["correct"] is None  # an unreadable verdict is a state of its own
 
 
 def test_labels_and_valid_answers() -> None:
-    judge = LookupJudge({"USA": True, "Canada": False, "Mexico": None})
-    verdicts = judge_answers(QUESTIONS, [ONE, TWO], judge)
-    made = label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": TWO}, verdicts)
-    assert made["labels"].to_pylist() == [
+    verdicts = judge_answers(QUESTIONS, [ONE, TWO], LookupJudge(VERDICTS))
+    labelled = label_passages(QUESTIONS, PASSAGES, {"one": ONE, "two": TWO}, verdicts)
+    assert labelled["labels"].to_pylist() == [
         {"question_id": "q", "permutation": "0", "label": 2, "labelers": ["two"]},
         {"question_id": "q", "permutation": "01", "label": 2, "labelers": ["one"]},
         {"question_id": "q", "permutation": "1", "label": 2, "labelers": ["one"]},
         {"question_id": "q", "permutation": "10", "label": 1, "labelers": []},
+        {"question_id": "q", "permutation": "2", "label": 2, "labelers": ["one", "two"]},
     ]
-    valid = [(row["answer"], row["origin"], row["passages"]) for row in made["valid_answers"].to_pylist()]
+    valid = [(row["answer"], row["origin"], row["passages"]) for row in labelled["valid_answers"].to_pylist()]
     # every accepted surface form, so that labels can be recomputed from the answers by plain comparison
-    assert valid == [("United States", "gold", 1), ("USA", "labeler", 1), ("the usa", "labeler", 1)]
+    gold = [("United States", "gold", 2), ("America", "gold", 0)]
+    assert valid == [*gold, ("USA", "labeler", 2), ("the usa", "labeler", 1)]
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "labels", "predicted"),
+    [
+        (None, [2, 2, 2, 1, 2], [False] * 5),
+        ([None, 0.49, None, 0.5, 1.0], [2, 2, 2, 2, 2], [False, False, False, True, False]),
+        ([0.49] * 5, [2, 2, 2, 1, 2], [False] * 5),
+        ([None] * 5, [2, 2, 2, 1, 2], [False] * 5),
+    ],
+)
+def test_a_passage_without_a_right_answer_is_fully_relevant_from_an_even_chance(
+    probabilities: list[float | None] | None, labels: list[int], predicted: list[bool]
+) -> None:
+    tables: dict[str, Any] = {
+        "questions": QUESTIONS,
+        "passages": PASSAGES,
+        "verdicts": judge_answers(QUESTIONS, [ONE, TWO], LookupJudge(VERDICTS)),
+    }
+    if probabilities is not None:
+        tables["selection"] = pa.table({"probability": pa.array(probabilities, pa.float64())})
+    given = {name: lambda columns, table=table: table.select(columns) for name, table in tables.items()}
+    by_reader = {"one": ONE, "two": TWO}
+    settings = Settings(readers=[{"name": name, "role": "labeler"} for name in by_reader])
+    labelled = label_stage.function(
+        Context({}, settings, None),
+        answers=lambda columns, reader, _: by_reader[reader].rows.select(columns),
+        distinct_answers=lambda columns, reader, _: by_reader[reader].distinct.select(columns),
+        **given,
+    )["labels"]
+    assert labelled["label"].to_pylist() == labels
+    assert labelled["labelers"].to_pylist() == [["two"], ["one"], ["one"], [], ["one", "two"]]
+    assert is_predicted(labelled).tolist() == predicted
 
 
 def test_answers_in_another_order_are_refused_not_joined_by_position() -> None:
-    shuffled = Answers(TWO.rows.take([1, 0, 2, 3]), TWO.distinct)
+    shuffled = Answers(TWO.rows.take([1, 0, 2, 3, 4]), TWO.distinct)
     with pytest.raises(ValueError, match="two"):
         label_passages(
             QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, schemas.table("verdicts").schema.empty_table()

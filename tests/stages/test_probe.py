@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -12,7 +13,9 @@ from quit.models.cleaning import clean_answer
 from quit.models.equivalence import EmbeddedEquivalence
 from quit.models.judges import EquivalenceJudge
 from quit.models.protocols import NO_ANSWER, JudgeItem, Prompt, Reply, Verdict
-from quit.stages.probe import parametric, probe
+from quit.settings import Settings
+from quit.stages.probe import parametric, probe, probe_stage
+from quit.stages.stage import Context
 
 
 class Knows:
@@ -55,7 +58,9 @@ def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Ta
 
 def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> None:
     reader = Knows("r", {("a", 0): "new york", ("a", 1): "Perhaps", ("c", 1): "The Big Apple"})
-    answers = probe(*_tables("a", "b", "c", described=["a", "c"]), reader, Likes(), repetitions=2)
+    models = SimpleNamespace(reader=lambda name, whole: {("r", ()): reader}[name, tuple(whole)], judge=Likes())
+    context = Context({}, Settings(probe={"repetitions": 2}), models, reader="r")
+    answers = probe_stage.function(context, *_tables("a", "b", "c", described=["a", "c"]))["probe_answers"]
     assert [tuple(row.values())[:6] for row in answers.to_pylist()] == [
         ("a", "r", 0, "new york", "new york", True),  # equals the gold answer
         ("a", "r", 1, "Perhaps", "Perhaps", None),
@@ -64,6 +69,13 @@ def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> N
     ]
     assert reader.prompts == [Prompt(name, f"{name}?", (), "LOC:LOCATION", "city:City") for name in "ac"] * 2
     assert parametric(answers) == {"a": True, "c": True}
+
+
+def test_a_reader_that_leaves_a_question_out_moves_no_answer_to_another() -> None:
+    reader = Knows("r", {})
+    reader.answer = lambda prompts, sample: [Reply("x", "x")]
+    with pytest.raises(ValueError, match="shorter"):
+        probe(*_tables("a", "b", described=["a", "b"]), reader, Likes(), repetitions=1)
 
 
 def test_the_judge_reads_the_reply_as_written_and_so_full_sentences_count() -> None:

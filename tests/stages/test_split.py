@@ -1,4 +1,5 @@
 import json
+from math import nextafter
 from random import Random
 
 import pytest
@@ -7,10 +8,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 import schemas
-from quit.common.ids import content_key
+from quit.common.ids import content_key, draw
 from quit.errors import InputError
 from quit.settings import Split
-from quit.stages.split import near_identical, split_questions
+from quit.stages.split import near_identical, read_pins, split_questions
+from tests.release import small
 
 
 def _questions(texts: list[str]):
@@ -81,6 +83,17 @@ def test_shares_are_taken_of_any_number_of_questions() -> None:
     assert abs(list(kept.values()).count("test") - 6000) < 6 * (12000 * 0.25) ** 0.5
 
 
+def test_a_share_is_that_of_the_draws_below_it_and_what_train_leaves_out_is_told() -> None:
+    share = draw(content_key("Who?"), Split().seed)
+    for test_share, split in ((share, "dev"), (nextafter(share, 1), "test")):
+        assert _split(["Who?"], [False], method="share", test_share=test_share) == ({"Who?": split}, {})
+    for values, rule in (({"train_size": 0}, "train_size=0"), ({"method": "share", "train_share": 0}, "train_share=0")):
+        [reject] = split_questions(_questions(["Who?"]), {"q00000": True}, Split(**values))["rejects"].to_pylist()
+        assert (reject["reason"], reject["question_id"]) == ("not_sampled", "q00000") and f"({rule})" in reject[
+            "detail"
+        ]
+
+
 def test_the_seed_decides() -> None:
     texts = _numbered(100)
     one, _ = _split(texts, [False] * 100, method="share", seed="a")
@@ -142,3 +155,13 @@ def test_a_bad_pin_is_named_by_its_line(tmp_path, line: str, said: str) -> None:
     pins.write_text("\n" + line)
     with pytest.raises(InputError, match=f"line 2.*{said}"):
         _split(["Who?"], [True], pinned=str(pins))
+
+
+def test_pins_of_a_release_are_its_splits(tmp_path) -> None:
+    small.freeze(tmp_path, small.rows())
+    assert read_pins(str(tmp_path)) == {"q1": "train", "q2": "dev", "q3": "test"}
+    (tmp_path / "tables" / "splits.parquet").write_bytes(b"x")
+    with pytest.raises(InputError, match=r"splits.parquet was changed"):
+        read_pins(str(tmp_path))
+    with pytest.raises(InputError, match="not a complete release"):
+        read_pins(str(tmp_path / "tables"))

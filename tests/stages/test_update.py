@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -13,12 +13,13 @@ import schemas
 from quit.common.columns import is_in
 from quit.evaluate.normalize import normalize_answer
 from quit.review.verdicts import DECISIONS
-from quit.settings import Leakage, Review
+from quit.settings import Review, Settings
 from quit.stages.answers import Answers
 from quit.stages.label import label_passages
 from quit.stages.leaks.containment import contained_in
-from quit.stages.leaks.find import Finding, find_leaks_of
-from quit.stages.update import LabelTables, decided, update_labels
+from quit.stages.leaks.find import Finding
+from quit.stages.stage import Context
+from quit.stages.update import LabelTables, decided, update_labels, update_stage
 
 LABELERS = ("one", "two")
 PERMUTATIONS = ("0", "01", "1", "10")
@@ -28,10 +29,10 @@ HINTS = ("It floats.", "It has masts.")
 def _decision(
     question: str, key: str, decision: bool | None, kind: str = "answer", answer: str | None = None, review: str = "r1"
 ) -> dict:
-    yes, no = (1, 0) if decision else (0, 1)
+    yes, no = (2, 1) if decision else (1, 2)
     return {
         "question_id": question, "kind": kind, "key": key, "answer": answer or key, "decision": decision,
-        "yes": yes, "no": no, "basis": "unanimous", "reviews": [review],
+        "yes": yes, "no": no, "basis": "majority", "reviews": [review],
     }  # fmt: skip
 
 
@@ -138,9 +139,10 @@ def test_an_accepted_answer_raises_its_passages_and_joins_in_every_form() -> Non
         ("Ship", "gold"), ("Boat", "labeler"), ("boat!", "labeler"),
     ]  # fmt: skip
     changes = [row for row in made["changes"].to_pylist() if row["change"] == "label"]
-    assert [(row["permutation"], row["before"], row["after"], row["answer"], row["reviews"]) for row in changes] == [
-        ("01", 1, 2, "Boat", ["r1"]),
-        ("1", 1, 2, "boat!", ["r1"]),
+    told = ("permutation", "before", "after", "answer", "answer_key", "reviews", "reason")
+    assert [tuple(row[name] for name in told) for row in changes] == [
+        ("01", 1, 2, "Boat", "boat", ["r1"], "'Boat' accepted by 2 of 3 (majority)"),
+        ("1", 1, 2, "boat!", "boat", ["r1"], "'boat!' accepted by 2 of 3 (majority)"),
     ]
     assert [row["labelers"] for row in made["labels"].to_pylist()][:4] == [["one"], ["one"], ["one"], []]
 
@@ -152,6 +154,7 @@ def test_a_rejected_answer_lowers_only_passages_that_nothing_else_holds_up() -> 
     told = {(row["change"], row["permutation"], row["answer"]) for row in made["changes"].to_pylist()}
     assert told == {("label", "0", "Raft"), ("label", "01", "Raft"), ("answer_removed", None, "Raft")}
     assert all(row["reviews"] == ["r7"] for row in made["changes"].to_pylist())
+    assert {row["reason"] for row in made["changes"].to_pylist()} == {"'Raft' rejected by 2 of 3 (majority)"}
     ruled = [row for row in made["verdicts"].to_pylist() if row["question_id"] == "b" and row["answer_key"] == "raft"]
     assert [(row["correct"], row["basis"], row["judge"]) for row in ruled] == [(False, "review", "review")]
 
@@ -174,8 +177,8 @@ def test_an_added_answer_joins_and_a_confirmed_one_changes_nothing() -> None:
     world = _world(WORLD, {"b": {"raft"}})
     made = _update(world, [_decision("a", "frigate", True, answer="Frigate"), _decision("b", "raft", True)])
     mine = [row for row in made["valid_answers"].to_pylist() if row["question_id"] == "a"]
-    assert [(row["answer"], row["origin"]) for row in mine] == [
-        ("Ship", "gold"), ("Frigate", "review"),
+    assert [(row["answer"], row["origin"], row["passages"]) for row in mine] == [
+        ("Ship", "gold", 1), ("Frigate", "review", 0),
     ]  # fmt: skip
     assert made["labels"].equals(world[0].labels)
     assert [(row["question_id"], row["change"]) for row in made["changes"].to_pylist()] == [("a", "answer_added")]
@@ -200,6 +203,9 @@ def test_the_leakage_filter_sees_the_accepted_answers_of_every_question_once_mor
     assert (leak["hint_id"], leak["span"], leak["answer"]) == ("a-h00", "floats", "Boat")
     [gone] = [row for row in made["changes"].to_pylist() if row["change"] == "question_removed"]
     assert (gone["question_id"], gone["reviews"]) == ("a", ["r3"]) and "gives away" in gone["reason"]
+    for incomplete in ([], [[], []]):  # findings of fewer questions, or of fewer hints, than there are
+        with pytest.raises(ValueError, match="shorter"):
+            _update(_world(WORLD, {}), decisions, lambda items, found=incomplete: found)
 
 
 def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_judge_accepted() -> None:
@@ -224,29 +230,62 @@ def test_without_any_review_a_question_of_train_leaves_for_an_answer_that_the_ju
 
 
 @pytest.mark.parametrize("method", ["full", "bem"])
-@pytest.mark.parametrize(("hint", "leaks"), [("It is famous.", False), ("It sails for the US.", True)])
+@pytest.mark.parametrize(
+    ("hint", "decision", "leaks"),
+    [("It is famous.", None, False), ("It sails for the US.", None, True), ("It sails for the US.", "no_leak", False)],
+)
 def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(
-    method: str, hint: str, leaks: bool
+    method: str, hint: str, decision: str | None, leaks: bool
 ) -> None:
     tables, answers = _world(WORLD, {})
     hints = [{**row, "hint": hint} for row in tables.ranked_hints.to_pylist()]
-    world = replace(tables, ranked_hints=schemas.table("ranked_hints").from_rows(hints)), answers
-    filtered = Leakage(method=method, contained=False)
-    made = _update(
-        world,
-        [_decision("a", "us", True, answer="US")],
-        lambda items: find_leaks_of(items, None, None, filtered),
+
+    def rows_of(part: str):
+        def rows(columns: list[str], reader: str, question_ids: list[str]) -> pa.Table:
+            table = getattr(answers[reader], part)
+            return table.filter(is_in(table["question_id"], pa.array(question_ids))).select(columns)
+
+        return rows
+
+    settings = Settings(
+        leakage={"method": method}, readers=[{"name": labeler, "role": "labeler"} for labeler in LABELERS]
+    )
+    people = [{"hint_id": f"a-h{n:02d}", "decision": decision, "span": None, "answer": None} for n in range(len(HINTS))]
+    made = update_stage.function(
+        Context(
+            {},
+            settings,
+            SimpleNamespace(equivalence=None, encoder=None),
+            overrides=pa.Table.from_pylist(people) if decision else None,
+        ),
+        tables.questions,
+        schemas.table("ranked_hints").from_rows(hints),
+        tables.splits,
+        rows_of("rows"),
+        rows_of("distinct"),
+        tables.verdicts,
+        tables.labels.select,
+        tables.valid_answers,
+        pa.Table.from_pylist([_decision("a", "us", True, answer="US")], schema=DECISIONS),
     )
     assert ("a" not in made["splits"].column("question_id").to_pylist()) is leaks
-    settings = Leakage(method=method)
-    assert (contained_in("US", [hint], False, settings) is not None) is leaks  # what the release gate asks
+    if decision is None:  # what the release gate asks
+        assert (contained_in("US", [hint], False, settings.leakage) is not None) is leaks
 
 
 @pytest.mark.parametrize(("flag", "goes"), [("leak", True), ("offensive", True), ("ambiguous", False)])
 def test_an_agreed_flag_removes_the_question_if_the_owner_says_so(flag: str, goes: bool) -> None:
-    made = _update(_world(WORLD, {}), [_decision("c", flag, True, kind="flag")])
-    assert ("c" not in made["splits"].column("question_id").to_pylist()) is goes
-    assert bool(len(made["rejects"])) is goes
+    checked = []
+
+    def leaks(items):
+        checked.extend(item.question for item in items)
+        return _no_leaks(items)
+
+    made = _update(_world(WORLD, {"b": {"raft"}}), [_decision("b", flag, True, kind="flag")], leaks)
+    assert made["splits"].column("question_id").to_pylist() == (["a", "c"] if goes else ["a", "b", "c"])
+    assert checked == ([] if goes else ["What is b?"])
+    said = [(f"flagged_{flag}", f"flagged {flag} by 2 of 3 (majority)")] if goes else []
+    assert [(row["reason"], row["detail"]) for row in made["rejects"].to_pylist()] == said
 
 
 def test_nothing_settled_gives_the_label_stages_tables() -> None:

@@ -1,29 +1,37 @@
-"""Answers and verdicts that are the same wherever they are made: each drawn by a hash from a question's own texts.
-
-``tests/test_frozen.py`` compares what labels, updates and exports make of them with checksums of an earlier program,
-which kept the texts in every row.
-"""
+"""Answers and verdicts that are the same wherever they are made, each drawn by a hash from a question's own texts, and
+what labels, updates and exports make of them: seconds, no model."""
 
 from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import schemas
 from quit.evaluate.normalize import normalize_answer
-from quit.export.dataset import ReaderInfo
+from quit.export import export
+from quit.export.dataset import ExportTables, ReaderInfo
 from quit.models.protocols import NO_ANSWER
+from quit.review.verdicts import DECISIONS
+from quit.settings import Review
 from quit.sources import parse_source, read_sources
+from quit.stages.answers import Answers
 from quit.stages.collect import collect
+from quit.stages.label import label_passages
 from quit.stages.passages import enumerate_passages
+from quit.stages.update import LabelTables, decided, update_labels
+from tests.frozen.tables import files
+from tests.frozen.tables import table as in_short
 
 READERS = tuple(
     ReaderInfo(name, role, f"{name}@1", "embedded")
     for role, names in (("labeler", "abc"), ("reader", "def"))
     for name in names
 )
+FORMATS = ("release-json", "paper-index", "huggingface", "beir", "trec")
 LABELERS = [info.name for info in READERS if info.role == "labeler"]
 
 
@@ -106,3 +114,39 @@ def decisions(judged: pa.Table) -> list[dict]:
         for row in judged.to_pylist()
         if draw("review", row["question_id"], row["answer_key"]) % 11 == 0
     ]  # fmt: skip
+
+
+def made_of_answers(source: str, folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what labels, an update and five exports make of the answers and verdicts on a source's questions."""
+    tables = collection(source)
+    texts = replies(tables)
+    given = {reader: Answers.of(rows) for reader, rows in texts.items()}
+    judged = verdicts(tables, texts)
+    labelers = {reader: given[reader] for reader in LABELERS}
+    labelled = label_passages(tables["questions"], tables["passages"], labelers, judged)
+    before = LabelTables(tables["questions"], tables["ranked_hints"], tables["splits"], judged, **labelled)
+    settled = decided(pa.Table.from_pylist(decisions(judged), schema=DECISIONS), before, Review())
+    touched = pa.array(settled.touched, pa.string())
+    of_touched = {
+        reader: Answers(answers.rows.filter(pc.is_in(answers.rows["question_id"], touched)), answers.distinct)
+        for reader, answers in labelers.items()
+    }
+    updated = update_labels(before, of_touched, settled, lambda items: [[[] for _ in item.hints] for item in items])
+    unchanged = ("questions", "hints", "ranked_hints", "descriptions", "passages")
+    release = ExportTables(
+        **{table: tables[table] for table in unchanged},
+        splits=updated["splits"],
+        answers=given,
+        verdicts=updated["verdicts"],
+        labels=updated["labels"],
+        valid_answers=updated["valid_answers"],
+        readers=READERS,
+        embedded=True,
+    )
+    export(release, FORMATS, folder, paper_keys=True)
+    made = {f"label: {table}": rows for table, rows in labelled.items()}
+    made |= {f"update: {table}": rows for table, rows in updated.items()}
+    return {
+        "label and update": {table: in_short(table, rows)["columns"] for table, rows in made.items()},
+        **files(folder),
+    }
