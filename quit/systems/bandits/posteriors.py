@@ -191,7 +191,7 @@ class QuantileTable:
     @property
     def values(self) -> np.ndarray:
         """All rows one after the other, shape (rows * levels,)."""
-        return self._rows.reshape(-1)
+        return self._rows.ravel()
 
     def constant(self, value: float) -> int:
         """Return the row of a distribution that is always ``value``."""
