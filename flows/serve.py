@@ -3,6 +3,7 @@ is for workers."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -154,7 +155,7 @@ def deployment(planned: Planned) -> RunnerDeployment:
             limit=schedule.at_once, collision_strategy=strategy[schedule.collision]
         ),
         parameters=planned.parameters,
-        description=(flow.fn.__doc__ or "").partition("\n\n    Args:")[0].strip(),
+        description=(inspect.getdoc(flow.fn) or "").partition("\n\nArgs:")[0],
         tags=["quit", f"workspace:{planned.folder}"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )

@@ -101,12 +101,12 @@ def test_pytrec_eval_agrees() -> None:
 
 
 def test_one_policy_for_every_metric() -> None:
-    qrels = {"a": {"x": 1}, "b": {"x": 0}, "c": {"x": 2}}
+    qrels = {"a": {"x": 1}, "b": {"x": 0}, "c": {"x": 2}, "d": {}}
     run = {"a": ["x"], "b": ["x"]}
     for text in ("Hit@1", "Recall@5", "MRR@100", "nDCG@10"):
         values = list(run_values(run, qrels, Measure.parse(text)).values())
-        assert values == [1.0, None, 0.0], text  # c was not retrieved: 0; b has nothing to retrieve: None
-        assert mean(values, "zero") == pytest.approx(1 / 3) and mean(values, "skip") == 0.5
+        assert values == [1.0, None, 0.0, None], text  # c was not retrieved: 0; b and d have nothing to retrieve: None
+        assert mean(values, "zero") == 0.25 and mean(values, "skip") == 0.5
     assert mean([None], "skip") == 0.0 and mean(np.array([np.nan, 1.0]), "zero") == 0.5
     with pytest.raises(SettingsError, match="Did you mean 'skip'"):
         mean([1.0], "skipp")
@@ -117,15 +117,27 @@ def test_a_passage_twice_in_a_ranking_is_refused() -> None:
         run_values({"a": ["x", "x"]}, {"a": {"x": 1}}, Measure.parse("Hit@1"))
 
 
-@pytest.mark.parametrize("text", ["Hit", "nDGC@10", "Hit@0", "Hit(rel=0)@1", "EM@1", ""])
-def test_what_is_no_metric(text: str) -> None:
-    with pytest.raises(SettingsError, match="not a ranking metric"):
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("Hit", ""),
+        ("nDGC", "'nDCG'"),
+        ("nDGC@10", "'nDCG'"),
+        ("Hit@0", ""),
+        ("Hit(rel=0)@1", ""),
+        ("EM@1", ""),
+        ("", ""),
+    ],
+)
+def test_what_is_no_metric(text: str, hint: str) -> None:
+    with pytest.raises(SettingsError, match=f"not a ranking metric.*{hint}"):
         Measure.parse(text)
 
 
 def test_measures_read_as_they_are_written() -> None:
-    for text in ("Hit@1", "Recall(rel=2)@50", "MRR@100", "nDCG@10"):
-        assert str(Measure.parse(text)) == text
+    for text, needs_all in (("Hit@1", False), ("Recall(rel=2)@50", True), ("MRR@100", False), ("nDCG@10", True)):
+        measure = Measure.parse(text)
+        assert (str(measure), measure.needs_all) == (text, needs_all)
 
 
 def test_answers() -> None:
@@ -133,7 +145,7 @@ def test_answers() -> None:
     assert exact_match("", [""]) == 0.0 and exact_match("NO ANSWER", ["Lima"]) == 0.0
     # prediction {barack, h, obama}, gold {barack, obama}: precision 2/3, recall 1.
     assert f1("Barack H. Obama", ["Lima", "Barack Obama"]) == pytest.approx(0.8)
-    assert f1("", ["x"]) == 0.0 and f1("x", []) == 0.0
+    assert f1("", ["x", ""]) == 0.0 and f1("x", []) == 0.0
     assert answer_value("EM", "Lima", ["Lima"]) == 1.0
     with pytest.raises(SettingsError, match="reading metric"):
         answer_value("BLEU", "a", ["a"])

@@ -181,11 +181,11 @@ def test_an_unreachable_cluster_is_one_clear_line(scheme: str, mute: bool) -> No
             listening.listen()
         port = listening.getsockname()[1]
         settings = Run(runner=f"{scheme}127.0.0.1:{port}", cluster_seconds=1)
-        began = time.monotonic()
         with Runner(settings.runner, settings, 2) as runner, pytest.raises(ServerError) as raised:
             runner.submit(None, {}, print)
-    assert time.monotonic() - began < 60  # the clients' own patience is minutes
     assert f"{scheme}127.0.0.1:{port}" in str(raised.value) and "--runner threads" in str(raised.value)
+    # Not after the clients' own patience, which is minutes.
+    assert ("(asked for 1 s)" if mute else "no connection within 1 s") in str(raised.value)
 
 
 def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,6 +118,7 @@ def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_pat
     made = deployment(planned[1])
     assert made.concurrency_limit == 2 and made.concurrency_options.collision_strategy.value == "CANCEL_NEW"
     assert made.schedules[0].schedule.cron == "0 6 * * 1"
+    assert (made.description or "").startswith("Freeze a workspace as a release") and "Args:" not in made.description
     assert planned[0].to_dict(NOON)["next"] == "2026-05-02T03:00:00+00:00"
 
 

@@ -126,7 +126,7 @@ def nar(
             first.pop(row, None)
             around.pop(row, None)
         if G is not None:
-            for row, value in zip(B, values.tolist(), strict=True):
+            for row, value in zip(B, values.tolist()):
                 for near in G.neighbours(row, neighbours).tolist():
                     if near not in scored and (near not in around or value > around[near]):
                         around[near], parent[near] = value, row

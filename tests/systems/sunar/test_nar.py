@@ -52,7 +52,9 @@ def test_priority_is_the_highest_score_of_a_scored_parent() -> None:
     scores = {0: 0.1, 1: 0.9, 7: 0.0, 8: 0.0, 9: 0.0}
     graph = Edges({0: [9, 7], 1: [7, 8]}, 10)
     pool = nar(ranking(0, 1), graph, lambda rows: np.array([scores[row] for row in rows]), b=2, c=3, neighbours=2)
-    assert _pools(pool) == [("R", (1, 0)), ("N", (7,))]
+    assert _pools(pool) == [("R", (1, 0)), ("N", (7,))] and pool.batches[1].parents == (1,)
+    tied = nar(ranking(0, 1), Edges({0: [7], 1: [7]}, 8), lambda rows: np.zeros(len(rows)), b=2, c=3)
+    assert tied.batches[1].parents == (0,), "the first of those that tie"
 
 
 def test_an_empty_pool_is_skipped() -> None:
@@ -79,6 +81,14 @@ def test_nothing_to_score_or_no_budget_gives_an_empty_pool(initial: Ranking, c: 
 def test_a_batch_size_below_one_is_refused() -> None:
     with pytest.raises(ValueError, match="b must be at least 1"):
         nar(R, GRAPH, _score, b=0, c=3)
+
+
+def test_scores_of_another_number_of_documents_are_refused() -> None:
+    with pytest.raises(ValueError):
+        nar(Ranking(np.arange(2), np.ones(1)), GRAPH, _score, b=2, c=3)
+    short = nar(R, None, _score, lambda rows, scores: Rescored(scores[1:]), b=2, c=3)
+    with pytest.raises(ValueError):
+        short.ranked(_ids)
 
 
 def test_ties_go_to_the_earlier_batch_then_to_the_id() -> None:
