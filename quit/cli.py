@@ -122,13 +122,16 @@ def build(
         ),
     ] = None,
     questions: FirstQuestionsOption = None,
+    add: Annotated[bool, typer.Option("--add", help="Keep the sources of the last build and add --source.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Let questions leave that people reviewed.")] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
     What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources, profile
     and overrides, --questions too: without --source, --profile, --set those of its last build are used. One --source or
-    --set replaces all of that kind (but review settings).
+    --set replaces all of that kind (but review settings). How many questions leave and come is said; where reviewed
+    ones would leave, nothing is built without --replace.
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
@@ -145,7 +148,7 @@ def build(
     notes = Notes(quiet)
     with ExitStack() as stack:
         stack.enter_context(listening(notes))
-        pipeline = stack.enter_context(held_build(workspace, sources, profile, overrides))
+        pipeline = stack.enter_context(held_build(workspace, sources, profile, overrides, add=add, replace=replace))
         if pipeline.up_to_date:
             pipeline.begin()  # the sources may lie elsewhere now
             notes.noted(f"{workspace} is up to date: nothing to run.", loud=False)
@@ -153,7 +156,7 @@ def build(
             console = BuildConsole(pipeline, quiet)
             on_stop(console.stop)
             with console:
-                call_flow("build.build", str(workspace), sources, profile, overrides)
+                call_flow("build.build", str(workspace), sources, profile, overrides, add=add, replace=replace)
     if not quiet:
         print_summary(open_workspace(workspace))
 
