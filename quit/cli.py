@@ -47,6 +47,7 @@ from quit.common.logs import without_secrets_in_logs
 from quit.common.secrets import without_secrets
 from quit.common.stopping import exit_code, on_stop, taking_interrupts
 from quit.common.telemetry import without_telemetry
+from quit.common.terminal import echo
 from quit.errors import QuitError, SettingsError
 
 app = typer.Typer(
@@ -92,7 +93,7 @@ FirstQuestionsOption = Annotated[
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"quit {__version__}")
+        echo(f"quit {__version__}")
         raise typer.Exit
 
 
@@ -344,9 +345,9 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(exit_code()) from None
     except Exception as error:
         if isinstance(error, QuitError) and not debug:
-            typer.echo(f"quit: {error}", err=True)
+            echo(f"quit: {error}", err=True)
             raise SystemExit(error.exit_code) from None
-        typer.echo(without_secrets(traceback.format_exc()), err=True, nl=False)
+        echo(without_secrets(traceback.format_exc()), err=True, nl=False)
         raise SystemExit(1) from None
 
 

@@ -11,19 +11,23 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from quit.common.secrets import without_secrets
+from quit.common.visible import message
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 class QuitError(Exception):
-    """Base of every error the pipeline raises on purpose. Anything else that escapes is a bug. It holds no secret."""
+    """Base of every error the pipeline raises on purpose. Anything else that escapes is a bug.
+
+    Its message holds no secret, no control character and not more than some thousand characters, whatever it quotes.
+    """
 
     exit_code = 1
     retryable = False
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in arguments))
+        super().__init__(*(message(without_secrets(each)) if isinstance(each, str) else each for each in arguments))
 
 
 class InputError(QuitError):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.common.terminal import echo
 
 
 def query(
@@ -34,7 +36,8 @@ def query(
     elif csv:
         text = io.BytesIO()
         arrow_csv.write_csv(rows, text)
-        typer.echo(text.getvalue().decode(), nl=False)
+        csv_text = text.getvalue().decode()
+        echo(csv_text, nl=False) if sys.stdout.isatty() else typer.echo(csv_text, nl=False)
     else:
         from quit.commands.console import print_rows
 
