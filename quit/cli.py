@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from contextlib import ExitStack, nullcontext
@@ -48,7 +49,7 @@ from quit.common.secrets import without_secrets
 from quit.common.stopping import exit_code, on_stop, taking_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.common.terminal import echo
-from quit.errors import QuitError, SettingsError
+from quit.errors import QuitError, SettingsError, fault_of_the_machine
 
 app = typer.Typer(
     name="quit",
@@ -332,6 +333,9 @@ def _with(overrides: list[str], key: str, value: object) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors made for people become one line on stderr and an exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started this
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     without_telemetry()
     without_secrets_in_logs()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
@@ -340,13 +344,21 @@ def main(arguments: list[str] | None = None) -> None:
     lasting = any(words[: len(name)] == name for name in _LASTING) or bool({"--watch", "--cron"} & {*arguments})
     try:
         with nullcontext() if lasting else taking_interrupts(quiet_after=not debug):
-            app(arguments, standalone_mode=True)
+            try:
+                app(arguments, standalone_mode=True)
+            finally:
+                sys.stdout.flush()
     except KeyboardInterrupt:
         raise SystemExit(exit_code()) from None
     except Exception as error:
-        if isinstance(error, QuitError) and not debug:
-            echo(f"quit: {error}", err=True)
-            raise SystemExit(error.exit_code) from None
+        if isinstance(error, OSError):
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what it still holds cannot be written)
+        if isinstance(error, BrokenPipeError):  # who reads the output has read enough
+            raise SystemExit(1) from None
+        fault = error if isinstance(error, QuitError) else fault_of_the_machine(error)
+        if fault and not debug:
+            echo(f"quit: {fault}", err=True)
+            raise SystemExit(fault.exit_code) from None
         echo(without_secrets(traceback.format_exc()), err=True, nl=False)
         raise SystemExit(1) from None
 

@@ -16,11 +16,11 @@ def visible(text: str) -> str:
     >>> visible("\\x1b[31mred\\u202e")
     '\\\\u001b[31mred\\\\u202e'
     """
-    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _OBEYED.sub(lambda char: f"\\u{ord(char[0]):04x}", text)
 
 
 def message(text: str) -> str:
     """Return a text as the message of an error: visible, at most ``LONGEST`` characters of it."""
     text, half = visible(text), LONGEST // 2
-    left_out = len(text) - 2 * half
-    return text if left_out <= 0 else f"{text[:half]} [... {left_out:,} characters ...] {text[-half:]}"
+    surplus = len(text) - 2 * half
+    return text if surplus <= 0 else f"{text[:half]} [... {surplus:,} characters ...] {text[-half:]}"

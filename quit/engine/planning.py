@@ -53,10 +53,10 @@ def held_build(
     if (planned := _held(workspace)) is not None:
         yield planned
         return
-    settings, _ = checked_build(_with_kept(Workspace.at(workspace), sources, add), profile, overrides)
+    settings, _ = checked_build(_sources_of_build(Workspace.at(workspace), sources, add), profile, overrides)
     opened = Workspace.create(workspace)
     with _holding(opened, settings):
-        settings, refs = checked_build(_with_kept(opened, sources, add), profile, overrides)
+        settings, refs = checked_build(_sources_of_build(opened, sources, add), profile, overrides)
         if remembered := _remembered_review(opened, overrides):
             overrides = [*overrides, *remembered]
             settings = load(profile, overrides).settings
@@ -69,13 +69,13 @@ def held_build(
             yield pipeline
 
 
-def _with_kept(workspace: Workspace, sources: Sequence[str], add: bool) -> Sequence[str]:
+def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -> Sequence[str]:
     """Return the sources of a build: as named, after those of the last build with ``add``, or the latter alone."""
-    kept = (workspace.build or {}).get("sources", [])
+    last = (workspace.build or {}).get("sources", [])
     if not sources or not add:
-        return sources or kept
+        return sources or last
     new = [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]
-    return [*kept, *(text for text in new if text not in kept)]
+    return [*last, *(text for text in new if text not in last)]
 
 
 def _check_questions(pipeline: Pipeline, replace: bool) -> None:
@@ -93,18 +93,19 @@ def _check_questions(pipeline: Pipeline, replace: bool) -> None:
     part = pipeline.folder(run) / "questions" / part_name(WHOLE)
     workspace.store.fetch({part: None})
     after = _texts(read_part(part))
-    leaving, coming = dict(before.items() - after.items()), after.items() - before.items()
+    departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
     reviews = live_reviews(ReviewStore(workspace).read())
-    if (reviewed := sorted(leaving.keys() & {*reviews["question_id"].to_pylist()})) and not replace:
+    if (losses := sorted(departures.keys() & {*reviews["question_id"].to_pylist()})) and not replace:
         if not pipeline.is_done(run):
             workspace.discard(pipeline.folder(run))
         raise WorkspaceError(
-            f"{counted(len(reviewed), 'reviewed question')} would leave {workspace} or get another text: "
-            f"{', '.join(reviewed[:3])}{', ...' if len(reviewed) > 3 else ''}. Nothing was changed. Name all sources, "
+            f"{counted(len(losses), 'reviewed question')} would leave {workspace} or get another text: "
+            f"{', '.join(losses[:3])}{', ...' if len(losses) > 3 else ''}. Nothing was changed. Name all sources, "
             "keep those of the last build with --add, or let reviewed questions leave with --replace."
         )
-    if leaving or coming:
-        note(f"{counted(len(leaving), 'question')} leave, {len(coming):,} come.", loud=bool(leaving))
+    if departures or arrivals:
+        leave = counted(len(departures), "question leaves", "questions leave")
+        note(f"{leave}, {counted(len(arrivals), 'comes', 'come')}.", loud=bool(departures))
 
 
 def _texts(questions: pa.Table) -> dict[str, str]:
