@@ -79,9 +79,9 @@ def plan(
     """Return the deployments of these workspaces: one for each schedule of the profile, and one for each flow without a
     schedule.
 
-    ``sources``: of builds, ``kind:path``; those of a workspace's last build if not given. Raises ``InputError`` for a
-    workspace that has neither, ``SettingsError`` for parameters that a flow does not take, or a profile without
-    labelers.
+    ``sources``: of builds, ``kind:path``; if not given, each build takes those of the last one. Raises
+    ``InputError`` for a workspace that has neither, ``SettingsError`` for parameters that a flow does not take, or a
+    profile without labelers.
     """
     check_buildable(settings)
     scheduled = {schedule.flow for schedule in settings.schedules}
@@ -92,8 +92,8 @@ def plan(
     for folder in opened:
         label = f"{folder.name}-{content_hash(folder.address, size=3)}" if shared else folder.name
         known = (folder.build or {}) if folder.exists else {}
-        given = [_absolute(text) for text in sources] or known.get("sources", [])
-        if not given:
+        given = [_absolute(text) for text in sources]
+        if not given and not known:
             raise InputError(f"{folder} has not been built yet: name what to build it from, --source KIND:PATH.")
         for schedule in schedules:
             parameters = _parameters(schedule, folder, given, profile, overrides, settings.failure_hook)

@@ -22,6 +22,7 @@ from quit.commands.options import (
     show,
     split_names,
 )
+from quit.common.terminal import echo
 from quit.errors import MissingDependency, SettingsError
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
@@ -102,7 +103,7 @@ def run(
     try:
         drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {Path(arms).name}').name}"
     except MissingDependency as error:
-        typer.echo(str(error), err=True)
+        echo(str(error), err=True)
     spent = (
         f"{len(grid.requests)} requests in {built - began:.1f} s, {len(chosen)} policies x {settings.bandits.runs} "
         f"runs in {done - built:.1f} s. {out}: {curves.TABLE}, {curves.WHOLE}{drawn}"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from quit.common.terminal import SafeConsole
 from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from quit.systems.benchmark.runfile import RunScores
 
 _WIDEST = 10_000  # columns: more than any line needs
-_OUT = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDEST)
+_OUT = SafeConsole(highlight=False, width=None if sys.stdout.isatty() else _WIDEST)
 
 
 def _table(*columns: str, title: str | None = None) -> Table:

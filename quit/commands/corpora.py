@@ -18,6 +18,7 @@ from quit.commands.options import (
     show,
     split_names,
 )
+from quit.common.terminal import echo
 
 corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
 index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
@@ -93,7 +94,7 @@ def corpus_export(
     from quit.corpora.export import export
 
     for folder in export(BuiltCorpus.open(path), split_names(formats), out, overwrite=overwrite):
-        typer.echo(f"{folder}: written")
+        echo(f"{folder}: written")
 
 
 @index.command("build")
@@ -115,7 +116,7 @@ def index_build(
     stages = load_settings(profile, set_).first_stages
     first_stage = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages, None if quiet else _say)
     if not quiet:
-        typer.echo(f"{out}: {first_stage.identity}")
+        echo(f"{out}: {first_stage.identity}")
 
 
 @index.command("evaluate")
@@ -208,16 +209,16 @@ def graph_report(
     opened = BuiltCorpus.open(corpus)
     stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in index or ()}
     for file in write_report(opened, NeighbourhoodGraph.open(path, opened), stages, out, settings.graph):
-        typer.echo(f"{file}: written")
+        echo(f"{file}: written")
 
 
 def _say(text: str) -> None:
-    typer.echo(text, err=True)
+    echo(text, err=True)
 
 
 def _print_built(out: Path, new: bool, lines: list[str]) -> None:
     for line in lines if new else [f"{out} is up to date: nothing to do.", *lines]:
-        typer.echo(line)
+        echo(line)
 
 
 def _corpus_lines(manifest: dict[str, Any]) -> list[str]:

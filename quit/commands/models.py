@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
+from quit.common.terminal import echo
 from quit.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -58,21 +59,19 @@ def serve(
         except FileNotFoundError:
             raise SettingsError("There is no program `vllm` on the path. Run this where vLLM is installed.") from None
     if not servers:
-        typer.echo(f"Profile {profile} needs no server.")
+        echo(f"Profile {profile} needs no server.")
     for row, serving in enumerate(servers):
-        typer.echo(f"# {', '.join(serving.users)}")
+        echo(f"# {', '.join(serving.users)}")
         if row in spread.devices:
-            typer.echo(shell(serving.command_on(spread.shares[row]), spread.devices[row]))
+            echo(shell(serving.command_on(spread.shares[row]), spread.devices[row]))
         else:
-            typer.echo(f"# not ours to start: {', '.join(serving.server.urls())}")
+            echo(f"# not ours to start: {', '.join(serving.server.urls())}")
     if spread.devices:
-        typer.echo(f"# Reader on GPU (share of its memory), GPUs of {gpu_gb:g} GB, sizes as the models' names say:")
+        echo(f"# Reader on GPU (share of its memory), GPUs of {gpu_gb:g} GB, sizes as the models' names say:")
         for line in (plan(servers, count, gpu_gb).sentence(servers) for count in sorted({1, 2, 8, gpus})):
-            typer.echo(f"# {line}")
-        typer.echo(
-            "# Start them one after the other: each measures what is free. In turns: start one, build until it asks"
-        )
-        typer.echo("# for the next, stop the one and start the other; the same build command resumes.")
+            echo(f"# {line}")
+        echo("# Start them one after the other: each measures what is free. In turns: start one, build until it asks")
+        echo("# for the next, stop the one and start the other; the same build command resumes.")
 
 
 @models.command("fetch")
@@ -88,8 +87,8 @@ def fetch(name: Annotated[str, typer.Argument(help="The model: `smollm2`.")]) ->
     from quit.models.fetching import fetch as fetch_model
 
     folder = fetch_model(name, typer.echo)
-    typer.echo(f"{name}: {FETCHABLE[name].licence}")
-    typer.echo(str(folder))
+    echo(f"{name}: {FETCHABLE[name].licence}")
+    echo(str(folder))
 
 
 @models.command("check")
@@ -147,7 +146,7 @@ def clear(
     for name in names or stores:
         if name not in stores:
             raise SettingsError(f"There is no cache {name!r} to clear.{did_you_mean(name, list(stores))}")
-        typer.echo(f"{name}: {stores[name].clear():,} entries deleted")
+        echo(f"{name}: {stores[name].clear():,} entries deleted")
 
 
 def _stores() -> dict[str, ContentStore]:
@@ -165,7 +164,7 @@ def export(out: Annotated[Path, typer.Argument(help="JSONL file to write.")]) ->
     from quit.models.generation import GenerationCache
 
     with GenerationCache() as opened:
-        typer.echo(f"{opened.export(out):,} replies written to {out}")
+        echo(f"{opened.export(out):,} replies written to {out}")
 
 
 @cache.command("import")
@@ -178,4 +177,4 @@ def import_(path: Annotated[Path, typer.Argument(help="JSONL file that `quit cac
 
     with GenerationCache() as opened:
         added, known = opened.merge(path)
-    typer.echo(f"{added:,} replies added, {known:,} were there already")
+    echo(f"{added:,} replies added, {known:,} were there already")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quit.common.files import is_url
+from quit.common.terminal import echo
 from quit.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ SetOption = Annotated[
 
 def print_json(value: Any) -> None:
     """Print a value for scripts."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def show(value: Any, as_json: bool, lines: Iterable[str]) -> None:
@@ -121,7 +122,7 @@ def show(value: Any, as_json: bool, lines: Iterable[str]) -> None:
         print_json(value)
         return
     for line in lines:
-        typer.echo(line)
+        echo(line)
 
 
 def split_names(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -22,12 +22,13 @@ from rich.text import Text
 
 from quit.common.progress import Listener, listening
 from quit.common.stopping import on_stop
+from quit.common.terminal import SafeConsole
 from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
 from quit.status.forecast import Forecast
 from quit.status.watching import span
 
-_ERR = Console(stderr=True, highlight=False)
+_ERR = SafeConsole(stderr=True, highlight=False)
 _TICK = 0.5  # seconds between looks at the forecast and the language models' meter
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, place, show
+from quit.common.terminal import echo
 
 
 def serve(
@@ -61,15 +62,13 @@ def serve(
         _print([deployment.to_dict() for deployment in planned], as_json)
         if only_list:
             return
-        typer.echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
+        echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
         if metrics_port is not None:
             from quit.status.metrics import listen
 
             port = listen(folders, metrics_port, chosen.serving.metrics_host)
-            typer.echo(f"Metrics: http://{chosen.serving.metrics_host}:{port}/metrics", err=True)
-        typer.echo(
-            "Serving; Ctrl-C stops it. Runs that are due meanwhile are caught up with at the next start.", err=True
-        )
+            echo(f"Metrics: http://{chosen.serving.metrics_host}:{port}/metrics", err=True)
+        echo("Serving; Ctrl-C stops it. Runs that are due meanwhile are caught up with at the next start.", err=True)
         serve_flows(planned, chosen.serving.limit, chosen.serving.poll_seconds)
 
 

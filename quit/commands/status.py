@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from quit.commands.options import JsonOption, WorkspaceOption, open_workspace, print_json
+from quit.common.terminal import echo
 from quit.errors import SettingsError
 
 
@@ -48,7 +49,7 @@ def status(
     if prometheus:
         from quit.status.metrics import as_text
 
-        typer.echo(as_text([workspace]), nl=False)
+        echo(as_text([workspace]), nl=False)
         return
     from quit.commands.console import print_asked, print_left_out, print_replies, print_status
     from quit.common.files import is_url

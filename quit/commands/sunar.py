@@ -18,6 +18,7 @@ from quit.commands.options import (
     local_folder,
     show,
 )
+from quit.common.terminal import echo
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
 
@@ -61,7 +62,7 @@ def run(
     )
 
     def say(text: str) -> None:
-        typer.echo(text, err=True)
+        echo(text, err=True)
 
     figures = run_variants(settings, models, store, variant or ["sunar"], out, say)
     show(figures, as_json, _table(figures))

@@ -17,6 +17,7 @@ from quit.commands.options import (
     place,
     show,
 )
+from quit.common.terminal import echo
 
 app = typer.Typer(
     help="Look after a workspace: back it up, restore it, free space, upgrade it, ask for help.", no_args_is_help=True
@@ -159,5 +160,5 @@ def support(
     from quit.operations.support import bundle
 
     for name in bundle(archive, workspace, profile):
-        typer.echo(f"  {name}")
-    typer.echo(f"{archive}: read it before you send it")
+        echo(f"  {name}")
+    echo(f"{archive}: read it before you send it")

@@ -15,6 +15,7 @@ from typing import Any
 from quit.common.json_lines import json_object
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, clean, whole
 from quit.errors import InputError
+from quit.sources.fields import plain, quote
 from quit.sources.records import Reject
 
 _IDS = ("id", "_id", "doc_id")
@@ -151,9 +152,9 @@ def _lines(path: Path) -> Iterator[_Line]:
         if not isinstance(identity, str | int) or identity == "":
             fault = "missing_field", f"the document has no id: one of {', '.join(_IDS)}"
         elif not text:
-            fault = "no_text", f"the document {identity!r} has no text: one of {', '.join(_TEXTS)}"
+            fault = "no_text", f"the document {quote(str(identity))} has no text: one of {', '.join(_TEXTS)}"
         elif contents.setdefault(str(identity), content := _digest(json.dumps([title, text]))) != content:
-            detail = f"an earlier document has the id {str(identity)!r} and another text; that one is kept"
+            detail = f"an earlier document has the id {quote(str(identity))} and another text; that one is kept"
             fault = "duplicate_id", detail
         if fault and not first:
             first = f" (line {position + 1} of {files[number].name}: {fault[1]})"
@@ -182,6 +183,7 @@ def _fields(row: dict[str, Any]) -> tuple[Any, str, str]:
     identity = next((row[key] for key in _IDS if row.get(key) is not None), None)
     key = next((key for key in _TEXTS if isinstance(row.get(key), str) and row[key].strip()), None)
     title = row.get("title") if key == "text" else None
+    identity = plain(identity) if isinstance(identity, str) else identity
     return identity, clean(title) if isinstance(title, str) else "", clean(row[key]) if key else ""
 
 

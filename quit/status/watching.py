@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from quit.common.terminal import SafeConsole
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.status.history import runs_of
@@ -81,7 +82,7 @@ def watch(place: str | Path, interval: float, until_done: bool, console: Console
 
     A workspace that is not there yet is waited for.
     """
-    console = console or Console(highlight=False)
+    console = console or SafeConsole(highlight=False)
     rates, shown = Rates(), dict[str, str]()
     try:
         if console.is_terminal:

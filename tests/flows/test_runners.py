@@ -202,6 +202,15 @@ def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None
         runner.submit(None, {}, print)
 
 
+def test_too_little_memory_is_no_wrong_installation() -> None:
+    from flows.runners import Runner
+
+    with Runner("threads", Run(), 2) as runner:
+        for error in (ImportError("libtorch_cpu.so: failed to map segment from shared object"), MemoryError()):
+            assert "too little memory" in str(runner._fault(error, None))
+        assert "has no quit-builder" in str(runner._fault(ModuleNotFoundError("No module named 'quit'"), None))
+
+
 def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.runners import Runner
 

@@ -146,6 +146,12 @@ def test_a_workspace_that_was_never_built_needs_a_source(tmp_path: Path) -> None
         plan([tmp_path / "W"], _settings(), "embedded", [])
 
 
+def test_a_schedule_without_sources_takes_those_of_the_last_build_before_it_runs(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    workspace.set_build({"profile": "embedded", "overrides": [], "sources": ["jsonl:a.jsonl"]})
+    assert plan([tmp_path / "W"], _settings(), "embedded", [])[0].parameters["sources"] == []  # not a copy of today
+
+
 def test_a_profile_that_can_label_nothing_is_refused_before_anything_is_deployed(tmp_path: Path) -> None:
     profile = tmp_path / "nightly.toml"
     profile.write_text('[[schedules]]\nflow = "build"\ncron = "0 3 * * *"\n', encoding="utf-8")
