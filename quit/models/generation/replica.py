@@ -270,13 +270,13 @@ class Replica:
                 self.last_fault = str(fault)
                 if fault.absent:
                     self._failed += 1
-                    self._say(f"{fault}; waits for it up to {self._server.patience_seconds:g} s")
+                    self._say(f"{fault} (waiting for it up to {self._server.patience_seconds:g} s)")
                     if self.is_gone:
                         return None
                     await asyncio.sleep(pause(self._server, self._failed))
                 else:
                     attempt = batch.attempts[position] = batch.attempts[position] + 1
-                    self._say(f"{fault}; attempt {attempt} of {self._server.attempts}")
+                    self._say(f"{fault} (attempt {attempt} of {self._server.attempts})")
                     await asyncio.sleep(self._pause_after(fault, attempt))
                 continue
             self._failed = 0

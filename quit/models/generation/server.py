@@ -67,13 +67,14 @@ class ServerGenerator:
                         for task in finished:
                             try:
                                 task.result()
-                            except ServerError as fault:
-                                failed.add(tasks[task])
+                            except ServerError:
+                                failed.add(replica := tasks[task])
                                 if len(failed) == len(self._replicas):
                                     raise
-                                for position in queues[tasks[task]]:
+                                for position in queues[replica]:
                                     del batch.attempts[position]
-                                note(f"{fault} Its requests go to the other servers of {self.name}.", loud=True)
+                                what = f"{self.name}: {replica.url} is left out for now ({replica.last_fault})"
+                                note(f"{what}. Its requests go to the other servers.", loud=True)
                 finally:
                     await stop(tasks)
                 if len(batch.finished) > len(requests) - len(left):
