@@ -67,9 +67,8 @@ def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | Judge])
         address = row["origin"].partition(" ")[0]
         if address not in [url.rstrip("/") for url in pipeline.settings.server(spec.server or "").urls()]:
             date = time.strftime("%Y-%m-%d", time.localtime(row["last"]))
-            replies = counted(row["replies"], "kept reply", "kept replies")
-            again = "To ask again: --fresh-replies"
-            note(f"{replies} of {spec.model} come from {row['origin'] or 'this program'}, {date}. {again}", loud=True)
+            text = f"{counted(row['replies'], 'kept reply', 'kept replies')} of {spec.model} come from {row['origin']}"
+            note(f"{text}, {date}. To ask again: --fresh-replies", loud=True)
 
 
 def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge) -> None:
@@ -79,14 +78,10 @@ def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge) 
     for url in urls:
         try:
             served = [str(model["id"]) for model in listed(url, key, server.connect_seconds)]
-        except (HTTPError, HTTPException, ValueError, KeyError, TypeError, RecursionError):
-            continue  # something is there
+        except (HTTPError, HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
+            continue  # something is there, and may be busy
         except OSError as error:
-            reason = getattr(error, "reason", error)
-            if isinstance(reason, TimeoutError):
-                note(f"{url} has not said within {server.connect_seconds:g} s which models it serves.", loud=True)
-            else:
-                absent.append(f"{url} ({shown(str(reason))})")
+            absent.append(f"{url} ({shown(str(getattr(error, 'reason', error)))})")
             continue
         if spec.model not in served:
             names = shown(", ".join(served[:5])) or "nothing"
