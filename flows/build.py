@@ -11,6 +11,7 @@ from flows.scheduling import Ended, under_limits
 from flows.shards import Stages
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build
+from quit.operations.replies import look_ahead
 from quit.settings import Limits
 from quit.stages import (
     collect_stage,
@@ -62,6 +63,8 @@ def _build(workspace: str, sources: list[str], profile: str, overrides: list[str
         nothing = None
         if pipeline.up_to_date:
             nothing = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
+        else:
+            look_ahead(pipeline)
         pipeline.begin()  # the sources may lie elsewhere now
         if nothing is None:
             _carry_out(pipeline)

@@ -126,6 +126,14 @@ def build(
     questions: FirstQuestionsOption = None,
     add: Annotated[bool, typer.Option("--add", help="Keep the sources of the last build and add --source.")] = False,
     replace: Annotated[bool, typer.Option("--replace", help="Let questions leave that people reviewed.")] = False,
+    fresh_replies: Annotated[
+        bool,
+        typer.Option(
+            "--fresh-replies",
+            help="Delete all kept replies of this build's language models, also those of other workspaces, and ask "
+            "again. To resume such a build, leave it out.",
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
@@ -151,6 +159,10 @@ def build(
     with ExitStack() as stack:
         stack.enter_context(listening(notes))
         pipeline = stack.enter_context(held_build(workspace, sources, profile, overrides, add=add, replace=replace))
+        if fresh_replies:
+            from quit.operations.replies import ask_again
+
+            ask_again(pipeline)
         if pipeline.up_to_date:
             pipeline.begin()  # the sources may lie elsewhere now
             notes.noted(f"{workspace} is up to date: nothing to run.", loud=False)

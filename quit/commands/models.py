@@ -11,6 +11,7 @@ import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
 from quit.common.terminal import echo
+from quit.common.words import counted
 from quit.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json
 
 @cache.command("stats")
 def stats(as_json: JsonOption = False) -> None:
-    """Show what is cached: replies by model, then vectors and equivalence probabilities.
+    """Show what is cached: replies by model and server, then vectors and equivalence probabilities.
 
     Example: `quit cache stats --json`
     """
@@ -126,7 +127,8 @@ def stats(as_json: JsonOption = False) -> None:
     for row in rows:
         last = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row["last"]))
         tokens = f"{row['prompt_tokens']:,} prompt and {row['completion_tokens']:,} completion tokens"
-        lines.append(f"{row['model']}: {row['replies']:,} replies, {tokens}, last {last} UTC")
+        origin = row["origin"] or "this program"
+        lines.append(f"{row['model']} from {origin}: {row['replies']:,} replies, {tokens}, last {last} UTC")
     for name, facts in stores.items():
         lines += [facts["path"], f"{name}: {facts['entries']:,} entries, {facts['bytes'] / 2**20:,.0f} MiB"]
     show({"path": str(path), "models": rows, "stores": stores}, as_json, lines)
@@ -138,7 +140,8 @@ def clear(
         list[str] | None, typer.Argument(help="`vectors` or `equivalence`; both if none is named.")
     ] = None,
 ) -> None:
-    """Empty the vectors or the equivalence probabilities, which the next run computes again. Replies are never deleted.
+    """Empty the vectors or the equivalence probabilities, which the next run computes again. `quit cache drop`
+    deletes replies.
 
     Example: `quit cache clear vectors`
     """
@@ -147,6 +150,45 @@ def clear(
         if name not in stores:
             raise SettingsError(f"There is no cache {name!r} to clear.{did_you_mean(name, list(stores))}")
         echo(f"{name}: {stores[name].clear():,} entries deleted")
+
+
+@cache.command("drop")
+def drop(
+    model: Annotated[
+        str | None, typer.Argument(help="The model, as `quit cache stats` or the profile names it.")
+    ] = None,
+    origin: Annotated[str | None, typer.Option("--from", help="Only replies of the server with this address.")] = None,
+    damaged: Annotated[
+        bool, typer.Option("--damaged", help="Delete the replies that do not fit their checksum.")
+    ] = False,
+) -> None:
+    """Delete kept replies of a language model, so that it is asked again. Tables made of them stay: see
+    `quit build --fresh-replies`.
+
+    Example: `quit cache drop gemma3:1b --from http://127.0.0.1:11434/v1`
+    """
+    from quit.models.generation import GenerationCache
+
+    if damaged == (model is not None) or (origin and not model):
+        raise SettingsError("Name a model, with --from or without, or --damaged.")
+    with GenerationCache() as opened:
+        if damaged:
+            typer.echo(f"{counted(opened.drop_damaged(), 'damaged reply', 'damaged replies')} deleted")
+            return
+        kept = [(row["model"], row["origin"]) for row in opened.statistics()]
+        names = {identity: identity.partition("/")[2].partition("+")[0] for identity, _ in kept}
+        address = origin and origin.rstrip("/")
+        wanted = [
+            (identity, server)
+            for identity, server in kept
+            if model in (identity, names[identity]) and address in (None, server.partition(" ")[0])
+        ]
+        if not wanted:
+            where = f" from {origin}" if origin else did_you_mean(str(model), [*names.values()])
+            raise SettingsError(f"There is no kept reply of {model!r}{where}. See: quit cache stats")
+        for identity, server in wanted:
+            count = counted(opened.drop(identity, server), "reply", "replies")
+            typer.echo(f"{count} of {identity} from {server or 'this program'} deleted")
 
 
 def _stores() -> dict[str, ContentStore]:

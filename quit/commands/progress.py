@@ -73,11 +73,11 @@ class _BuildBar(Progress):
             yield Text(f"  {self.asked}", no_wrap=True, overflow="ellipsis")
 
 
-class BuildConsole(Notes):
-    """The progress bar of a build, which listens to it. Use as a context manager around the flow."""
+class BuildConsole(Listener):
+    """The progress bar of a build, which listens to it, without its notes. Use as a context manager around the flow."""
 
     def __init__(self, pipeline: Pipeline, quiet: bool = False) -> None:
-        super().__init__(quiet)
+        self.quiet = quiet
         self._pipeline = pipeline
         self._forecast = _forecast(pipeline)
         self._bar = _BuildBar(

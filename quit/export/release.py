@@ -85,6 +85,8 @@ def _provenance(release: Release) -> dict[str, Any]:
         # Releases of earlier versions have none, or have it inside the content.
         if verified := release.facts.get("verification") or reviews.get("verification"):
             facts["verification"] = verified
+    if replies := release.facts.get("replies"):
+        facts["replies"] = replies
     if waived := [gate for gate in release.facts["gates"] if gate["state"] == "waived"]:
         facts["waivers"] = waived
     return facts

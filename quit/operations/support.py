@@ -29,7 +29,7 @@ versions.json    programs and packages
 doctor.json      checks of the installation
 settings.json    effective settings with their origins
 workspace.json   stages, rows, rejects by reason, manifests (counts and checksums), size on disk
-usage.jsonl      what was asked of language models: counts alone
+usage.jsonl      what was asked of language models: counts, and addresses of servers
 environment.json which variables are set (never what they hold, but for a few harmless ones)
 
 Left out: questions, hints, answers, reviews, people's names, replies of models, tokens. Your home folder is written \
