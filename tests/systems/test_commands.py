@@ -53,7 +53,7 @@ def test_the_grid(made: Path, tmp_path: Path) -> None:
     assert (whole["requests"], whole["left_out"]) == (QUESTIONS, 0) and 2 <= whole["arms"]["mean"] <= 4
     assert len({row["policy"] for row in whole["rows"]}) == 17
     quit_(*arguments, tmp_path / "two")
-    for name in ("bandits.json", "bandits.csv", "bandits.png"):
+    for name in ("bandits.json", "bandits.csv", "bandits.png", "bandits-recall.png"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
@@ -61,12 +61,15 @@ def test_two_levels_and_a_judge_without_a_language_model(made: Path, tmp_path: P
     said = quit_(
         "bandits", "run", "-c", made / "C", "--vectors", made / "D", "--runs", "20", "-o", tmp_path,
         "--arms", "two-level", "--relevance", "judge", "--policies", "random-rank-aware,bernoulli", "--budget", "10,50",
+        "--kind", "2hop", "--tune", "bernoulli-top-5", "--set", "bandits.trials=3",
     )  # fmt: skip
-    assert "opened step by step" in said
+    assert "opened step by step" in said and f"{QUESTIONS - 2} requests" in said
+    assert "Best of 3 trees for bernoulli-top-5: n " in said and "Relevance falls with the rank in " in said
     whole = json.loads((tmp_path / "bandits.json").read_text())
     assert whole["arms"]["most"] == 16 and whole["arms"]["least"] > 10  # fewer where titles run out
     assert whole["observed"].startswith("contained-or-near")
-    assert {row["policy"] for row in whole["trees"]} == {"bernoulli"}
+    assert {row["policy"] for row in whole["trees"]} == {"random-rank-aware", "bernoulli"}
+    assert len(whole["tuned"]["trials"]) == 3
 
 
 def test_arms_of_a_file_with_a_tree(made: Path, tmp_path: Path) -> None:
@@ -90,7 +93,7 @@ def test_complexity(made: Path, tmp_path: Path) -> None:
         "complexity", "run", "-c", made / "C", "-i", made / "B", "-i", made / "D", "-o", tmp_path,
         "--set", "complexity.resamples=50", "--set", "complexity.documents=4",
     )  # fmt: skip
-    assert "More than one hop" in said and "Kendall" in said
+    assert "Known to be complex" in said and "Kendall" in said
     rows = pq.read_table(tmp_path / "complexity.parquet").to_pylist()
     assert sum(row["hops"] > 1 for row in rows) == QUESTIONS and all(row["documents"] == 4 for row in rows)
     (tmp_path / "q.jsonl").write_text(json.dumps({"id": 1, "question": "Who?", "answers": ["nobody at all"]}) + "\n")
