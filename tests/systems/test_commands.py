@@ -124,7 +124,7 @@ def test_reports_and_written_arms_by_a_language_model(made: Path, tmp_path: Path
         common = ("-c", made / "C", "-i", made / "B", "-p", profile, "--set", "bandits.language_model=reader-a")
         quit_(
             "bandits", "report", *common, "-o", tmp_path / "r", "--policies", "full,bernoulli-top-5", "--budget", "20",
-            "--questions", "3",
+            "--questions", "3", "--repeats", "2",
         )  # fmt: skip
         quit_(
             "bandits", "run", *common, "-o", tmp_path / "w", "--arms", "written", "--runs", "20", "--questions", "3",
@@ -139,9 +139,10 @@ def test_reports_and_written_arms_by_a_language_model(made: Path, tmp_path: Path
     assert full["documents"] > picked["documents"] >= 2
     for row in (full, picked):
         assert row["citation_support"] == pytest.approx(1 / 3) and row["sentence_support"] == pytest.approx(1 / 3)
-        assert (row["nugget_coverage"], row["reports"], row["invented"]) == (1.0, 3, 3)
+        assert row["nugget_coverage"] == 1.0 and row["reports"] == row["invented"] == 3 * row["repeats"]
+    assert (full["repeats"], picked["repeats"]) == (1, 2)
     lines = (tmp_path / "r" / "reports.jsonl").read_text().splitlines()
-    assert len(lines) == 6 and json.loads(lines[0])["sentences"][1]["text"] == "Second finding."
+    assert len(lines) == 9 and json.loads(lines[0])["sentences"][1]["text"] == "Second finding."
     assert json.loads((tmp_path / "w" / "bandits.json").read_text())["arms"]["mean"] == 3.0
     judged = json.loads((tmp_path / "j" / "bandits.json").read_text())
     assert judged["observed"].startswith("judged-relevance")
