@@ -26,6 +26,7 @@ VARIANTS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "zero-shot": ("zero-shot chain of thought", {"retrieval": "first", **_READ, "reading": "zero-shot"}),
     "chain-of-thought": ("few-shot chain of thought", {"retrieval": "first", **_THINK}),
     "chain-of-thought-prf": ("the same with feedback", {"retrieval": "prf", **_THINK}),
+    "chain-of-thought-nar": ("the same with NAR", {"retrieval": "nar", **_THINK}),
     "gold-evidence": ("the same on relevant documents, an oracle", {"retrieval": "gold", **_THINK}),
     "nar-read": ("SUNAR_R without query understanding", {"retrieval": "nar", **_READ}),
     "react": ("ReAct with SUNAR", {"retrieval": "nar", "asu": True, "mer": True, "planner": "react"}),

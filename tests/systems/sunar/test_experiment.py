@@ -321,6 +321,7 @@ NAMES = ("retrieval", "planner", "reading", "asu", "mer", "first", "c", "feedbac
         ("rerank", ("rerank", "self-ask", "short", False, False, 1000, 1000, 0)),
         ("prf", ("prf", "self-ask", "short", False, False, 1000, 1000, 0)),
         ("chain-of-thought-prf", ("prf", "none", "chain-of-thought", False, False, 1000, 1000, 0)),
+        ("chain-of-thought-nar", ("nar", "none", "chain-of-thought", False, False, 100, 100, 0)),
         ("zero-shot", ("first", "none", "zero-shot", False, False, 100, 100, 0)),
         ("react-rerank", ("rerank", "react", "short", False, False, 1000, 1000, 0)),
         ("searchain-rerank", ("rerank", "searchain", "short", False, False, 1000, 1000, 0)),
