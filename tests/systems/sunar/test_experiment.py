@@ -309,31 +309,6 @@ def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
     assert (how.cover_em, how.priority) == ("substring", "rescored")
 
 
-NAMES = ("retrieval", "planner", "reading", "asu", "mer", "first", "c", "feedback_documents")
-
-
-@pytest.mark.parametrize(
-    ("variant", "expected"),
-    [
-        ("sunar", ("nar", "self-ask", "short", True, True, 100, 100, 0)),
-        ("sunar-r", ("nar", "self-ask", "short", False, False, 100, 100, 0)),
-        ("first", ("first", "self-ask", "short", False, False, 100, 100, 0)),
-        ("rerank", ("rerank", "self-ask", "short", False, False, 1000, 1000, 0)),
-        ("prf", ("prf", "self-ask", "short", False, False, 1000, 1000, 0)),
-        ("chain-of-thought-prf", ("prf", "none", "chain-of-thought", False, False, 1000, 1000, 0)),
-        ("chain-of-thought-nar", ("nar", "none", "chain-of-thought", False, False, 100, 100, 0)),
-        ("zero-shot", ("first", "none", "zero-shot", False, False, 100, 100, 0)),
-        ("react-rerank", ("rerank", "react", "short", False, False, 1000, 1000, 0)),
-        ("searchain-rerank", ("rerank", "searchain", "short", False, False, 1000, 1000, 0)),
-        ("decomp-first", ("first", "decomp", "short", False, False, 100, 100, 0)),
-        ("decomp-rerank", ("rerank", "decomp", "short", False, False, 1000, 1000, 0)),
-    ],
-)
-def test_variants_of_the_profile_paper_are_the_papers_baselines(variant: str, expected: tuple) -> None:
-    code, out, _ = _quit("variants", "-p", "paper", "--json")
-    assert code == 0 and tuple(json.loads(out)[variant]["settings"][name] for name in NAMES) == expected
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
