@@ -11,6 +11,7 @@ from quit.commands.options import (
     CorpusOption,
     JsonOption,
     NamedProfileOption,
+    QuestionKindOption,
     QuietOption,
     SetOption,
     load_settings,
@@ -124,11 +125,12 @@ def index_evaluate(
     corpus: CorpusOption,
     folders: Annotated[list[Path], typer.Argument(help="Folders of indexes; several are also fused.")],
     graph: Annotated[Path | None, typer.Option("--graph", "-g", help="A graph: adds one and two hops.")] = None,
+    kind: QuestionKindOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure first stages against the corpus's qrels: recall at 10 and `graph.depth`, and what hops of a graph add.
+    """Measure first stages against the corpus's qrels: nDCG at 10, recall at 10 and `graph.depth`, what hops add.
 
     Example: `quit index evaluate --corpus C I-bm25 I-minilm --graph G`
     """
@@ -143,7 +145,7 @@ def index_evaluate(
     stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in folders}
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()), settings.first_stages.fusion_constant)
-    rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, settings.graph)]
+    rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, settings.graph, kind)]
     show(rows, as_json, reach_lines(rows))
 
 

@@ -93,6 +93,9 @@ IndexOption = Annotated[
 QuestionSourceOption = Annotated[
     str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki.")
 ]
+QuestionKindOption = Annotated[
+    str | None, typer.Option("--kind", help="Only questions of this type of the source: 2hop, comparison.")
+]
 QuestionLimitOption = Annotated[
     int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")
 ]

@@ -158,14 +158,16 @@ def f1(prediction: str, golds: Sequence[str]) -> float:
     return best
 
 
-def cover_em(prediction: str, golds: Sequence[str]) -> float:
-    """Return 1 if a normalised gold answer is in the normalised prediction, as a run of whole tokens, else 0.
+def cover_em(prediction: str, golds: Sequence[str], substring: bool = False) -> float:
+    """Return 1 if a normalised gold answer is in the normalised prediction, else 0: as a run of whole tokens, or
+    anywhere (``substring``).
 
-    >>> cover_em("It is Lima, I think", ["Lima"]), cover_em("Limassol", ["Lima"])
-    (1.0, 0.0)
+    >>> cover_em("It is Lima, I think", ["Lima"]), cover_em("Limassol", ["Lima"]), cover_em("Limassol", ["Lima"], True)
+    (1.0, 0.0, 1.0)
     """
-    text = f" {normalize_answer(prediction)} "
-    return float(any(f" {key} " in text for gold in golds if (key := normalize_answer(gold))))
+    edge = "" if substring else " "
+    text = f"{edge}{normalize_answer(prediction)}{edge}"
+    return float(any(f"{edge}{key}{edge}" in text for gold in golds if (key := normalize_answer(gold))))
 
 
 def answer_value(name: str, prediction: str, golds: Sequence[str]) -> float:

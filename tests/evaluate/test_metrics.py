@@ -154,6 +154,8 @@ def test_answers() -> None:
 def test_cover_em_is_on_token_boundaries_and_takes_any_alias() -> None:
     assert cover_em("It was the United-States of America!", ["Lima", "unitedstates of america"]) == 1.0
     assert cover_em("I think it is New  York City.", ["the new york"]) == 1.0
-    assert cover_em("Limassol", ["Lima"]) == 0.0
+    for prediction, gold in (("Limassol", "Lima"), ("Italian-American", "Italian"), ("in 2012", "12")):
+        assert (cover_em(prediction, [gold]), cover_em(prediction, [gold], substring=True)) == (0.0, 1.0)
+    assert cover_em("York is not new", ["New York"], substring=True) == cover_em("anything", ["?"], True) == 0.0
     assert cover_em("York is not new", ["New York"]) == 0.0
     assert cover_em("anything", ["", "?"]) == 0.0

@@ -96,7 +96,7 @@ def test_ties_go_to_the_earlier_batch_then_to_the_id() -> None:
     assert [one.row for one in pool.ranked(_ids)] == [2, 3, 0, 1]
 
 
-def test_feedback_changes_the_ranking_and_not_the_walk() -> None:
+def test_feedback_changes_the_ranking() -> None:
     def rescore(rows, scores):
         return Rescored(scores / (4 if 1 in rows else 1), {"s": 4 if 1 in rows else 1})
 
@@ -105,6 +105,21 @@ def test_feedback_changes_the_ranking_and_not_the_walk() -> None:
     assert _pools(fed) == _pools(plain)
     assert [one.row for one in fed.ranked(_ids)] == [4, 6, 2, 5, 1, 3, 0, 7]
     assert [batch.trace["s"] for batch in fed.batches] == [4, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("raw", "last"), [(True, 8), (False, 6)])
+def test_neighbours_have_the_rescored_or_the_raw_score_of_their_source(raw: bool, last: int) -> None:
+    # 0 scores 0.9 and is divided by 4: its neighbours 5 and 8 enter with 0.225, or 0.9. 5, scored 0.5, brings 6.
+    scores = {0: 0.9, 1: 0.4, 5: 0.5, 6: 0.1, 8: 0.1}
+
+    def rescore(rows, values):
+        return Rescored(values / (4 if 0 in rows else 1))
+
+    graph = Edges({0: [5, 8], 5: [6]}, 9)
+    pool = nar(
+        ranking(0, 1), graph, lambda rows: np.array([scores[row] for row in rows]), rescore, b=1, c=4, raw_priority=raw
+    )
+    assert _pools(pool) == [("R", (0,)), ("N", (5,)), ("R", (1,)), ("N", (last,))]
 
 
 graphs = st.lists(st.lists(st.integers(0, 14), max_size=4, unique=True), min_size=15, max_size=15)
