@@ -86,8 +86,8 @@ class Benchmark(Section):
     device: str = Field("cpu", description="Where neural retrievers and rerankers run: cpu, cuda.")
     pooling: Literal["auto", "cls", "mean", "last"] = Field(
         "auto",
-        description="How a plain checkpoint makes one vector of its tokens': the first, their mean, the last; `auto`: the "
-        "last of a causal language model, else the mean. Models with files of sentence-transformers say it "
+        description="How a plain checkpoint makes one vector of its tokens': the first, their mean, the last; `auto`: "
+        "the last of a causal language model, else the mean. Models with files of sentence-transformers say it "
         "themselves; DPR's take `cls`, Contriever `mean`.",
     )
     similarity: Literal["cosine", "dot"] = Field(

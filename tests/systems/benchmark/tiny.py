@@ -59,13 +59,7 @@ def dpr(folder: Path, words: str, architecture: str, **options: Any) -> Path:
 
     made = tokenizer(folder, words)
     torch.manual_seed(0)
-    config = transformers.DPRConfig(
-        vocab_size=len(made),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=32,
-        **options,
-    )
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = transformers.DPRConfig(vocab_size=len(made), **sizes, **options)
     getattr(transformers, architecture)(config).save_pretrained(folder)
     return folder
