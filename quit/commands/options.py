@@ -90,7 +90,7 @@ IndexOption = Annotated[
     ),
 ]
 QuestionSourceOption = Annotated[
-    str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki.")
+    str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki, quit, beir.")
 ]
 QuestionLimitOption = Annotated[
     int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")
