@@ -72,7 +72,7 @@ def read(folder: Path) -> Iterator[CorpusRecord]:
 
 
 def files(folder: Path) -> list[Path]:
-    """Return the files of a folder that are read: corpus, queries, qrels. Raises :class:`InputError` for missing ones."""
+    """Return a folder's files: corpus, queries, qrels. Raises :class:`InputError` for those that are missing."""
     qrels = sorted((folder / "qrels").glob("*.tsv"))
     every = [folder / "corpus.jsonl", folder / "queries.jsonl", *(qrels or [folder / "qrels" / "*.tsv"])]
     for path in every:
