@@ -57,7 +57,8 @@ def _made(path: str, device: str, pooling: str, similarity: str) -> Any:
             encoder.bert_model.config = transformers.BertConfig.from_dict({**config.to_dict(), "model_type": "bert"})
             encoder.bert_model.save_pretrained(folder)
             transformers.AutoTokenizer.from_pretrained(path).save_pretrained(folder)
-            model = SentenceTransformer(folder, **running, similarity_fn_name="dot")
+            bare = {"add_pooling_layer": False}  # DPR has none
+            model = SentenceTransformer(folder, **running, similarity_fn_name="dot", model_kwargs=bare)
         pooling = "cls"
     elif architecture == "Contriever":
         model, pooling = SentenceTransformer(path, **running, similarity_fn_name="dot"), "mean"

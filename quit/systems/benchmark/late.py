@@ -2,7 +2,7 @@
 
 As a retriever, hints are encoded, not passages: a passage's best match is the best of its hints' ones, so 37,005 hints
 stand for 2.4 million passages, and the permutations of a subset have one score. Their token vectors are encoded once
-and kept as float16: some 30 kB for a passage of 120 tokens of 128 numbers. As a reranker whole passages are encoded,
+and kept as float16: with ColBERTv2's 128 numbers 256 bytes a token. As a reranker whole passages are encoded,
 and order counts.
 """
 
