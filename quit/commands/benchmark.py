@@ -193,9 +193,10 @@ def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
+    from quit.evaluate.metrics import READING
     from quit.systems.benchmark.leaderboard import shown
 
-    wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "Hit(rel=2)@1", "EM", "F1", "cover-EM")
+    wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1", *READING)
     systems: dict[tuple, dict[str, float]] = {}
     deepest = max((row["k"] for row in rows), default=0)
     for row in rows:

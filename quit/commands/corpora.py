@@ -43,7 +43,9 @@ def corpus_build(
     source: Annotated[
         list[str],
         typer.Option(
-            "--source", "-s", help="`musique:FILE`, `2wiki:FILE`, `quit:RELEASE`, `jsonl:FILE`; repeat for several."
+            "--source",
+            "-s",
+            help="`musique:FILE`, `2wiki:FILE`, `quit:RELEASE`, `beir:FOLDER`, `jsonl:FILE`; repeat for several.",
         ),
     ],
     out: OutOption,

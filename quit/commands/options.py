@@ -91,7 +91,7 @@ IndexOption = Annotated[
     ),
 ]
 QuestionSourceOption = Annotated[
-    str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki.")
+    str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki, quit, beir.")
 ]
 QuestionKindOption = Annotated[
     str | None, typer.Option("--kind", help="Only questions of this type of the source: 2hop, comparison.")

@@ -100,8 +100,13 @@ def corpus_checksum(path: Path) -> str:
 
     Raises :class:`InputError` for a file that cannot be read.
     """
+    return checksum_of(corpus_files(path))
+
+
+def checksum_of(files: Sequence[Path]) -> str:
+    """Return what some files hold as 16 hexadecimal digits. Raises :class:`InputError` for one that cannot be read."""
     digest = hashlib.sha256()
-    for file in corpus_files(path):
+    for file in files:
         try:
             with file.open("rb") as opened:
                 digest.update(hashlib.file_digest(opened, "sha256").digest())
@@ -110,8 +115,8 @@ def corpus_checksum(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def read(path: Path) -> Iterator[CorpusRecord]:
-    """Yield one record a line of a JSONL corpus (see :class:`Corpus`), for ``quit corpus build``.
+def read(path: Path, source: str = "jsonl") -> Iterator[CorpusRecord]:
+    """Yield one record a line of a JSONL corpus (see :class:`Corpus`), for ``quit corpus build``. ``source``: its kind.
 
     A document without id or text, and one whose id an earlier document has with another text, is a reject. Raises
     :class:`InputError` as :class:`Corpus` does.
@@ -121,10 +126,10 @@ def read(path: Path) -> Iterator[CorpusRecord]:
         name, position, identity = files[line.file].name, line.position, line.record_id or ""
         if line.fault:
             detail = f"line {position + 1}: {line.fault[1]}"
-            reject = Reject(STAGE, "document", line.fault[0], detail, "jsonl", name, position, line.record_id)
-            yield CorpusRecord("jsonl", name, position, identity, rejects=(reject,))
+            reject = Reject(STAGE, "document", line.fault[0], detail, source, name, position, line.record_id)
+            yield CorpusRecord(source, name, position, identity, rejects=(reject,))
         else:
-            yield CorpusRecord("jsonl", name, position, identity, (RawDocument(line.title, line.text, ""),))
+            yield CorpusRecord(source, name, position, identity, (RawDocument(line.title, line.text, ""),))
 
 
 @dataclass(frozen=True, slots=True)

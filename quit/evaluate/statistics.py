@@ -17,9 +17,9 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from bm25s.stopwords import STOPWORDS_EN_PLUS  # NLTK's 179, whose own list is a download
 
 from quit.errors import InputError
-from quit.evaluate.normalize import STOP_WORDS, words
 from quit.models.protocols import Encoder
 from quit.stages.leaks.containment import stands_in_a_passage
 from quit.stages.passages import passage_texts, permutation_table
@@ -27,6 +27,7 @@ from quit.stages.passages import passage_texts, permutation_table
 ALL = "all"
 SPLITS = ("train", "dev", "test", ALL)
 SAMPLE = 500
+_STOP_WORDS = frozenset(STOPWORDS_EN_PLUS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,9 @@ class Summary:
     rows.
 
     ``answer_words``: over the valid answers, as released; ``gold_answer_words``: over the gold answers.
-    ``lexical_overlap``: mean Jaccard index of the word sets of question and passage, lower case, without English stop
-    words, 0 to 1. ``answer_containment``: share of passages with any valid answer as a case-insensitive substring, 0
+    ``lexical_overlap``: mean Jaccard index of the word sets of question and passage, 0 to 1, as the paper's script
+    counts it: split on single spaces, case and punctuation kept, without NLTK's English stop words (in lower case).
+    ``answer_containment``: share of passages with any valid answer as a case-insensitive substring, 0
     to 1. ``semantic_similarity``: mean cosine of question and passage over ``similarity_sample`` passages,
     -1 to 1, None if no encoder was given; ``similarity_error`` is its standard error.
     """
@@ -237,7 +239,7 @@ def _share_of_subsets(n: int) -> np.ndarray:
 
 
 def _word_set(text: str) -> set[str]:
-    return {word.casefold() for word in words(text)} - STOP_WORDS
+    return set(text.split(" ")) - _STOP_WORDS
 
 
 def _containment(hints: Sequence[Sequence[str]], valid: Sequence[Sequence[str]]) -> np.ndarray:

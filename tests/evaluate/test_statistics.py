@@ -4,11 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from bm25s.stopwords import STOPWORDS_EN_PLUS
 from scipy.stats import sem
 
 from quit.errors import InputError
-from quit.evaluate.normalize import STOP_WORDS, words
-from quit.evaluate.statistics import Statistics, statistics
+from quit.evaluate.statistics import Statistics, _overlap, statistics
 from quit.stages.passages import permutations
 from tests.export import conftest as release
 
@@ -54,7 +54,7 @@ def plain(tables):
     split = {row["question_id"]: row["split"] for row in tables.splits.to_pylist()}
 
     def bag(text):
-        return {word.casefold() for word in words(text)} - STOP_WORDS
+        return {word for word in text.split(" ") if word not in STOPWORDS_EN_PLUS}
 
     figures = {}
     for name in ("train", "dev", "test", "all"):
@@ -100,6 +100,18 @@ def test_overlap_with_shared_words(tables):
     by_split = compare(with_texts(tables, "Which tower did Eiffel build in Paris?", hints))
     assert by_split["train"][3] > 0.01
     compare(with_texts(tables, "of the", ["the", "of", "and", "a", ""]))  # no words at all
+
+
+@pytest.mark.parametrize(
+    ("hint", "share"),
+    [
+        ("It was the tower of Eiffel", 2 / 6),  # It tower Eiffel beside Which tower Eiffel build Paris?
+        ("in Paris tower", 1 / 6),  # Paris is not Paris?
+        ("did the in", 0.0),
+    ],
+)
+def test_overlap_is_counted_as_by_the_papers_script(hint, share):
+    assert _overlap(["Which tower did Eiffel build in Paris?"], [[hint]]) == pytest.approx(share)
 
 
 def test_single_spaces_decide_words(tables):
