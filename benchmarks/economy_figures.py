@@ -15,7 +15,7 @@ from quit.stages.passages import passage_texts, permutation_table
 from quit.stages.read import selected_hints
 from quit.stages.selection import Options, select
 
-FIGURES = ("nDCG@10", "Hit(rel=2)@1", "MRR(rel=2)@10")
+FIGURES = ("nDCG(exp)@10", "Hit(rel=2)@1", "MRR(rel=2)@10")
 
 
 @dataclass(frozen=True)

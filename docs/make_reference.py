@@ -3,6 +3,7 @@ date."""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -59,7 +60,7 @@ def settings() -> str:
         assert isinstance(model, type) and issubclass(model, BaseModel)
         lines += [
             f"## {f'[[{name}]]' if name in LISTS else f'[{name}]'}\n",
-            f"{(model.__doc__ or '').strip()}\n",
+            f"{inspect.cleandoc(model.__doc__ or '')}\n",
         ]
         lines += ["| setting | default | meaning |", "|---|---|---|"]
         for key, value in model.model_fields.items():

@@ -118,7 +118,7 @@ def _benchmark(release: Release, request: Request, out: Path, settings: Settings
     return FlowResult({**outcome, "page": str(page)}, nothing)
 
 
-_SHOWN = ("Hit@1", "Hit@10", "MRR@100", "nDCG@10", "EM", "F1")
+_SHOWN = ("Hit@1", "Hit@10", "MRR@100", "nDCG@10", "nDCG(exp)@10", "EM", "F1")
 
 
 def _without_intervals(row: dict[str, Any]) -> dict[str, Any]:

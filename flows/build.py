@@ -11,6 +11,7 @@ from flows.scheduling import FlowResult, run_with_limits
 from flows.shards import Stages
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_build
+from quit.operations.replies import look_ahead
 from quit.settings import Limits
 from quit.stages import (
     collect_stage,
@@ -32,9 +33,11 @@ from quit.status.summary import markdown_links, markdown_summary
 @flow(name="build", **HOOKS)  # its shards go to the runner that `run.runner` names
 def build(
     workspace: str,
-    sources: list[Source],
+    sources: list[Source] = [],  # noqa: B006 (Prefect's form shows it)
     profile: str = "embedded",
     overrides: list[str] | None = None,
+    add: bool = False,
+    replace: bool = False,
     limits: Limits = NO_LIMITS,
 ) -> str:
     """Build a workspace: run every stage that is not up to date; returns the run's summary (Markdown).
@@ -43,19 +46,25 @@ def build(
 
     Args:
         workspace: Folder of the workspace, as the machine that runs this sees it.
-        sources: kind:path, such as triviahg:/data/Copilot.json. With the files of the last run there is nothing new.
+        sources: kind:path, such as triviahg:/data/Copilot.json; those of the last build if none is named.
         profile: Name of a profile, or the path of a TOML file.
         overrides: key=value over the profile, such as labels.max_new_tokens=16.
+        add: Whether the sources of the last build are kept before these.
+        replace: Whether questions that people reviewed may leave; else such a run fails and changes nothing.
         limits: Timeout, retries, and who is notified of a failure.
     """
-    return run_with_limits(limits, lambda: _build(workspace, sources, profile, overrides or []))
+    return run_with_limits(limits, lambda: _build(workspace, sources, profile, overrides or [], add, replace))
 
 
-def _build(workspace: str, sources: list[str], profile: str, overrides: list[str]) -> FlowResult:
-    with held_build(workspace, sources, profile, overrides) as pipeline:
+def _build(
+    workspace: str, sources: list[str], profile: str, overrides: list[str], add: bool, replace: bool
+) -> FlowResult:
+    with held_build(workspace, sources, profile, overrides, add=add, replace=replace) as pipeline:
         nothing = None
         if pipeline.up_to_date:
             nothing = f"Nothing new: sources, settings and models of {pipeline.workspace} are those of its tables."
+        else:
+            look_ahead(pipeline)
         pipeline.begin()  # the sources may lie elsewhere now
         if nothing is None:
             _carry_out(pipeline)

@@ -22,7 +22,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
 from quit.common.secrets import shown
-from quit.errors import MissingDependency, QuitError, ServerError, SettingsError
+from quit.errors import MissingDependency, QuitError, ServerError, SettingsError, fault_of_the_machine
 from quit.settings import Run
 from quit.settings.runner import parse_runner
 
@@ -194,6 +194,8 @@ class Runner:
                 f"A worker cannot reach the Prefect server ({_line(error)}). Start one that all machines reach "
                 "(prefect server start --host 0.0.0.0) and set PREFECT_API_URL to its address before the build."
             )
+        if machine := fault_of_the_machine(error):
+            return machine
         if (
             names & {"ModuleNotFoundError", "ImportError"}
             or "ModuleNotFoundError" in text

@@ -3,6 +3,7 @@ is for workers."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -78,9 +79,9 @@ def plan(
     """Return the deployments of these workspaces: one for each schedule of the profile, and one for each flow without a
     schedule.
 
-    ``sources``: of builds, ``kind:path``; those of a workspace's last build if not given. Raises ``InputError`` for a
-    workspace that has neither, ``SettingsError`` for parameters that a flow does not take, or a profile without
-    labelers.
+    ``sources``: of builds, ``kind:path``; if not given, each build takes those of the last one. Raises
+    ``InputError`` for a workspace that has neither, ``SettingsError`` for parameters that a flow does not take, or a
+    profile without labelers.
     """
     check_buildable(settings)
     scheduled = {schedule.flow for schedule in settings.schedules}
@@ -91,8 +92,8 @@ def plan(
     for folder in opened:
         label = f"{folder.name}-{content_hash(folder.address, size=3)}" if shared else folder.name
         known = (folder.build or {}) if folder.exists else {}
-        given = [_absolute(text) for text in sources] or known.get("sources", [])
-        if not given:
+        given = [_absolute(text) for text in sources]
+        if not given and not known:
             raise InputError(f"{folder} has not been built yet: name what to build it from, --source KIND:PATH.")
         for schedule in schedules:
             parameters = _parameters(schedule, folder, given, profile, overrides, settings.failure_hook)
@@ -154,7 +155,7 @@ def deployment(planned: Planned) -> RunnerDeployment:
             limit=schedule.at_once, collision_strategy=strategy[schedule.collision]
         ),
         parameters=planned.parameters,
-        description=(flow.fn.__doc__ or "").partition("\n\n    Args:")[0].strip(),
+        description=(inspect.getdoc(flow.fn) or "").partition("\n\nArgs:")[0],
         tags=["quit", f"workspace:{planned.folder}"],
         entrypoint_type=EntrypointType.MODULE_PATH,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from contextlib import ExitStack, nullcontext
@@ -47,7 +48,8 @@ from quit.common.logs import without_secrets_in_logs
 from quit.common.secrets import without_secrets
 from quit.common.stopping import exit_code, on_stop, taking_interrupts
 from quit.common.telemetry import without_telemetry
-from quit.errors import QuitError, SettingsError
+from quit.common.terminal import echo
+from quit.errors import QuitError, SettingsError, fault_of_the_machine
 
 app = typer.Typer(
     name="quit",
@@ -92,7 +94,7 @@ FirstQuestionsOption = Annotated[
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"quit {__version__}")
+        echo(f"quit {__version__}")
         raise typer.Exit
 
 
@@ -120,13 +122,24 @@ def build(
         typer.Option("--runner", help="Where: threads, processes, ray, ray://HOST:10001; same result."),
     ] = None,
     questions: FirstQuestionsOption = None,
+    add: Annotated[bool, typer.Option("--add", help="Keep the sources of the last build and add --source.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Let questions leave that people reviewed.")] = False,
+    fresh_replies: Annotated[
+        bool,
+        typer.Option(
+            "--fresh-replies",
+            help="Delete all kept replies of this build's language models, also those of other workspaces, and ask "
+            "again. To resume such a build, leave it out.",
+        ),
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     """Run the pipeline: from source files to labelled passages.
 
     What is up to date is not run again; a killed run resumes where it stopped. The workspace remembers sources, profile
     and overrides, --questions too: without --source, --profile, --set those of its last build are used. One --source or
-    --set replaces all of that kind (but review settings).
+    --set replaces all of that kind (but review settings). How many questions leave and come is said; where reviewed
+    ones would leave, nothing is built without --replace.
 
     Example: `quit build -w W --source triviahg:Copilot.json --source wikihint:test.json`
     """
@@ -143,7 +156,11 @@ def build(
     notes = Notes(quiet)
     with ExitStack() as stack:
         stack.enter_context(listening(notes))
-        pipeline = stack.enter_context(held_build(workspace, sources, profile, overrides))
+        pipeline = stack.enter_context(held_build(workspace, sources, profile, overrides, add=add, replace=replace))
+        if fresh_replies:
+            from quit.operations.replies import ask_again
+
+            ask_again(pipeline)
         if pipeline.up_to_date:
             pipeline.begin()  # the sources may lie elsewhere now
             notes.noted(f"{workspace} is up to date: nothing to run.", loud=False)
@@ -151,7 +168,7 @@ def build(
             console = BuildConsole(pipeline, quiet)
             on_stop(console.stop)
             with console:
-                call_flow("build.build", str(workspace), sources, profile, overrides)
+                call_flow("build.build", str(workspace), sources, profile, overrides, add=add, replace=replace)
     if not quiet:
         print_summary(open_workspace(workspace))
 
@@ -326,6 +343,9 @@ def _with(overrides: list[str], key: str, value: object) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; errors made for people become one line on stderr and an exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started this
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     without_telemetry()
     without_secrets_in_logs()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
@@ -334,14 +354,22 @@ def main(arguments: list[str] | None = None) -> None:
     lasting = any(words[: len(name)] == name for name in _LASTING) or "--cron" in arguments
     try:
         with nullcontext() if lasting else taking_interrupts(quiet_after=not debug):
-            app(arguments, standalone_mode=True)
+            try:
+                app(arguments, standalone_mode=True)
+            finally:
+                sys.stdout.flush()
     except KeyboardInterrupt:
         raise SystemExit(exit_code()) from None
     except Exception as error:
-        if isinstance(error, QuitError) and not debug:
-            typer.echo(f"quit: {error}", err=True)
-            raise SystemExit(error.exit_code) from None
-        typer.echo(without_secrets(traceback.format_exc()), err=True, nl=False)
+        if isinstance(error, OSError):
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (what it still holds cannot be written)
+        if isinstance(error, BrokenPipeError):  # who reads the output has read enough
+            raise SystemExit(1) from None
+        fault = error if isinstance(error, QuitError) else fault_of_the_machine(error)
+        if fault and not debug:
+            echo(f"quit: {fault}", err=True)
+            raise SystemExit(fault.exit_code) from None
+        echo(without_secrets(traceback.format_exc()), err=True, nl=False)
         raise SystemExit(1) from None
 
 

@@ -5,25 +5,31 @@ The command line prints ``str(error)`` as one clean line and exits with ``exit_c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
+from errno import EBADF, EIO, ENOSPC
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from quit.common.secrets import without_secrets
+from quit.common.visible import message
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 class QuitError(Exception):
-    """Base of every error the pipeline raises on purpose. Anything else that escapes is a bug. It holds no secret."""
+    """Base of every error the pipeline raises on purpose. Anything else that escapes is a bug.
+
+    Its message holds no secret, no control character and not more than some thousand characters, whatever it quotes.
+    """
 
     exit_code = 1
     retryable = False
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(*(without_secrets(each) if isinstance(each, str) else each for each in arguments))
+        super().__init__(*(message(without_secrets(each)) if isinstance(each, str) else each for each in arguments))
 
 
 class InputError(QuitError):
@@ -61,6 +67,27 @@ class GateError(QuitError):
     """A release was refused by its quality gates: fix what they name, or waive them with a reason."""
 
     exit_code = 8
+
+
+_NO_MEMORY = re.compile(
+    r"failed to map segment|cannot allocate memory|out of memory|std::bad_alloc|start new thread|thread.*resource", re.I
+)
+
+
+def fault_of_the_machine(error: BaseException) -> WorkspaceError | None:
+    """Return what an error of Python or a library says of the machine: too little memory, an output that takes no more.
+
+    None for any other.
+    """
+    text = " ".join(str(error).split())
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(text):
+        return WorkspaceError(
+            f"There is too little memory ({text or type(error).__name__}). Free some or raise the limit (ulimit -v), "
+            "then run the same command again; run.workers=1 needs least."
+        )
+    if isinstance(error, OSError) and error.filename is None and error.errno in (ENOSPC, EIO, EBADF):
+        return WorkspaceError(f"The output cannot be written ({error.strerror}): name another place for it.")
+    return None
 
 
 def without_secrets_in_errors(work: Callable[_P, _T]) -> Callable[_P, _T]:

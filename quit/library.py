@@ -206,8 +206,8 @@ def evaluate_run(
     """Return metric -> mean over the questions of ``qrels``.
 
     ``run``: question -> passage ids, best first (or id -> score), or a TREC run file; ``qrels``: question -> passage id
-    -> label, or a TREC qrels file. Metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k``, with a lowest label as in
-    ``Hit(rel=2)@1``.
+    -> label, or a TREC qrels file. Metrics: ``Hit@k``, ``Recall@k``, ``MRR@k``, ``nDCG@k`` (gain: the label),
+    ``nDCG(exp)@k`` (gain: 2^label - 1, as in the QUIT paper), with a lowest label as in ``Hit(rel=2)@1``.
 
     Raises ``InputError`` for a file that cannot be read, ``SettingsError`` for an unknown metric.
     """

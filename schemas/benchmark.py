@@ -16,7 +16,7 @@ _READING = (
     Column("k", SMALL, "Passages in the reader's context; 0 where there is none."),
 )
 _QUESTION = Column("question_id", TEXT, "Question.")
-_METRIC = Column("metric", TEXT, "Metric, such as `nDCG@10`, `Hit(rel=2)@1` or `EM`.")
+_METRIC = Column("metric", TEXT, "Metric, such as `nDCG@10`, `nDCG(exp)@10`, `Hit(rel=2)@1` or `EM`.")
 
 RANKINGS = Table(
     "rankings",

@@ -10,7 +10,7 @@ from schemas.tables import SMALL, TEXT, TEXTS, Column, Table, table
 
 _DOCUMENT = Column("doc_id", TEXT, "Id of the document: 20 hexadecimal digits that follow from title and text.")
 _QUERY = Column("query_id", TEXT, "Id of the query, namespaced by source; sub-questions end in `-s1`, `-s2`, ...")
-_SOURCE = Column("source", TEXT, "Kind of the source: `musique`, `2wiki`, `quit`, `jsonl`.")
+_SOURCE = Column("source", TEXT, "Kind of the source: `musique`, `2wiki`, `quit`, `beir`, `jsonl`.")
 
 CORPUS_TABLES: dict[str, Table] = {
     made.name: made

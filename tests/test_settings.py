@@ -53,6 +53,22 @@ def test_a_wrong_override_is_named_with_what_would_be_right(override: str, named
         load("embedded", [override])
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        "bandits.prior_mean=nan",
+        "labels.temperature=inf",
+        "difficulty.bm25_k1=-inf",
+        "serving.limit=99999999999999999999",
+        "convergence.candidate_cap=99999999999999999999",
+    ],
+)
+def test_numbers_that_no_run_can_mean_are_refused(override: str) -> None:
+    key = override.partition("=")[0]
+    with pytest.raises(SettingsError, match=rf"{key}.*(finite number|at most 1,000,000,000,000,000)"):
+        load("embedded", [override])
+
+
 def test_an_unknown_profile_names_the_nearest() -> None:
     with pytest.raises(SettingsError, match="'embedded'"):
         load("embeded")

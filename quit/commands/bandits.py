@@ -14,6 +14,7 @@ from quit.commands.options import (
     IndexOption,
     JsonOption,
     NamedProfileOption,
+    QuestionKindOption,
     QuestionLimitOption,
     QuestionSourceOption,
     SetOption,
@@ -22,6 +23,7 @@ from quit.commands.options import (
     show,
     split_names,
 )
+from quit.common.terminal import echo
 from quit.errors import MissingDependency, SettingsError
 
 app = typer.Typer(help="Choose which sub-query's ranking to read on (Petcu et al.).", no_args_is_help=True)
@@ -65,20 +67,26 @@ def run(
         str | None, typer.Option("--budget", "-b", help="Percent of all documents: 10..100 (in tens), or 5,10,20.")
     ] = None,
     runs: Annotated[int | None, typer.Option("--runs", min=1, help="Runs a request and policy.")] = None,
+    tune: Annotated[
+        str | None,
+        typer.Option("--tune", help="A policy whose tree is tried with other n, tau and lambda: bandits.trials."),
+    ] = None,
     source: QuestionSourceOption = None,
+    kind: QuestionKindOption = None,
     limit: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run policies over budgets: precision, recall, alpha-nDCG, and on two levels what opening arms step by step gains.
+    """Run policies over budgets: precision, recall, alpha-nDCG, and on two levels what opening arms step by step gains;
+    whether relevance falls with the rank.
 
-    Writes bandits.csv, bandits.json and bandits.png.
+    Writes bandits.csv, bandits.json, bandits.png and bandits-recall.png.
 
     Example: `quit bandits run --corpus C --index I --budget 10..100 --policies all --runs 1000`
     """
     from quit.models.factory import Models
-    from quit.systems.bandits import curves
+    from quit.systems.bandits import analysis, curves
     from quit.systems.bandits.experiment import evaluate
     from quit.systems.bandits.policies import policies as named
 
@@ -90,24 +98,32 @@ def run(
     settings = load_settings(profile, given)
     models = Models(settings)
     chosen = named(settings.bandits, split_names(policies))
+    [tuned] = named(settings.bandits, [tune]) if tune else [None]
     began = time.perf_counter()
     diverse = any(policy.novelty is not None for policy in chosen)
-    requests, _, _, about = _requests(corpus, index, vectors, arms, relevance, source, limit, settings, models, diverse)
+    requests, _, _, about = _requests(
+        corpus, index, vectors, arms, relevance, (source, kind, limit), settings, models, diverse
+    )
     built = time.perf_counter()
     trees = any((request.parents >= 0).any() for request in requests)
     grid = evaluate(requests, chosen, settings.bandits, hierarchical=trees)
     done = time.perf_counter()
+    about["rank_relevance"] = analysis.rank_relevance(requests)
+    if tuned and trees:
+        about["tuned"] = {"policy": tuned.name, "trials": analysis.tune(requests, tuned, settings.bandits)}
     whole = curves.write(grid, out, about)
     drawn = ""
     try:
-        drawn = f", {curves.plot(grid, out, title=f'{len(grid.requests)} requests, arms: {Path(arms).name}').name}"
+        for metric in curves.CURVES:
+            title = f"{len(grid.requests)} requests, arms: {Path(arms).name}"
+            drawn += f", {curves.plot(grid, out, metric, title).name}"
     except MissingDependency as error:
-        typer.echo(str(error), err=True)
+        echo(str(error), err=True)
     spent = (
         f"{len(grid.requests)} requests in {built - began:.1f} s, {len(chosen)} policies x {settings.bandits.runs} "
         f"runs in {done - built:.1f} s. {out}: {curves.TABLE}, {curves.WHOLE}{drawn}"
     )
-    show(whole, as_json, [*_lines(grid, whole), *_replies(about), spent])
+    show(whole, as_json, [*_lines(grid, whole), *_analysed(about), *_replies(about), spent])
 
 
 @app.command()
@@ -122,7 +138,9 @@ def report(
         str, typer.Option("--policies", help="Names separated by commas; `full` reads all documents.")
     ] = "full,random,random-rank-aware,epsilon-greedy,bernoulli-top-5,top-k-ucb-diversity",
     budget: Annotated[float, typer.Option("--budget", "-b", min=0, max=100, help="Percent of all documents.")] = 20,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs of a policy, each with its own reports.")] = 1,
     source: QuestionSourceOption = None,
+    kind: QuestionKindOption = None,
     limit: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
@@ -149,14 +167,15 @@ def report(
     generator = language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
     diverse = any(policy is not None and policy.novelty is not None for policy in chosen)
     requests, questions, opened, about = _requests(
-        corpus, index, vectors, arms, relevance, source, limit, settings, models, diverse
+        corpus, index, vectors, arms, relevance, (source, kind, limit), settings, models, diverse
     )
-    scored = bandits.reports(requests, questions, opened, chosen, budget / 100, settings, generator)
+    scored = bandits.reports(requests, questions, opened, chosen, budget / 100, settings, generator, repeats)
     about |= {"budget": budget / 100, "language_model": generator.identity}
     summary = bandits.write_reports(scored, out, about)
+    measures = ("citation_support", "nugget_coverage", "sentence_support")
     table = [
-        f"{row['policy']:24} {row['documents']:9.1f} {row['citation_support']:17.3f} "
-        f"{row['nugget_coverage']:16.3f} {row['sentence_support']:17.3f}"
+        f"{row['policy']:24} {row['documents']:9.1f}"
+        + "".join(f"{row[name]:9.3f} ± {row[f'{name}_run_sd']:.3f}  " for name in measures)
         for row in summary
     ]
     table += [
@@ -165,7 +184,7 @@ def report(
         f"that do not exist; {row['verdicts']} verdicts, {row['unread']} could not be read and count as No"
         for row in summary
     ] + _replies(about)
-    head = f"{'policy':24} documents  citation support  nugget coverage  sentence support"
+    head = f"{'policy':24} documents  citation support   nugget coverage  sentence support (± over runs)"
     show({**about, "policies": summary}, as_json, [head, *table, f"{out}: reports.jsonl, reports.json"])
 
 
@@ -175,8 +194,7 @@ def _requests(
     vectors: Path | None,
     arms: str,
     relevance: str,
-    source: str | None,
-    limit: int | None,
+    which: tuple[str | None, str | None, int | None],
     settings: Any,
     models: Any,
     diverse: bool,
@@ -192,7 +210,7 @@ def _requests(
     def generator() -> Any:
         return language_model(settings.bandits.language_model, models, settings, "bandits.language_model")
 
-    questions = chosen(opened.corpus, source, limit)
+    questions = chosen(opened.corpus, *which)
     parts, replies = bandits.decomposed(arms, questions, opened.corpus, opened.first_stage, settings, generator)
     observed: Any = relevance
     if relevance == "judge":
@@ -211,6 +229,24 @@ def _requests(
     if isinstance(observed, JudgedRelevance):
         about["relevance_verdicts"] = {"verdicts": observed.judge.asked, "unread": observed.judge.unread}
     return measured, [part.question for part in parts], opened.corpus, about
+
+
+def _analysed(about: dict[str, Any]) -> list[str]:
+    """Return whether relevance falls with the rank, and the best trial of a tree."""
+    fit = about["rank_relevance"]
+    lines = []
+    if fit["requests"]:
+        lines.append(
+            f"Relevance falls with the rank in {fit['negative']} of {fit['requests']} requests: mean slope "
+            f"{fit['slope']:.4f}, mean reciprocal rank {fit['mrr']:.3f}"
+        )
+    if tuned := about.get("tuned"):
+        best = tuned["trials"][0]
+        lines.append(
+            f"Best of {len(tuned['trials'])} trees for {tuned['policy']}: n {best['expand_after']}, tau "
+            f"{best['expand_above']:g}, lambda {best['inheritance']:g}, precision {best['precision']:.3f}"
+        )
+    return lines
 
 
 def _replies(about: dict[str, Any]) -> list[str]:

@@ -10,6 +10,7 @@ import typer
 
 from quit.commands.flow import call_flow
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, local_folder, show
+from quit.common.terminal import echo
 
 app = typer.Typer(help="Run QA systems over a release, and fine-tune them.", no_args_is_help=True)
 
@@ -132,7 +133,7 @@ def finetune(
     _print(outcome.results.to_pylist(), outcome.seconds, out, as_json)
     if not as_json:
         for encoder in tuned:
-            typer.echo(
+            echo(
                 f"{encoder.folder}: {encoder.positives} positives a question, {encoder.examples} examples, "
                 f"{encoder.seconds:.0f} s"
             )
@@ -184,7 +185,7 @@ def list_(as_json: JsonOption = False, profile: NamedProfileOption = "embedded")
 
 
 def _say(quiet: bool):
-    return (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
+    return (lambda _: None) if quiet else (lambda text: echo(text, err=True))
 
 
 def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_json: bool) -> None:
@@ -192,9 +193,10 @@ def _print(rows: list[dict[str, Any]], seconds: dict[str, float], out: Path, as_
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:
+    from quit.evaluate.metrics import READING
     from quit.systems.benchmark.leaderboard import shown
 
-    wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "Hit(rel=2)@1", "EM", "F1", "cover-EM")
+    wanted = ("Hit@1", "Hit@10", "Recall@50", "MRR@100", "nDCG@10", "nDCG(exp)@10", "Hit(rel=2)@1", *READING)
     systems: dict[tuple, dict[str, float]] = {}
     deepest = max((row["k"] for row in rows), default=0)
     for row in rows:

@@ -12,6 +12,7 @@ from quit.commands.options import (
     IndexOption,
     JsonOption,
     NamedProfileOption,
+    QuestionKindOption,
     QuestionLimitOption,
     QuestionSourceOption,
     SetOption,
@@ -30,13 +31,14 @@ def run(
     queries: Annotated[
         Path | None,
         typer.Option(
-            "--queries", "-q", help="JSONL of {id, question, answers, hops?, kind?}; the corpus's own if not given."
+            "--queries", "-q", help="JSONL of {id, question, answers, hops?, complex?, kind?}; else the corpus's."
         ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", **local_folder, help="Folder of the tables.")] = Path(
         "complexity"
     ),
     source: QuestionSourceOption = None,
+    kind: QuestionKindOption = None,
     limit: QuestionLimitOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
@@ -45,7 +47,7 @@ def run(
     """Find complex questions: no retrieved document answers them, and all together do not cover everything asked.
 
     One of the indexes must be dense. Writes complexity.parquet (one row a question) and complexity.json (counts, and
-    agreement with known labels: hops and types).
+    agreement with known labels: hops, complex or not, types).
 
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`
     """
@@ -65,7 +67,7 @@ def run(
     )
     opened = open_collection(corpus, index or (), models, settings, dense=True)
     if queries is None:
-        asked = rrcp.asked_of(chosen(opened.corpus, source, limit))
+        asked = rrcp.asked_of(chosen(opened.corpus, source, kind, limit))
     else:
         asked = rrcp.read_asked(queries)[:limit]
     own = settings.complexity

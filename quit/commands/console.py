@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from quit.common.terminal import SafeConsole
 from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
@@ -35,6 +35,7 @@ from quit.status.summary import (
     type_agreement,
     usage_rows,
 )
+from quit.status.usage import origin_lines, origins
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from quit.systems.benchmark.runfile import RunScores
 
 _WIDEST = 10_000  # columns: more than any line needs
-_OUT = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDEST)
+_OUT = SafeConsole(highlight=False, width=None if sys.stdout.isatty() else _WIDEST)
 
 
 def _table(*columns: str, title: str | None = None) -> Table:
@@ -88,6 +89,14 @@ def print_status(workspace: Workspace, pipeline: Pipeline | None) -> None:
         state = row.state if row.state != "partial" else f"{row.shards_done} of {row.shards} shards"
         table.add_row(str(row.number), row.run, state, row.made, row.left_out)
     _show(table)
+
+
+def print_origins(workspace: Workspace) -> None:
+    """Print which servers the replies of language models came from."""
+    if lines := origin_lines(origins(workspace.path)):
+        _OUT.print("\nReplies used, all runs")
+        for line in lines:
+            _OUT.print(escape(line), soft_wrap=True)
 
 
 def print_asked(workspace: Workspace) -> bool:

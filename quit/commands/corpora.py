@@ -11,6 +11,7 @@ from quit.commands.options import (
     CorpusOption,
     JsonOption,
     NamedProfileOption,
+    QuestionKindOption,
     QuietOption,
     SetOption,
     load_settings,
@@ -18,6 +19,7 @@ from quit.commands.options import (
     show,
     split_names,
 )
+from quit.common.terminal import echo
 
 corpus = typer.Typer(help="Corpora for the QA systems: documents, queries, relevance.", no_args_is_help=True)
 index = typer.Typer(help="First stages over a corpus: BM25, sparse and dense encoders.", no_args_is_help=True)
@@ -41,7 +43,9 @@ def corpus_build(
     source: Annotated[
         list[str],
         typer.Option(
-            "--source", "-s", help="`musique:FILE`, `2wiki:FILE`, `quit:RELEASE`, `jsonl:FILE`; repeat for several."
+            "--source",
+            "-s",
+            help="`musique:FILE`, `2wiki:FILE`, `quit:RELEASE`, `beir:FOLDER`, `jsonl:FILE`; repeat for several.",
         ),
     ],
     out: OutOption,
@@ -93,7 +97,7 @@ def corpus_export(
     from quit.corpora.export import export
 
     for folder in export(BuiltCorpus.open(path), split_names(formats), out, overwrite=overwrite):
-        typer.echo(f"{folder}: written")
+        echo(f"{folder}: written")
 
 
 @index.command("build")
@@ -115,7 +119,7 @@ def index_build(
     stages = load_settings(profile, set_).first_stages
     first_stage = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages, None if quiet else _say)
     if not quiet:
-        typer.echo(f"{out}: {first_stage.identity}")
+        echo(f"{out}: {first_stage.identity}")
 
 
 @index.command("evaluate")
@@ -123,11 +127,12 @@ def index_evaluate(
     corpus: CorpusOption,
     folders: Annotated[list[Path], typer.Argument(help="Folders of indexes; several are also fused.")],
     graph: Annotated[Path | None, typer.Option("--graph", "-g", help="A graph: adds one and two hops.")] = None,
+    kind: QuestionKindOption = None,
     profile: NamedProfileOption = "embedded",
     set_: SetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure first stages against the corpus's qrels: recall at 10 and `graph.depth`, and what hops of a graph add.
+    """Measure first stages against the corpus's qrels: nDCG at 10, recall at 10 and `graph.depth`, what hops add.
 
     Example: `quit index evaluate --corpus C I-bm25 I-minilm --graph G`
     """
@@ -142,7 +147,7 @@ def index_evaluate(
     stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in folders}
     if len(stages) > 1:
         stages[" + ".join(stages)] = FusedStage(list(stages.values()), settings.first_stages.fusion_constant)
-    rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, settings.graph)]
+    rows = [row for name, stage in stages.items() for row in reach(opened, name, stage, walked, settings.graph, kind)]
     show(rows, as_json, reach_lines(rows))
 
 
@@ -208,16 +213,16 @@ def graph_report(
     opened = BuiltCorpus.open(corpus)
     stages = {folder.name: open_first_stage(folder, opened, settings.first_stages) for folder in index or ()}
     for file in write_report(opened, NeighbourhoodGraph.open(path, opened), stages, out, settings.graph):
-        typer.echo(f"{file}: written")
+        echo(f"{file}: written")
 
 
 def _say(text: str) -> None:
-    typer.echo(text, err=True)
+    echo(text, err=True)
 
 
 def _print_built(out: Path, new: bool, lines: list[str]) -> None:
     for line in lines if new else [f"{out} is up to date: nothing to do.", *lines]:
-        typer.echo(line)
+        echo(line)
 
 
 def _corpus_lines(manifest: dict[str, Any]) -> list[str]:

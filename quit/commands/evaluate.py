@@ -19,6 +19,7 @@ from quit.commands.options import (
     release_place,
     show,
 )
+from quit.common.terminal import echo
 from quit.errors import SettingsError
 
 app = typer.Typer(
@@ -179,7 +180,7 @@ def reader(
     from quit.sources import parse_source
 
     if list_:
-        typer.echo("\n".join(EMBEDDED_READERS))
+        echo("\n".join(EMBEDDED_READERS))
         return
     if source is None or reader is None:
         raise SettingsError(

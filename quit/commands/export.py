@@ -18,6 +18,7 @@ from quit.commands.options import (
     release_place,
     split_names,
 )
+from quit.common.terminal import echo
 from quit.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def _published(folder: Path, target: Target, dry_run: bool, quiet: bool) -> dict
         if target.public and not published.public:
             lines.append("It existed and stays private. To make it public: Settings, Change dataset visibility there.")
     if not quiet:
-        typer.echo("\n".join(lines))
+        echo("\n".join(lines))
     return {**facts, "files": [{"path": name, "bytes": size} for name, size in files]}
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
+from quit.common.terminal import echo
+from quit.common.words import counted
 from quit.errors import SettingsError, did_you_mean
 
 if TYPE_CHECKING:
@@ -58,21 +60,19 @@ def serve(
         except FileNotFoundError:
             raise SettingsError("There is no program `vllm` on the path. Run this where vLLM is installed.") from None
     if not servers:
-        typer.echo(f"Profile {profile} needs no server.")
+        echo(f"Profile {profile} needs no server.")
     for row, serving in enumerate(servers):
-        typer.echo(f"# {', '.join(serving.users)}")
+        echo(f"# {', '.join(serving.users)}")
         if row in spread.devices:
-            typer.echo(shell(serving.command_on(spread.shares[row]), spread.devices[row]))
+            echo(shell(serving.command_on(spread.shares[row]), spread.devices[row]))
         else:
-            typer.echo(f"# not ours to start: {', '.join(serving.server.urls())}")
+            echo(f"# not ours to start: {', '.join(serving.server.urls())}")
     if spread.devices:
-        typer.echo(f"# Reader on GPU (share of its memory), GPUs of {gpu_gb:g} GB, sizes as the models' names say:")
+        echo(f"# Reader on GPU (share of its memory), GPUs of {gpu_gb:g} GB, sizes as the models' names say:")
         for line in (plan(servers, count, gpu_gb).sentence(servers) for count in sorted({1, 2, 8, gpus})):
-            typer.echo(f"# {line}")
-        typer.echo(
-            "# Start them one after the other: each measures what is free. In turns: start one, build until it asks"
-        )
-        typer.echo("# for the next, stop the one and start the other; the same build command resumes.")
+            echo(f"# {line}")
+        echo("# Start them one after the other: each measures what is free. In turns: start one, build until it asks")
+        echo("# for the next, stop the one and start the other; the same build command resumes.")
 
 
 @models.command("fetch")
@@ -88,8 +88,8 @@ def fetch(name: Annotated[str, typer.Argument(help="The model: `smollm2`.")]) ->
     from quit.models.fetching import fetch as fetch_model
 
     folder = fetch_model(name, typer.echo)
-    typer.echo(f"{name}: {FETCHABLE[name].licence}")
-    typer.echo(str(folder))
+    echo(f"{name}: {FETCHABLE[name].licence}")
+    echo(str(folder))
 
 
 @models.command("check")
@@ -113,7 +113,7 @@ def check(profile: NamedProfileOption = "paper", set_: SetOption = None, as_json
 
 @cache.command("stats")
 def stats(as_json: JsonOption = False) -> None:
-    """Show what is cached: replies by model, then vectors and equivalence probabilities.
+    """Show what is cached: replies by model and server, then vectors and equivalence probabilities.
 
     Example: `quit cache stats --json`
     """
@@ -127,7 +127,8 @@ def stats(as_json: JsonOption = False) -> None:
     for row in rows:
         last = time.strftime("%Y-%m-%d %H:%M", time.gmtime(row["last"]))
         tokens = f"{row['prompt_tokens']:,} prompt and {row['completion_tokens']:,} completion tokens"
-        lines.append(f"{row['model']}: {row['replies']:,} replies, {tokens}, last {last} UTC")
+        origin = row["origin"] or "this program"
+        lines.append(f"{row['model']} from {origin}: {row['replies']:,} replies, {tokens}, last {last} UTC")
     for name, facts in stores.items():
         lines += [facts["path"], f"{name}: {facts['entries']:,} entries, {facts['bytes'] / 2**20:,.0f} MiB"]
     show({"path": str(path), "models": rows, "stores": stores}, as_json, lines)
@@ -139,7 +140,8 @@ def clear(
         list[str] | None, typer.Argument(help="`vectors` or `equivalence`; both if none is named.")
     ] = None,
 ) -> None:
-    """Empty the vectors or the equivalence probabilities, which the next run computes again. Replies are never deleted.
+    """Empty the vectors or the equivalence probabilities, which the next run computes again. `quit cache drop`
+    deletes replies.
 
     Example: `quit cache clear vectors`
     """
@@ -147,7 +149,46 @@ def clear(
     for name in names or stores:
         if name not in stores:
             raise SettingsError(f"There is no cache {name!r} to clear.{did_you_mean(name, list(stores))}")
-        typer.echo(f"{name}: {stores[name].clear():,} entries deleted")
+        echo(f"{name}: {stores[name].clear():,} entries deleted")
+
+
+@cache.command("drop")
+def drop(
+    model: Annotated[
+        str | None, typer.Argument(help="The model, as `quit cache stats` or the profile names it.")
+    ] = None,
+    origin: Annotated[str | None, typer.Option("--from", help="Only replies of the server with this address.")] = None,
+    damaged: Annotated[
+        bool, typer.Option("--damaged", help="Delete the replies that do not fit their checksum.")
+    ] = False,
+) -> None:
+    """Delete kept replies of a language model, so that it is asked again. Tables made of them stay: see
+    `quit build --fresh-replies`.
+
+    Example: `quit cache drop gemma3:1b --from http://127.0.0.1:11434/v1`
+    """
+    from quit.models.generation import GenerationCache
+
+    if damaged == (model is not None) or (origin and not model):
+        raise SettingsError("Name a model, with --from or without, or --damaged.")
+    with GenerationCache() as opened:
+        if damaged:
+            typer.echo(f"{counted(opened.drop_damaged(), 'damaged reply', 'damaged replies')} deleted")
+            return
+        kept = [(row["model"], row["origin"]) for row in opened.statistics()]
+        names = {identity: identity.partition("/")[2].partition("+")[0] for identity, _ in kept}
+        address = origin and origin.rstrip("/")
+        wanted = [
+            (identity, server)
+            for identity, server in kept
+            if model in (identity, names[identity]) and address in (None, server.partition(" ")[0])
+        ]
+        if not wanted:
+            where = f" from {origin}" if origin else did_you_mean(str(model), [*names.values()])
+            raise SettingsError(f"There is no kept reply of {model!r}{where}. See: quit cache stats")
+        for identity, server in wanted:
+            count = counted(opened.drop(identity, server), "reply", "replies")
+            typer.echo(f"{count} of {identity} from {server or 'this program'} deleted")
 
 
 def _stores() -> dict[str, ContentStore]:
@@ -165,7 +206,7 @@ def export(out: Annotated[Path, typer.Argument(help="JSONL file to write.")]) ->
     from quit.models.generation import GenerationCache
 
     with GenerationCache() as opened:
-        typer.echo(f"{opened.export(out):,} replies written to {out}")
+        echo(f"{opened.export(out):,} replies written to {out}")
 
 
 @cache.command("import")
@@ -178,4 +219,4 @@ def import_(path: Annotated[Path, typer.Argument(help="JSONL file that `quit cac
 
     with GenerationCache() as opened:
         added, known = opened.merge(path)
-    typer.echo(f"{added:,} replies added, {known:,} were there already")
+    echo(f"{added:,} replies added, {known:,} were there already")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from quit.common.files import is_url
+from quit.common.terminal import echo
 from quit.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -90,7 +91,10 @@ IndexOption = Annotated[
     ),
 ]
 QuestionSourceOption = Annotated[
-    str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki.")
+    str | None, typer.Option("--source", "-s", help="Only questions of this source: musique, 2wiki, quit, beir.")
+]
+QuestionKindOption = Annotated[
+    str | None, typer.Option("--kind", help="Only questions of this type of the source: 2hop, comparison.")
 ]
 QuestionLimitOption = Annotated[
     int | None, typer.Option("--questions", min=1, help="Only the first so many questions.")
@@ -112,7 +116,7 @@ SetOption = Annotated[
 
 def print_json(value: Any) -> None:
     """Print a value for scripts."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def show(value: Any, as_json: bool, lines: Iterable[str]) -> None:
@@ -121,7 +125,7 @@ def show(value: Any, as_json: bool, lines: Iterable[str]) -> None:
         print_json(value)
         return
     for line in lines:
-        typer.echo(line)
+        echo(line)
 
 
 def split_names(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -22,11 +22,12 @@ from rich.text import Text
 
 from quit.common.progress import Listener, listening
 from quit.common.stopping import on_stop
+from quit.common.terminal import SafeConsole
 from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
 from quit.status.forecast import Forecast, span
 
-_ERR = Console(stderr=True, highlight=False)
+_ERR = SafeConsole(stderr=True, highlight=False)
 _TICK = 0.5  # seconds between looks at the forecast and the language models' meter
 
 
@@ -71,11 +72,11 @@ class _BuildBar(Progress):
             yield Text(f"  {self.asked}", no_wrap=True, overflow="ellipsis")
 
 
-class BuildConsole(Notes):
-    """The progress bar of a build, which listens to it. Use as a context manager around the flow."""
+class BuildConsole(Listener):
+    """The progress bar of a build, which listens to it, without its notes. Use as a context manager around the flow."""
 
     def __init__(self, pipeline: Pipeline, quiet: bool = False) -> None:
-        super().__init__(quiet)
+        self.quiet = quiet
         self._pipeline = pipeline
         self._forecast = _forecast(pipeline)
         self._bar = _BuildBar(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from quit.commands.options import JsonOption, WorkspaceOption, print_json
+from quit.common.visible import visible
 
 
 def query(
@@ -17,7 +19,7 @@ def query(
     as_json: JsonOption = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
-    """Run SQL over the workspace's current tables.
+    """Run SQL over the workspace's current tables. DuckDB's SQL can read and write any file that you can.
 
     Example: `quit query -w W "SELECT label, count(*) FROM labels GROUP BY label"`
     """
@@ -34,7 +36,8 @@ def query(
     elif csv:
         text = io.BytesIO()
         arrow_csv.write_csv(rows, text)
-        typer.echo(text.getvalue().decode(), nl=False)
+        rows_text = text.getvalue().decode()
+        sys.stdout.write(visible(rows_text) if sys.stdout.isatty() else rows_text)
     else:
         from quit.commands.console import print_rows
 

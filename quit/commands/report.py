@@ -17,6 +17,7 @@ from quit.commands.options import (
     print_json,
     release_place,
 )
+from quit.common.terminal import echo
 from quit.errors import SettingsError
 
 SetOption = Annotated[
@@ -72,7 +73,7 @@ def report(
         print_json(facts)
     elif not quiet:
         shown = target if out or frozen else f"{opened}/report.html"
-        typer.echo(f"{shown}: {target.stat().st_size / 1024:,.0f} KiB")
+        echo(f"{shown}: {target.stat().st_size / 1024:,.0f} KiB")
 
 
 def browse(
@@ -98,7 +99,7 @@ def browse(
         opened,
         settings,
         settings.pages.port if port is None else port,
-        lambda url: typer.echo(f"{url}  (Ctrl-C ends it)"),
+        lambda url: echo(f"{url}  (Ctrl-C ends it)"),
     )
 
 

@@ -9,6 +9,7 @@ import typer
 
 from quit.commands.flow import call_flow
 from quit.commands.options import JsonOption, QuietOption, WorkspaceOption, open_workspace, show
+from quit.common.terminal import echo
 
 app = typer.Typer(
     help="People verify the answers of dev and test in Label Studio; their verdicts update the labels.",
@@ -50,19 +51,19 @@ def serve(
     opened = open_workspace(workspace)
     review = _settings(opened).review if opened.build else Settings().review
     if opened.address != str(opened.path.resolve()):
-        typer.echo(
+        echo(
             f"Label Studio's own database lies on this machine only ({opened.path}), not in {opened}: pull before you "
             "leave it.",
             err=True,
         )
     server = LocalServer(opened.path, review.port if port is None else port, review.start_seconds)
     try:
-        account = server.start(lambda line: typer.echo(line, err=True))
+        account = server.start(lambda line: echo(line, err=True))
         invited = connect(opened.path, review).ask(lambda studio: studio.organizations.invites.get_invite_link())
-        typer.echo(f"Label Studio {account.version} is ready: {account.url}")
-        typer.echo(f"  your account     {account.email}, password {account.password}")
-        typer.echo(f"  for annotators   {account.url}{invited.invite_url}")
-        typer.echo(f"  next             quit review push -w {workspace}")
+        echo(f"Label Studio {account.version} is ready: {account.url}")
+        echo(f"  your account     {account.email}, password {account.password}")
+        echo(f"  for annotators   {account.url}{invited.invite_url}")
+        echo(f"  next             quit review push -w {workspace}")
         server.wait()
     finally:
         server.stop()
@@ -265,7 +266,7 @@ def run(
     else:
         with working("review"):
             call_flow("review.review", opened.address, url)
-        typer.echo(markdown(review_status(opened, _settings(opened).review)))
+        echo(markdown(review_status(opened, _settings(opened).review)))
 
 
 def _settings(workspace: Any, review: list[str] | None = None) -> Any:
@@ -282,4 +283,4 @@ def _figure(value: float | None) -> str:
 def _print_report(report: dict[str, Any], as_json: bool, lines: list[str]) -> None:
     show(report, as_json, lines)
     for problem in () if as_json else report["problems"]:
-        typer.echo(f"Attention: {problem}", err=True)
+        echo(f"Attention: {problem}", err=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, place, show
+from quit.common.terminal import echo
 
 
 def serve(
@@ -56,8 +57,8 @@ def serve(
         _print([deployment.to_dict() for deployment in planned], as_json)
         if only_list:
             return
-        typer.echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
-        typer.echo("Serving; Ctrl-C stops it. Runs that are due meanwhile begin at the next start.", err=True)
+        echo(f"\nPrefect's pages: {url.removesuffix('/api')}", err=True)
+        echo("Serving; Ctrl-C stops it. Runs that are due meanwhile begin at the next start.", err=True)
         serve_flows(planned, chosen.serving.limit, chosen.serving.poll_seconds)
 
 

@@ -21,7 +21,7 @@ def status(
 
     Examples: `quit status -w W`, `quit status -w W --left-out`
     """
-    from quit.commands.console import print_asked, print_left_out, print_replies, print_status
+    from quit.commands.console import print_asked, print_left_out, print_origins, print_replies, print_status
     from quit.common.files import is_url
     from quit.engine.planning import readable_build
     from quit.status.summary import as_dict, readers_table
@@ -44,3 +44,4 @@ def status(
             if any(cut or sentences for *_, cut, sentences in readers):
                 print_replies(readers)
             print_asked(opened)
+            print_origins(opened)

@@ -12,12 +12,14 @@ from quit.commands.options import (
     IndexOption,
     JsonOption,
     NamedProfileOption,
+    QuestionKindOption,
     QuestionSourceOption,
     SetOption,
     load_settings,
     local_folder,
     show,
 )
+from quit.common.terminal import echo
 
 app = typer.Typer(help="Answer complex questions with SUNAR, and compare it with its ablations.", no_args_is_help=True)
 
@@ -36,6 +38,7 @@ def run(
         typer.Option("--queries", help="JSONL of {query_id, text, answers}; the corpus's own questions if not given."),
     ] = None,
     source: QuestionSourceOption = None,
+    kind: QuestionKindOption = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many questions.")] = None,
     variant: Annotated[
         list[str] | None, typer.Option("--variant", help="What to run; repeat for several. See `quit sunar variants`.")
@@ -57,11 +60,19 @@ def run(
     settings = load_settings(profile, set_)
     models = Models(settings)
     store = open_place(
-        settings, models, corpus, graph=graph, indexes=index or (), queries=queries, source=source, limit=limit
+        settings,
+        models,
+        corpus,
+        graph=graph,
+        indexes=index or (),
+        queries=queries,
+        source=source,
+        kind=kind,
+        limit=limit,
     )
 
     def say(text: str) -> None:
-        typer.echo(text, err=True)
+        echo(text, err=True)
 
     figures = run_variants(settings, models, store, variant or ["sunar"], out, say)
     show(figures, as_json, _table(figures))
@@ -131,21 +142,26 @@ def compare(
 
 
 @app.command()
-def variants(as_json: JsonOption = False) -> None:
-    """List the systems and ablations that can be run, with the settings that make them.
+def variants(profile: NamedProfileOption = "embedded", set_: SetOption = None, as_json: JsonOption = False) -> None:
+    """List the systems and ablations that can be run, with the settings that they run with.
 
-    Example: `quit sunar variants`
+    Example: `quit sunar variants -p paper`
     """
-    from quit.systems.sunar.variants import VARIANTS
+    from quit.systems.sunar.variants import VARIANTS, effective
 
+    given = load_settings(profile, set_).sunar
+    own = {name: effective(given, name).model_dump(mode="json") for name in VARIANTS}
     show(
-        {name: {"what": what, "settings": dict(given)} for name, (what, given) in VARIANTS.items()},
+        {name: {"what": VARIANTS[name][0], "settings": settings} for name, settings in own.items()},
         as_json,
         (
-            f"{name:22} {what:54} {' '.join(f'{key}={value}' for key, value in given.items())}"
-            for name, (what, given) in VARIANTS.items()
+            f"{name:22} {VARIANTS[name][0]:52} {' '.join(f'{key}={settings[key]}' for key in _EFFECTIVE)}"
+            for name, settings in own.items()
         ),
     )
+
+
+_EFFECTIVE = "retrieval planner reading asu mer first c feedback_documents".split()
 
 
 def _difference(row: dict[str, Any]) -> str:

@@ -141,7 +141,7 @@ def read_json(path: Path) -> Any:
     """Return the JSON of a file, or None where there is no such file or it cannot be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
 
 

@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 from quit.common.secrets import without_secrets
+from quit.common.visible import visible
 
 
 def without_secrets_in_logs() -> None:
@@ -21,11 +22,11 @@ def without_secrets_in_logs() -> None:
             message = record.getMessage()
         except Exception:  # the handler says what is wrong with it
             return record
-        if (clean := without_secrets(message)) != message:
+        if (clean := visible(without_secrets(message))) != message:
             record.msg, record.args = clean, ()
         if record.exc_info and record.exc_info[0] is not None:
             trace = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
-            if (clean := without_secrets(trace)) != trace:
+            if (clean := visible(without_secrets(trace))) != trace:
                 record.exc_info, record.exc_text = None, clean
         return record
 

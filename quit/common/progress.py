@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from quit.common.visible import visible
+
 
 class Listener:
     """Hears how far the jobs of this process are. Override what you want to hear."""
@@ -43,7 +45,7 @@ def note(text: str, loud: bool = False) -> None:
     for listener in _listeners:
         listener.noted(text, loud)
     if loud and not _listeners:
-        print(text, file=sys.stderr)
+        print(visible(text), file=sys.stderr)
 
 
 @contextmanager

@@ -31,7 +31,8 @@ import pyarrow.parquet as pq
 import quit
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, question_id
-from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, file_entry, query_set
+from quit.common.manifests import fault, write_manifest
+from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, query_set
 from quit.corpora.records import STAGE, CorpusRecord, RawQuery
 from quit.corpora.sources import CorpusRef
 from quit.errors import InputError, SettingsError
@@ -56,6 +57,7 @@ def build(
     :class:`SettingsError` for no sources, or a folder that holds something else; :class:`WorkspaceError` when the disk
     refuses or another build is at work in the folder.
     """
+    say = progress or (lambda _: None)
     if not refs:
         raise SettingsError("A corpus needs at least one --source KIND:PATH.")
     _check_target(out)
@@ -66,10 +68,12 @@ def build(
     fingerprint = content_hash("corpus", plan)
     with building(out):
         if (manifest := BuiltCorpus.read_manifest(out)) and manifest.get("fingerprint") == fingerprint:
-            shutil.rmtree(out / PARTIAL, ignore_errors=True)
-            remove_leftovers(out, "*")
-            return BuiltCorpus.open(out), False
-        work = _Work(out / PARTIAL, {**plan, "block": settings.block}, refs, settings, progress or (lambda _: None))
+            if (problem := fault(out / MANIFEST)) is None:
+                shutil.rmtree(out / PARTIAL, ignore_errors=True)
+                remove_leftovers(out, "*")
+                return BuiltCorpus.open(out), False
+            say(f"{problem}: the corpus is built again")
+        work = _Work(out / PARTIAL, {**plan, "block": settings.block}, refs, settings, say)
         work.run()
         _finish(out, work, fingerprint, sources, made_of)
     return BuiltCorpus.open(out), True
@@ -78,7 +82,8 @@ def build(
 def _check_target(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise SettingsError(f"{out} is a file: choose another --out.")
-    if out.is_dir() and not (out / PARTIAL).is_dir() and BuiltCorpus.read_manifest(out) is None:
+    ours = BuiltCorpus.read_manifest(out) or any((out / name).exists() for name in (PARTIAL, ARROW))
+    if out.is_dir() and not ours:
         if any(path.name != ".lock" for path in out.iterdir()):
             raise SettingsError(f"{out} exists and holds no corpus: choose another --out, or remove it first.")
 
@@ -261,13 +266,10 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
             for number, (source, ref) in enumerate(zip(sources, work.refs, strict=True))
         ],
         "datasets": _datasets(out),
-        "files": {
-            name: file_entry(out / name) for name in sorted([ARROW, *(f"{name}.parquet" for name in CORPUS_TABLES)])
-        },
     }
     if not manifest["counts"]["documents"]:
         raise InputError("The sources hold no document with a text: there is nothing to search.")
-    write_json(out / MANIFEST, manifest)
+    write_manifest(out / MANIFEST, manifest, [out / ARROW, *(out / f"{name}.parquet" for name in CORPUS_TABLES)])
     shutil.rmtree(out / PARTIAL)
 
 

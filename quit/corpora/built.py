@@ -15,7 +15,8 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
-from quit.common.files import file_checksum, read_json, writing
+from quit.common.files import read_json, writing
+from quit.common.manifests import fault
 from quit.corpora.records import whole
 from quit.errors import InputError, WorkspaceError, refuse_newer
 from schemas.corpora import corpus_table
@@ -43,8 +44,8 @@ class BuiltCorpus:
     def open(cls, path: str | Path) -> BuiltCorpus:
         """Return the corpus in a folder.
 
-        Raises :class:`InputError` for a folder that holds none, an unfinished one, or files that are not those of its
-        manifest (sizes are compared; :meth:`verify` compares checksums); :class:`WorkspaceError` for a newer layout.
+        Raises :class:`InputError` for a folder that holds none, an unfinished one, or files that have not the checksums
+        of its manifest; :class:`WorkspaceError` for a newer layout.
         """
         path = Path(path)
         manifest = cls.read_manifest(path)
@@ -55,13 +56,10 @@ class BuiltCorpus:
             raise InputError(
                 f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source ... --out {path}"
             )
-        refuse_newer(f"The corpus {path}", manifest["layout"], LAYOUT)
-        for name, entry in manifest["files"].items():
-            size = (path / name).stat().st_size if (path / name).is_file() else None
-            if size != entry["bytes"]:
-                raise InputError(
-                    f"{path / name} is missing or was changed. Build the corpus again into another folder."
-                )
+        refuse_newer(f"The corpus {path}", manifest.get("layout", 0), LAYOUT)
+        if problem := fault(path / MANIFEST):
+            sources = " ".join(f"--source {each['kind']}:{each['file']}" for each in manifest.get("sources", ()))
+            raise InputError(f"{problem}. Make the corpus again: quit corpus build {sources} --out {path}")
         documents = ipc.open_file(pa.memory_map(str(path / ARROW))).read_all()
         return cls(path, manifest, documents)
 
@@ -70,12 +68,6 @@ class BuiltCorpus:
         """Return the manifest in a folder, or None where there is none of ours."""
         manifest = read_json(path / MANIFEST)
         return manifest if isinstance(manifest, dict) and manifest.get("made_by") == MADE_BY else None
-
-    def verify(self) -> None:
-        """Raise :class:`InputError` that names the first file that is not what was built."""
-        for name, entry in self.manifest["files"].items():
-            if file_entry(self.path / name) != entry:
-                raise InputError(f"{self.path / name} was changed since the corpus was built.")
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -199,8 +191,3 @@ def building(out: Path) -> Iterator[None]:
 def query_set(query: dict[str, Any]) -> str:
     """Return the query set of a row of ``queries``, named like ir_datasets': ``musique``, ``musique/sub-questions``."""
     return query["source"] if query["parent_id"] is None else f"{query['source']}/sub-questions"
-
-
-def file_entry(path: Path) -> dict[str, Any]:
-    """Return {bytes, sha256} of a file."""
-    return {"bytes": path.stat().st_size, "sha256": file_checksum(path)}

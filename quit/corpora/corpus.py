@@ -15,6 +15,7 @@ from typing import Any
 from quit.common.json_lines import json_object
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, clean, whole
 from quit.errors import InputError
+from quit.sources.fields import plain, quote
 from quit.sources.records import Reject
 
 _IDS = ("id", "_id", "doc_id")
@@ -99,8 +100,13 @@ def corpus_checksum(path: Path) -> str:
 
     Raises :class:`InputError` for a file that cannot be read.
     """
+    return checksum_of(corpus_files(path))
+
+
+def checksum_of(files: Sequence[Path]) -> str:
+    """Return what some files hold as 16 hexadecimal digits. Raises :class:`InputError` for one that cannot be read."""
     digest = hashlib.sha256()
-    for file in corpus_files(path):
+    for file in files:
         try:
             with file.open("rb") as opened:
                 digest.update(hashlib.file_digest(opened, "sha256").digest())
@@ -109,8 +115,8 @@ def corpus_checksum(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def read(path: Path) -> Iterator[CorpusRecord]:
-    """Yield one record a line of a JSONL corpus (see :class:`Corpus`), for ``quit corpus build``.
+def read(path: Path, source: str = "jsonl") -> Iterator[CorpusRecord]:
+    """Yield one record a line of a JSONL corpus (see :class:`Corpus`), for ``quit corpus build``. ``source``: its kind.
 
     A document without id or text, and one whose id an earlier document has with another text, is a reject. Raises
     :class:`InputError` as :class:`Corpus` does.
@@ -120,10 +126,10 @@ def read(path: Path) -> Iterator[CorpusRecord]:
         name, position, identity = files[line.file].name, line.position, line.record_id or ""
         if line.fault:
             detail = f"line {position + 1}: {line.fault[1]}"
-            reject = Reject(STAGE, "document", line.fault[0], detail, "jsonl", name, position, line.record_id)
-            yield CorpusRecord("jsonl", name, position, identity, rejects=(reject,))
+            reject = Reject(STAGE, "document", line.fault[0], detail, source, name, position, line.record_id)
+            yield CorpusRecord(source, name, position, identity, rejects=(reject,))
         else:
-            yield CorpusRecord("jsonl", name, position, identity, (RawDocument(line.title, line.text, ""),))
+            yield CorpusRecord(source, name, position, identity, (RawDocument(line.title, line.text, ""),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +157,9 @@ def _lines(path: Path) -> Iterator[_Line]:
         if not isinstance(identity, str | int) or identity == "":
             fault = "missing_field", f"the document has no id: one of {', '.join(_IDS)}"
         elif not text:
-            fault = "no_text", f"the document {identity!r} has no text: one of {', '.join(_TEXTS)}"
+            fault = "no_text", f"the document {quote(str(identity))} has no text: one of {', '.join(_TEXTS)}"
         elif contents.setdefault(str(identity), content := _digest(json.dumps([title, text]))) != content:
-            detail = f"an earlier document has the id {str(identity)!r} and another text; that one is kept"
+            detail = f"an earlier document has the id {quote(str(identity))} and another text; that one is kept"
             fault = "duplicate_id", detail
         if fault and not first:
             first = f" (line {position + 1} of {files[number].name}: {fault[1]})"
@@ -182,6 +188,7 @@ def _fields(row: dict[str, Any]) -> tuple[Any, str, str]:
     identity = next((row[key] for key in _IDS if row.get(key) is not None), None)
     key = next((key for key in _TEXTS if isinstance(row.get(key), str) and row[key].strip()), None)
     title = row.get("title") if key == "text" else None
+    identity = plain(identity) if isinstance(identity, str) else identity
     return identity, clean(title) if isinstance(title, str) else "", clean(row[key]) if key else ""
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from quit.errors import InputError, SettingsError
 from quit.models.encoders.minilm import DIMENSION, MiniLM, minilm_identity
+from quit.models.encoders.sentence import load_encoder
 from quit.models.folders import folder_checksum
 from quit.models.loading import load_sentence_model, located, usable_device
 from quit.models.protocols import Encoder
@@ -156,12 +157,15 @@ class _SentenceModel:
     def model(self) -> Any:
         """The model of sentence-transformers."""
         device = device_of(self._settings)
-        model = load_sentence_model(self.kind, self._source, device=device, what="The encoder")
+        model = self._loaded(device)
         if self._settings.precision == "bf16":
             import torch
 
             model.to(torch.bfloat16)
         return model
+
+    def _loaded(self, device: str) -> Any:
+        return load_sentence_model(self.kind, self._source, device=device, what="The encoder")
 
     @cached_property
     def identity(self) -> str:
@@ -186,9 +190,25 @@ class _SentenceModel:
 
 
 class SentenceEncoder(_SentenceModel):
-    """One vector a text, of unit length but for a model trained for dot products, which ranks by length too."""
+    """One vector a text, of unit length except where the model takes inner products, which rank by length too.
 
-    kind = "SentenceTransformer"
+    ``pooling``, ``similarity``: see :func:`quit.models.encoders.sentence.load_encoder`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: FirstStages,
+        identity: str = "",
+        prompt: str | None = None,
+        pooling: str = "auto",
+        similarity: str = "cosine",
+    ) -> None:
+        super().__init__(name, settings, identity, prompt)
+        self._pooling, self._similarity = pooling, similarity
+
+    def _loaded(self, device: str) -> Any:
+        return load_encoder(self._source, device=device, pooling=self._pooling, similarity=self._similarity)
 
     @cached_property
     def dimension(self) -> int:

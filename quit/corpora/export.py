@@ -13,7 +13,8 @@ from typing import Any
 
 import quit
 from quit.common.files import json_bytes, read_json, write_lines, writing
-from quit.corpora.built import BuiltCorpus, file_entry, query_set
+from quit.common.manifests import file_entry
+from quit.corpora.built import BuiltCorpus, query_set
 from quit.corpora.records import whole
 from quit.errors import SettingsError, did_you_mean
 from quit.export.safe import TEXT_RULE, json_text, one_line

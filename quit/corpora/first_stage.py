@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from quit.common.files import read_json, remove_leftovers, write_json, writing
+from quit.common.files import read_json, remove_leftovers
 from quit.common.ids import content_hash
-from quit.corpora.built import BuiltCorpus
+from quit.common.manifests import fault, write_manifest
+from quit.corpora.built import BuiltCorpus, building
 from quit.corpora.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
 from quit.corpora.lexical import Bm25, best, fused
 from quit.corpora.postings import Postings, build_postings
@@ -109,23 +110,27 @@ def build_first_stage(
 
     A killed run of an encoder resumes after its last whole step, and documents that an earlier index of the folder
     knows are not encoded again. Raises what :mod:`quit.corpora.encoders` raises, :class:`InputError` for NaN,
-    :class:`WorkspaceError` when the disk refuses.
+    :class:`WorkspaceError` when the disk refuses or another build is at work in the folder.
     """
     say = progress or (lambda _: None)
     facts = _facts(corpus, name, settings)
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        if read_json(folder / MANIFEST) != facts:
+    with building(folder):
+        known = read_json(folder / MANIFEST) or {}
+        current = all(known.get(key) == value for key, value in facts.items())
+        if not current or (problem := fault(folder / MANIFEST)):
+            if current:
+                say(f"{problem}: the index is built again")
             _build(corpus, name, folder, settings, say)
-            write_json(folder / MANIFEST, facts)
+            write_manifest(folder / MANIFEST, facts, _files(folder))
     return open_first_stage(folder, corpus, settings)
 
 
 def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, say: Progress) -> None:
     remove_leftovers(folder, "*")
-    strange = [path.name for path in folder.iterdir()] if read_json(folder / MANIFEST) is None else []
-    if known := set(strange) - {"bm25", "postings", "vectors"}:
-        raise SettingsError(f"{folder} holds {min(known)}, which is not an index: choose another --out.")
+    there = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    strange = there - {MANIFEST, "bm25", "postings", "vectors"}
+    if strange and read_json(folder / MANIFEST) is None:
+        raise SettingsError(f"{folder} holds {min(strange)}, which is not an index: choose another --out.")
     (folder / MANIFEST).unlink(missing_ok=True)
     if name == "bm25":
         shutil.rmtree(folder / "bm25", ignore_errors=True)
@@ -134,6 +139,10 @@ def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, 
         build_postings(corpus, sparse_encoder(name, settings), folder / "postings", settings.block, say)
     else:
         encode_corpus(corpus, dense_encoder(name, settings), folder / "vectors", settings.block, say)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("*/*") if not path.name.startswith(".")]
 
 
 def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, Any]:
@@ -148,7 +157,8 @@ def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, A
 def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstStages) -> FirstStage:
     """Open an index, memory-mapped.
 
-    Raises :class:`InputError` where there is none, an unfinished one, or one of another corpus.
+    Raises :class:`InputError` where there is none, an unfinished one, one of another corpus, or files that have not the
+    checksums of its manifest.
     """
     folder = Path(folder)
     facts = read_json(folder / MANIFEST)
@@ -156,10 +166,13 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
         raise InputError(
             f"{folder} holds no finished index. Make one: quit index build --corpus {corpus.path} --out {folder}"
         )
+    again = f"quit index build --corpus {corpus.path} --encoder {facts.get('encoder')} --out {folder}"
+    if problem := fault(folder / MANIFEST):
+        raise InputError(f"{problem}. Make the index again: {again}")
     if facts["corpus"] != corpus.identity:
         raise InputError(
-            f"The index {folder} was made of another corpus than {corpus.path} now is. Run quit index build again: "
-            "known documents are not encoded twice."
+            f"The index {folder} was made of another corpus than {corpus.path} now is. Known documents are not encoded "
+            f"twice: {again}"
         )
     name = facts["encoder"]
     encoder_settings = settings.model_copy(update=facts["settings"])
@@ -175,5 +188,5 @@ def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstSta
     vectors = open_vectors(folder / "vectors")
     encoder = dense_encoder(name, encoder_settings)
     if vectors is None or vectors.identity != encoder.identity:
-        raise InputError(f"The vectors of {folder} are not those of {encoder.identity}. Run quit index build again.")
+        raise InputError(f"The vectors of {folder} are not those of {encoder.identity}. Run: {again}")
     return DenseStage(vectors, encoder, encoder_settings, f"dense:{encoder.identity}@{corpus.identity[:12]}")

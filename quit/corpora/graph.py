@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, draw
+from quit.common.manifests import fault, write_manifest
 from quit.corpora.built import BuiltCorpus, building
 from quit.corpora.neighbours import make_neighbours
 from quit.corpora.search import Neighbours
@@ -60,8 +61,8 @@ class NeighbourhoodGraph:
     def open(cls, path: str | Path, corpus: BuiltCorpus | None = None) -> NeighbourhoodGraph:
         """Return the graph in a folder; with ``corpus``, one that was made of it.
 
-        Raises :class:`InputError` where there is none, an unfinished one, or one of another corpus;
-        :class:`WorkspaceError` for a newer layout.
+        Raises :class:`InputError` where there is none, an unfinished one, one of another corpus, or files that have not
+        the checksums of ``graph.json``; :class:`WorkspaceError` for a newer layout.
         """
         path = Path(path)
         facts, meta = read_json(path / FACTS), read_json(path / META)
@@ -70,18 +71,20 @@ class NeighbourhoodGraph:
                 " (an unfinished build is there: run it again)" if path.is_dir() and any(path.iterdir()) else ""
             )
             raise InputError(f"{path} holds no graph{unfinished}. Make one: quit graph build --corpus C --out {path}")
-        refuse_newer(f"The graph {path}", facts["version"], VERSION)
+        refuse_newer(f"The graph {path}", facts.get("version", 0), VERSION)
+        if problem := _fault(path):
+            plan = facts.get("plan", {})
+            raise InputError(
+                f"{problem}. Make the graph again: quit graph build --corpus {corpus.path if corpus else 'C'} "
+                f"--encoder {plan.get('encoder')} --k {plan.get('k')} --out {path}"
+            )
         if corpus is not None and facts["corpus"] != corpus.identity:
             raise InputError(
                 f"The corpus {corpus.path} changed since the graph {path} was made ({facts['documents']:,} documents "
                 f"then, {len(corpus):,} now): its rows mean other documents. Run quit graph build again; known "
                 "documents are not encoded twice."
             )
-        try:
-            edges, weights = _mapped(path, meta["doc_count"], meta["k"])
-        except (OSError, ValueError) as error:
-            raise InputError(f"The graph {path} is damaged: {error}. Remove the folder and build it again.") from None
-        return cls(path, facts, edges, weights)
+        return cls(path, facts, *_mapped(path, facts["documents"], facts["k"]))
 
     @property
     def identity(self) -> str:
@@ -132,7 +135,10 @@ def build_graph(
         plan = {"version": VERSION, "corpus": corpus.identity, "k": k, **neighbours.facts}
         known = read_json(out / FACTS)
         remove_leftovers(out, "*")
-        new = not known or known["plan"] != plan or not read_json(out / META)
+        new = not known or known.get("plan") != plan or not read_json(out / META)
+        if not new and (problem := _fault(out)):
+            say(f"{problem}: the graph is built again")
+            new = True
         if new:
             neighbours.prepare(say)
             steps = _search(neighbours, len(corpus), out / PARTIAL, settings, plan, say)
@@ -193,9 +199,22 @@ def _finish(
         "statistics": statistics(edges, weights),
         "plan": plan,
     }
-    write_json(out / FACTS, facts)
+    names = (EDGES_FILE, WEIGHTS_FILE, IDS_FILE, "edges.parquet")
+    write_manifest(out / FACTS, facts, [out / name for name in names])
+    write_json(out / META, _meta(facts))
+
+
+def _meta(facts: dict[str, Any]) -> dict[str, Any]:
     meta = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive"}
-    write_json(out / META, {**meta, "doc_count": len(corpus), "k": k})
+    return {**meta, "doc_count": facts["documents"], "k": facts["k"]}
+
+
+def _fault(folder: Path) -> str | None:
+    """Return what is not as it was written, in words."""
+    if problem := fault(folder / FACTS):
+        return problem
+    same = read_json(folder / META) == _meta(read_json(folder / FACTS))
+    return None if same else f"{folder / META} was altered since it was written"
 
 
 def _mapped(folder: Path, documents: int, k: int) -> tuple[np.ndarray, np.ndarray]:

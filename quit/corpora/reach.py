@@ -14,28 +14,35 @@ import numpy as np
 from quit.corpora.built import BuiltCorpus, query_set
 from quit.corpora.graph import NeighbourhoodGraph
 from quit.corpora.protocols import FirstStage
+from quit.evaluate.metrics import Measure
 from quit.settings import Graph
 
 SHALLOW = 10
+_NDCG = Measure("nDCG", SHALLOW)
 STEP = 64
 
 
 def reach(
-    corpus: BuiltCorpus, name: str, stage: FirstStage, graph: NeighbourhoodGraph | None, settings: Graph
+    corpus: BuiltCorpus,
+    name: str,
+    stage: FirstStage,
+    graph: NeighbourhoodGraph | None,
+    settings: Graph,
+    kind: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return one row a query set: mean recall at 10 and at ``settings.depth``, after one and two hops, and what hops
-    cost.
+    """Return one row a query set: mean nDCG at 10, recall at 10 and at ``settings.depth``, after one and two hops, and
+    what hops cost. ``kind``: only queries of this type of the source.
 
-    A row has ``dataset``, ``stage``, ``queries``, ``recall@10``, ``recall@depth``, ``all@depth`` (the share of queries
-    with every relevant document in the list) and, with a graph, ``recall@depth+1``, ``recall@depth+2``,
-    ``all@depth+1``, ``all@depth+2``, ``pool@depth+1``, ``pool@depth+2`` (mean documents that one and two hops make
-    reachable, the list included) and the control ``recall@same+1``, ``recall@same+2``: the first stage's own recall
-    when its list is as long as those pools. Queries without a relevant document are left out.
+    A row has ``dataset``, ``stage``, ``queries``, ``nDCG@10``, ``recall@10``, ``recall@depth``, ``all@depth`` (the
+    share of queries with every relevant document in the list) and, with a graph, ``recall@depth+1``,
+    ``recall@depth+2``, ``all@depth+1``, ``all@depth+2``, ``pool@depth+1``, ``pool@depth+2`` (mean documents that one
+    and two hops make reachable, the list included) and the control ``recall@same+1``, ``recall@same+2``: the first
+    stage's own recall when its list is as long as those pools. Queries without a relevant document are left out.
     """
     relevant = corpus.relevant_rows()
     groups: dict[str, list[tuple[str, str]]] = {}
-    for row in corpus.queries.select(["query_id", "text", "parent_id", "source"]).to_pylist():
-        if row["query_id"] in relevant:
+    for row in corpus.queries.select(["query_id", "text", "parent_id", "source", "kind"]).to_pylist():
+        if row["query_id"] in relevant and kind in (None, row["kind"]):
             groups.setdefault(query_set(row), []).append((row["query_id"], row["text"]))
     return [
         {"dataset": key, "stage": name, **_measure(stage, asked, relevant, graph, settings)}
@@ -57,7 +64,10 @@ def _measure(
         for (query, text), ranking in zip(
             some, stage.search([text for _, text in some], max(depth, SHALLOW)), strict=True
         ):
-            gold = np.array(sorted(relevant[query]), dtype=np.int64)
+            grades = relevant[query]
+            gold = np.array(sorted(grades), dtype=np.int64)
+            ranked = [grades.get(row, 0) for row in ranking.rows[:SHALLOW].tolist()]
+            shares.setdefault(str(_NDCG), []).append(_NDCG.value(ranked, list(grades.values())))
             pools = {f"@{SHALLOW}": ranking.rows[:SHALLOW], f"@{depth}": ranking.rows[:depth]}
             if graph is not None:
                 pools |= hops(graph, ranking.rows[:depth], settings.hop_width, f"@{depth}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from quit.common.ids import content_hash
 from quit.sources.records import Reject
 
 STAGE = "corpus"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,13 @@ class CorpusRecord:
 
 
 def clean(text: str) -> str:
-    """Return a text in NFC with single spaces.
+    """Return a text in NFC with single spaces, and a replacement character for each lone surrogate, which no table can
+    hold.
 
-    >>> clean(" Cafe\\u0301\\u00a0 bar\\n")
-    'Café bar'
+    >>> clean(" Cafe\\u0301\\u00a0 bar\\n \\ud800")
+    'Café bar \ufffd'
     """
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    return " ".join(unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text)).split())
 
 
 def whole(title: str, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Where corpora come from: ``musique:FILE``, ``2wiki:FILE``, ``quit:RELEASE``, ``jsonl:FILE``."""
+"""Where corpora come from: ``musique:FILE``, ``2wiki:FILE``, ``quit:RELEASE``, ``beir:FOLDER``, ``jsonl:FILE``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quit.common.files import file_checksum
-from quit.corpora import corpus, release
+from quit.corpora import beir, corpus, release
 from quit.corpora.records import CorpusRecord
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.release.release import open_release
@@ -49,6 +49,8 @@ class CorpusRef:
         """Return a hash of what it holds, not of where it lies. Raises ``InputError`` for what cannot be read."""
         if self.kind == "quit":
             return open_release(self.path).content_id
+        if self.kind == "beir":
+            return corpus.checksum_of(beir.files(self.path))
         if self.kind == "jsonl":
             return corpus.corpus_checksum(self.path)
         return file_checksum(self.path)[:32]
@@ -80,6 +82,13 @@ CORPUS_SOURCES: dict[str, CorpusSource] = {
             "A QUIT release: hints, subsets of hints or permutations, with its questions and labels.",
             lambda path, settings: release.read(path, granularity=settings.granularity),
             release.EXPECTED,
+            folder=True,
+        ),
+        CorpusSource(
+            "beir",
+            "A folder in BEIR's layout: documents, questions, their relevance, and answers where it has them.",
+            lambda path, settings: beir.read(path),
+            beir.EXPECTED,
             folder=True,
         ),
         CorpusSource(

@@ -23,6 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.files import read_json, remove_leftovers, replacing, write_json, writing
+from quit.common.manifests import fault, write_manifest
+from quit.common.progress import note
 from quit.corpora.built import BuiltCorpus
 from quit.corpora.encoders import DenseEncoder
 from quit.errors import InputError
@@ -44,14 +46,13 @@ class Vectors:
 
 
 def open_vectors(folder: Path) -> Vectors | None:
-    """Return the vectors in a folder, or None where there are none, or not all."""
-    facts = read_json(folder / MANIFEST)
-    try:
-        matrix = np.memmap(folder / DATA, dtype="<f4", mode="r", shape=(facts["rows"], facts["dimension"]))
-        ids = np.fromfile(folder / IDS, dtype="S20", count=facts["rows"])
-        return Vectors(facts["encoder"], facts["identity"], facts["corpus"], matrix, ids)
-    except (OSError, ValueError, KeyError, TypeError):
+    """Return the vectors in a folder, or None where there are none, not all, or others than were written."""
+    if fault(folder / MANIFEST):
         return None
+    facts = read_json(folder / MANIFEST)
+    matrix = np.memmap(folder / DATA, dtype="<f4", mode="r", shape=(facts["rows"], facts["dimension"]))
+    ids = np.fromfile(folder / IDS, dtype="S20", count=facts["rows"])
+    return Vectors(facts["encoder"], facts["identity"], facts["corpus"], matrix, ids)
 
 
 def encode_corpus(
@@ -62,13 +63,16 @@ def encode_corpus(
     Vectors of an earlier corpus are used where encoder and document are the same. Raises :class:`InputError` that names
     the document when the encoder returns NaN or infinity; :class:`WorkspaceError` when the disk refuses.
     """
+    say = progress or (lambda _: None)
     known = open_vectors(folder)
+    if known is None and (folder / MANIFEST).is_file():
+        say(f"{fault(folder / MANIFEST)}: every document is encoded again")
     if known is None or (known.corpus, known.identity) != (corpus.identity, encoder.identity):
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
             remove_leftovers(folder, "*")
             earlier = known if known and known.identity == encoder.identity else None
-            _encode(corpus, encoder, folder, block, progress or (lambda _: None), earlier)
+            _encode(corpus, encoder, folder, block, say, earlier)
         known = open_vectors(folder)
         assert known is not None
     shutil.rmtree(folder / PARTIAL, ignore_errors=True)
@@ -105,7 +109,7 @@ def _encode(
     with replacing(folder / IDS) as temporary:
         ids.tofile(temporary)
     write_joined(folder / DATA, [vectors for [vectors] in steps])
-    write_json(folder / MANIFEST, {**facts, "block": block, "rows": len(corpus)})
+    write_manifest(folder / MANIFEST, {**facts, "block": block, "rows": len(corpus)}, [folder / DATA, folder / IDS])
 
 
 def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) -> None:
@@ -170,7 +174,12 @@ def write_array(path: Path, array: np.ndarray) -> None:
 
 
 def stored_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """Return the array of a file, memory-mapped; what ``make`` returns is written first where there is none."""
-    if not path.is_file():
+    """Return the array of a file, memory-mapped; what ``make`` returns is written first where there is none, or where
+    the file has not the checksum of the manifest beside it."""
+    manifest = path.with_suffix(".json")
+    if problem := fault(manifest):
+        if path.is_file():
+            note(f"{problem}: it is computed again")
         write_array(path, make())
+        write_manifest(manifest, {}, [path])
     return np.load(path, mmap_mode="r")

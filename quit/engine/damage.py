@@ -40,6 +40,14 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
     return [f"{path.relative_to(folder).as_posix()} {fault}." for path, fault in faults.items()]
 
 
+def discard_to_compare(workspace: Workspace, folder: Path) -> None:
+    """Remove the parts of a stage run, to be made again; later stages run again only where they come out different."""
+    if (manifest := workspace.manifest(folder)) is not None:
+        write_json(folder / BEFORE_DAMAGE, manifest)
+        workspace.store.remove([folder / "manifest.json"])
+    workspace.store.remove([path for path, _ in workspace.store.below(folder) if path.suffix == ".parquet"])
+
+
 def came_out_the_same(workspace: Workspace, folder: Path) -> bool:
     """Whether the parts of a finished run are those of before the damage; True where there was none.
 

@@ -9,10 +9,17 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from quit.common.progress import note
+from quit.common.ranges import WHOLE
+from quit.common.words import counted
+from quit.engine.parts import part_name, read_part
 from quit.engine.pipeline import Pipeline, check_buildable
 from quit.engine.workspace import Workspace
-from quit.errors import InputError, SettingsError
+from quit.errors import InputError, SettingsError, WorkspaceError
+from quit.review.store import ReviewStore
+from quit.review.verdicts import live_reviews
 from quit.settings import Settings, load
 from quit.sources import SOURCES, SourceRef, parse_source
 from quit.stages.split import read_pins
@@ -22,24 +29,34 @@ _HELD: ContextVar[Pipeline | None] = ContextVar("quit_held_build", default=None)
 
 @contextmanager
 def held_build(
-    workspace: str | Path, sources: Sequence[str], profile: str, overrides: Sequence[str]
+    workspace: str | Path,
+    sources: Sequence[str],
+    profile: str,
+    overrides: Sequence[str],
+    *,
+    add: bool = False,
+    replace: bool = False,
 ) -> Iterator[Pipeline]:
     """Hold a workspace and plan its build; parts that are damaged are removed first. The workspace is created where
     there is none.
+
+    ``sources``: those of the last build where none is named; with ``add`` they come after those. How many questions
+    leave the workspace and come is noted; ``replace``: reviewed ones may leave.
 
     Review settings that were set for the workspace (``quit review push --set``) stay in force unless ``overrides`` name
     them. Within the block the same workspace is neither locked nor planned again: a caller that has a plan calls the
     flow, which finds it.
 
     Raises ``InputError`` for a source that cannot be read, ``SettingsError``, and ``WorkspaceError`` where another run
-    holds it.
+    holds it, or reviewed questions would leave.
     """
     if (planned := _held(workspace)) is not None:
         yield planned
         return
-    settings, refs = checked_build(sources, profile, overrides)
+    settings, _ = checked_build(_sources_of_build(Workspace.at(workspace), sources, add), profile, overrides)
     opened = Workspace.create(workspace)
     with _holding(opened, settings):
+        settings, refs = checked_build(_sources_of_build(opened, sources, add), profile, overrides)
         if remembered := _remembered_review(opened, overrides):
             overrides = [*overrides, *remembered]
             settings = load(profile, overrides).settings
@@ -47,8 +64,52 @@ def held_build(
         pipeline = Pipeline(opened, settings, refs, asked_as=asked_as)
         for line in pipeline.discard_damaged():
             note(line, loud=True)
+        _check_questions(pipeline, replace)
         with _planned_as(pipeline):
             yield pipeline
+
+
+def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -> Sequence[str]:
+    """Return the sources of a build: as named, after those of the last build with ``add``, or the latter alone."""
+    last = (workspace.build or {}).get("sources", [])
+    if not sources or not add:
+        return sources or last
+    new = [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]
+    return [*last, *(text for text in new if text not in last)]
+
+
+def _check_questions(pipeline: Pipeline, replace: bool) -> None:
+    """Note how many questions leave a workspace and come; one with another text is another question.
+
+    The sources are collected for that, where they are not yet. Raises ``WorkspaceError`` where reviewed questions would
+    leave, unless ``replace``; nothing is changed then.
+    """
+    workspace, run = pipeline.workspace, pipeline.stage_run("collect")
+    if workspace.state.get(run.key) in (None, pipeline.fingerprints[run.key]):
+        return
+    before = _texts(workspace.read("questions"))
+    for shard in pipeline.pending(run):
+        pipeline.work_on(run, shard)
+    part = pipeline.folder(run) / "questions" / part_name(WHOLE)
+    workspace.store.fetch({part: None})
+    after = _texts(read_part(part))
+    departures, arrivals = dict(before.items() - after.items()), after.items() - before.items()
+    reviews = live_reviews(ReviewStore(workspace).read())
+    if (losses := sorted(departures.keys() & {*reviews["question_id"].to_pylist()})) and not replace:
+        if not pipeline.is_done(run):
+            workspace.discard(pipeline.folder(run))
+        raise WorkspaceError(
+            f"{counted(len(losses), 'reviewed question')} would leave {workspace} or get another text: "
+            f"{', '.join(losses[:3])}{', ...' if len(losses) > 3 else ''}. Nothing was changed. Name all sources, "
+            "keep those of the last build with --add, or let reviewed questions leave with --replace."
+        )
+    if departures or arrivals:
+        leave = counted(len(departures), "question leaves", "questions leave")
+        note(f"{leave}, {counted(len(arrivals), 'comes', 'come')}.", loud=bool(departures))
+
+
+def _texts(questions: pa.Table) -> dict[str, str]:
+    return dict(zip(*(questions[name].to_pylist() for name in ("question_id", "question")), strict=True))
 
 
 @contextmanager

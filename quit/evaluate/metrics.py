@@ -1,6 +1,7 @@
 """The one set of metrics: of rankings (Hit, Recall, MRR, nDCG) and of answers (EM, F1, cover-EM).
 
-Rankings are sequences of relevance labels in rank order, so a metric never sees an id. Gain is 2^label - 1, discount is
+Rankings are sequences of relevance labels in rank order, so a metric never sees an id. nDCG's gain is the label, as in
+trec_eval and ir_measures; ``nDCG(exp)``, of the QUIT paper's scripts, has the gain 2^label - 1. The discount of both is
 log2(rank + 1). **Questions without a relevant passage** are treated alike by every metric, by one of two policies:
 ``zero`` (they count, with the value 0) or ``skip`` (they are left out of every mean). ``zero`` is the default: it keeps
 one denominator for all metrics, systems and corpora, also where only retrieved passages have labels and "no relevant
@@ -21,9 +22,9 @@ from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.normalize import normalize_answer
 
 POLICIES = ("zero", "skip")
-RANKING = ("Hit", "Recall", "MRR", "nDCG")
+RANKING = ("Hit", "Recall", "MRR", "nDCG", "nDCG(exp)")
 READING = ("EM", "F1", "cover-EM")
-_MEASURE = re.compile(r"(?P<name>[A-Za-z]+)(\(rel=(?P<least>\d+)\))?@(?P<depth>\d+)")
+_MEASURE = re.compile(r"(?P<name>[A-Za-z]+(\(exp\))?)(\(rel=(?P<least>\d+)\))?@(?P<depth>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,10 @@ class Measure:
 
     @classmethod
     def parse(cls, text: str) -> Measure:
-        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``Hit(rel=2)@1``. Raises ``SettingsError``."""
+        """Read ``Hit@1``, ``Recall@50``, ``MRR@100``, ``nDCG@10``, ``nDCG(exp)@10``, ``Hit(rel=2)@1``.
+
+        Raises ``SettingsError`` for anything else.
+        """
         parts = _MEASURE.fullmatch(text.strip())
         name = parts["name"] if parts else text.partition("@")[0]
         if parts is None or name not in RANKING or not int(parts["depth"]) or parts["least"] == "0":
@@ -56,7 +60,7 @@ class Measure:
     @property
     def needs_all(self) -> bool:
         """Whether the labels of passages that were not retrieved matter."""
-        return self.name in ("Recall", "nDCG")
+        return self.name == "Recall" or self.name.startswith("nDCG")
 
     def value(self, ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray) -> float:
         """Return one question's metric, 0 to 1, from labels in rank order and those of all judged passages."""
@@ -66,7 +70,7 @@ class Measure:
             return reciprocal_rank(ranked, self.depth, self.least)
         if self.name == "Recall":
             return recall(ranked, judged, self.depth, self.least)
-        return ndcg(ranked, judged, self.depth)
+        return ndcg(ranked, judged, self.depth, exponential=self.name == "nDCG(exp)")
 
 
 def hit(ranked: Sequence[int] | np.ndarray, depth: int, least: int = 1) -> float:
@@ -86,16 +90,21 @@ def recall(ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarra
     return float((np.asarray(ranked)[:depth] >= least).sum()) / relevant if relevant else 0.0
 
 
-def ndcg(ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray, depth: int) -> float:
-    """Return DCG over the ideal DCG of the same depth, gain 2^label - 1; 0 where no passage has a gain."""
-    ideal = dcg(np.sort(np.asarray(judged))[::-1], depth)
-    return dcg(ranked, depth) / ideal if ideal else 0.0
+def ndcg(
+    ranked: Sequence[int] | np.ndarray, judged: Sequence[int] | np.ndarray, depth: int, *, exponential: bool = False
+) -> float:
+    """Return DCG over the ideal DCG of the same depth; 0 where no passage has a gain. See :func:`dcg`."""
+    ideal = dcg(np.sort(np.asarray(judged))[::-1], depth, exponential=exponential)
+    return dcg(ranked, depth, exponential=exponential) / ideal if ideal else 0.0
 
 
-def dcg(ranked: Sequence[int] | np.ndarray, depth: int) -> float:
-    """Return the sum over ranks r of (2^label - 1) / log2(r + 1)."""
-    labels = np.asarray(ranked, dtype=np.float64)[:depth]
-    return math.fsum((np.exp2(labels) - 1.0) / np.log2(np.arange(2, len(labels) + 2)))
+def dcg(ranked: Sequence[int] | np.ndarray, depth: int, *, exponential: bool = False) -> float:
+    """Return the sum over ranks r of gain / log2(r + 1). Gain: the label (0 for a negative one, as in trec_eval), or
+    2^label - 1."""
+    gains = np.maximum(np.asarray(ranked, dtype=np.float64)[:depth], 0.0)
+    if exponential:
+        gains = np.exp2(gains) - 1.0
+    return math.fsum(gains / np.log2(np.arange(2, len(gains) + 2)))
 
 
 def run_values(
@@ -158,14 +167,16 @@ def f1(prediction: str, golds: Sequence[str]) -> float:
     return best
 
 
-def cover_em(prediction: str, golds: Sequence[str]) -> float:
-    """Return 1 if a normalised gold answer is in the normalised prediction, as a run of whole tokens, else 0.
+def cover_em(prediction: str, golds: Sequence[str], substring: bool = False) -> float:
+    """Return 1 if a normalised gold answer is in the normalised prediction, else 0: as a run of whole tokens, or
+    anywhere (``substring``).
 
-    >>> cover_em("It is Lima, I think", ["Lima"]), cover_em("Limassol", ["Lima"])
-    (1.0, 0.0)
+    >>> cover_em("It is Lima, I think", ["Lima"]), cover_em("Limassol", ["Lima"]), cover_em("Limassol", ["Lima"], True)
+    (1.0, 0.0, 1.0)
     """
-    text = f" {normalize_answer(prediction)} "
-    return float(any(f" {key} " in text for gold in golds if (key := normalize_answer(gold))))
+    edge = "" if substring else " "
+    text = f"{edge}{normalize_answer(prediction)}{edge}"
+    return float(any(f"{edge}{key}{edge}" in text for gold in golds if (key := normalize_answer(gold))))
 
 
 def answer_value(name: str, prediction: str, golds: Sequence[str]) -> float:

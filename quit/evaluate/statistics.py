@@ -17,15 +17,17 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from bm25s.stopwords import STOPWORDS_EN_PLUS  # NLTK's 179, whose own list is a download
 
 from quit.errors import InputError
-from quit.evaluate.normalize import STOP_WORDS, words
 from quit.models.protocols import Encoder
+from quit.stages.leaks.containment import stands_in_a_passage
 from quit.stages.passages import passage_texts, permutation_table
 
 ALL = "all"
 SPLITS = ("train", "dev", "test", ALL)
 SAMPLE = 500
+_STOP_WORDS = frozenset(STOPWORDS_EN_PLUS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,9 @@ class Summary:
     rows.
 
     ``answer_words``: over the valid answers, as released; ``gold_answer_words``: over the gold answers.
-    ``lexical_overlap``: mean Jaccard index of the word sets of question and passage, lower case, without English stop
-    words, 0 to 1. ``answer_containment``: share of passages with any valid answer as a case-insensitive substring, 0
+    ``lexical_overlap``: mean Jaccard index of the word sets of question and passage, 0 to 1, as the paper's script
+    counts it: split on single spaces, case and punctuation kept, without NLTK's English stop words (in lower case).
+    ``answer_containment``: share of passages with any valid answer as a case-insensitive substring, 0
     to 1. ``semantic_similarity``: mean cosine of question and passage over ``similarity_sample`` passages,
     -1 to 1, None if no encoder was given; ``similarity_error`` is its standard error.
     """
@@ -143,7 +146,7 @@ class _Facts:
         self.valid = self._grouped(valid_answers, "answer")
         selected = ranked_hints.filter(ranked_hints["selected"])
         self.hints = self._grouped(selected.sort_by([("rank", "ascending")]), "hint")
-        for question_id, hints in zip(self.ids, self.hints, strict=True):
+        for question_id, hints in zip(self.ids, self.hints):
             if not hints or len(hints) != len(self.hints[0]):
                 raise InputError(
                     f"The question {question_id!r} has {len(hints)} selected hints, {self.ids[0]!r} has others."
@@ -158,7 +161,7 @@ class _Facts:
 
     def _grouped(self, table: pa.Table, column: str) -> list[list[str]]:
         values: dict[str, list[str]] = {question_id: [] for question_id in self.ids}
-        for question_id, value in zip(table["question_id"].to_pylist(), table[column].to_pylist(), strict=True):
+        for question_id, value in zip(table["question_id"].to_pylist(), table[column].to_pylist()):
             if question_id in values:
                 values[question_id].append(value)
         return list(values.values())
@@ -190,7 +193,7 @@ def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | 
 
 
 def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float | None:
-    lengths = [len(text.split(" ")) for some, kept in zip(answers, mask, strict=True) if kept for text in some]
+    lengths = [len(text.split(" ")) for some, kept in zip(answers, mask) if kept for text in some]
     return float(np.mean(lengths)) if lengths else None
 
 
@@ -211,7 +214,7 @@ def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.nda
     masks = np.arange(2**n)
     held, shared = np.zeros((len(hints), 2**n)), np.zeros((len(hints), 2**n))
     asked = np.zeros(len(hints))
-    for row, (question, some) in enumerate(zip(questions, hints, strict=True)):
+    for row, (question, some) in enumerate(zip(questions, hints)):
         of_question = _word_set(question)
         asked[row] = len(of_question)
         bits: dict[str, int] = {}
@@ -236,31 +239,18 @@ def _share_of_subsets(n: int) -> np.ndarray:
 
 
 def _word_set(text: str) -> set[str]:
-    return {word.casefold() for word in words(text)} - STOP_WORDS
+    return set(text.split(" ")) - _STOP_WORDS
 
 
 def _containment(hints: Sequence[Sequence[str]], valid: Sequence[Sequence[str]]) -> np.ndarray:
     """Return the share of each question's passages that hold a valid answer: float64, shape (questions,)."""
     passages = permutation_table(len(hints[0]))
     share = np.zeros(len(hints))
-    for row, (some, answers) in enumerate(zip(hints, valid, strict=True)):
-        folded = [hint.casefold() for hint in some]
-        wanted = [answer.casefold() for answer in answers]
-        if any(_may_hold(folded, answer) for answer in wanted):  # seldom: only then is the text needed
-            texts = passage_texts([folded], passages).to_pylist()
-            share[row] = sum(any(answer in text for answer in wanted) for text in texts) / len(texts)
+    for row, (some, answers) in enumerate(zip(hints, valid)):
+        if any(stands_in_a_passage(answer, some) is not None for answer in answers):  # seldom: only then is text needed
+            texts = passage_texts([[hint.casefold() for hint in some]], passages).to_pylist()
+            share[row] = sum(any(answer.casefold() in text for answer in answers) for text in texts) / len(texts)
     return share
-
-
-def _may_hold(hints: Sequence[str], answer: str) -> bool:
-    """Return whether some passage may hold ``answer``: inside a hint, or across hints.
-
-    One that lies across hints begins with the end of a hint, up to a space of the answer.
-    """
-    if any(answer in hint for hint in hints):
-        return True
-    spaces = (position for position, char in enumerate(answer) if char == " ")
-    return any(hint.endswith(answer[:space]) for space in spaces for hint in hints)
 
 
 def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarray, np.ndarray]:
@@ -270,7 +260,7 @@ def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarra
     chosen = np.array(sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64)
     owner, row = chosen // len(passages), chosen % len(passages)
     texts = []
-    for question, passage in zip(owner.tolist(), row.tolist(), strict=True):
+    for question, passage in zip(owner.tolist(), row.tolist()):
         indices = passages.indices[passages.offsets[passage] : passages.offsets[passage + 1]].tolist()
         texts.append(" ".join(facts.hints[question][index] for index in indices))
     asked, row_of = np.unique(owner, return_inverse=True)
@@ -312,6 +302,6 @@ def _grouped(facts: _Facts, splits: Sequence[str], counts: np.ndarray, name: str
                 share = by_label[label] / max(1, by_label.sum())
                 rows.append((split, group, label, int(by_label[label]), float(share)))
     kinds = (pa.string(), pa.int16() if of is None else pa.string(), pa.int8(), pa.int64(), pa.float64())
-    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    columns = zip(*rows) if rows else [()] * len(kinds)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds)]
     return pa.table(arrays, names=["split", name, "label", "passages", "share"])

@@ -52,8 +52,20 @@ def making(facts: CardFacts) -> str:
                 rows,
             ),
             _agreement(facts),
+            _replies(facts),
         ]
     )
+
+
+def _replies(facts: CardFacts) -> str:
+    """Count the replies of language models by the address of the server that gave them."""
+    counts = facts.tables.provenance.get("replies") or {}
+    each = [
+        f"{code(model)}: {count(number, 'reply', 'replies')} from {cell(origin.partition(' ')[0] or 'this program')}"
+        for model, of_model in counts.items()
+        for origin, number in of_model.items()
+    ]
+    return f"Replies of language models, over all runs: {'; '.join(each)}." if each else ""
 
 
 def _steps(facts: CardFacts) -> str:

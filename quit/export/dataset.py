@@ -40,8 +40,9 @@ class ReaderInfo:
 
 def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
     """Return the fingerprint of what an export is made from: inputs, settings and models, not the moment, nor what the
-    card says of annotators (``verification``), which rests on files outside the workspace."""
-    content = {key: value for key, value in provenance.items() if key != "verification"}
+    card says of annotators (``verification``), which rests on files outside the workspace, and of servers
+    (``replies``)."""
+    content = {key: value for key, value in provenance.items() if key not in ("verification", "replies")}
     return content_hash("release", content, [info.identity for info in readers])
 
 
@@ -56,7 +57,8 @@ class ExportTables:
     ``verdicts`` holds one row a question and answer_key: the verdict in force. ``readers`` is in profile order.
 
     ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
-    (how people checked it, in words), ``verification`` (the same as facts: :func:`quit.review.report.verification`)
+    (how people checked it, in words), ``replies`` (of language models: :func:`quit.status.usage.origins`),
+    ``verification`` (the same as facts: :func:`quit.review.report.verification`)
     and ``sources``, a list of mappings with any of name, file, checksum,
     licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
     ``statistics``: a release's own (``quit.evaluate.statistics.Statistics.to_dict``), None where they have to be

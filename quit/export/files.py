@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 import quit
-from quit.common.files import file_checksum, sync
+from quit.common.files import file_checksum, read_json, sync
 from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
 from quit.export.dataset import Dataset, ExportTables
 from quit.export.training import FineTuning
@@ -259,11 +259,11 @@ class ExportFolder:
 def read_manifest(folder: Path) -> Manifest | None:
     """Return the manifest of an export of ours, or None when the folder holds none."""
     try:
-        fields = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        fields = read_json(folder / MANIFEST)
         if fields.get("made_by") != MADE_BY:
             return None
         return Manifest(**{**fields, "files": tuple(FileEntry(**entry) for entry in fields["files"])})
-    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+    except (AttributeError, KeyError, TypeError):
         return None
 
 

@@ -83,6 +83,8 @@ def _provenance(release: Release) -> dict[str, Any]:
         )
         if verified := release.facts.get("verification"):
             facts["verification"] = verified
+    if replies := release.facts.get("replies"):
+        facts["replies"] = replies
     if waived := [gate for gate in release.facts["gates"] if gate["state"] == "waived"]:
         facts["waivers"] = waived
     return facts

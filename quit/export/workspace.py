@@ -19,6 +19,7 @@ from quit.settings import ECONOMY
 from quit.sources import SOURCES
 from quit.stages.answers import Answers, cut_replies
 from quit.stages.select import SELECTION
+from quit.status.usage import origins
 
 _NEEDED = (
     "questions",
@@ -51,7 +52,8 @@ def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
         **{name: workspace.read(name) for name in _NEEDED},
         answers=answers,
         readers=readers_of(pipeline),
-        provenance=provenance_of(workspace, pipeline) | ({"verification": verified} if verified else {}),
+        provenance=provenance_of(workspace, pipeline)
+        | {key: value for key, value in (("verification", verified), ("replies", origins(workspace.path))) if value},
         embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
         cut=cut,
         fill_in=filling_in(workspace),

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
 from quit.models.protocols import NO_ANSWER
 
-VERSION = 2
+VERSION = 3
 
 Sentences = Literal["drop", "judge"]
 """What becomes of a reply that is a sentence: ``NO ANSWER``, or the whole sentence is left to the judge."""
 
 _LABEL = re.compile(r"^(?:\d+[.)]\s+)?(?:the\s+)?(?:final\s+)?(?:answer|a)\s*[:：]\s*", re.IGNORECASE)
+_CONTROLS = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)"  # a terminal's escape sequences, with their links
+    r"|[^\t\n\r -~\xa0-\u2029\u202f-\u2065\u206a-\U0010ffff]"  # others, and what reverses the direction of text
+)
+_NO_ANSWER = re.compile(r"no[\s_-]+answer")
 _OPENING = "(\"'`“”‘’«*_ \t"
 _CLOSING = "\"'`“”‘’»*_ \t"
 _SHORTEST = 4  # words of a sentence without a pronoun as its subject
@@ -38,11 +44,12 @@ def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop", s
     """Return the answer in a reply, or ``NO ANSWER``.
 
     The last line that is not empty counts, of several the last that is whole; a leading ``(``, quotes and emphasis
-    around it are not part of the answer, nor is an ``Answer:`` before it. No text and anything that contains "no
-    answer" are ``NO ANSWER``, and so is a sentence, unless ``sentences`` leaves it to the judge. ``ended``: ``length``
-    where the reply ran into the token limit, so that a sentence may lack its end; else ``stop``. ``stop``: the strings
-    before which replies end; one with a full stop in it takes that of a sentence.
+    around it are not part of the answer, nor is an ``Answer:`` before it. No text, ``N/A`` and anything that contains
+    "no answer" in any spelling are ``NO ANSWER``, and so is a sentence, unless ``sentences`` leaves it to the judge.
+    ``ended``: ``length`` where the reply ran into the token limit, so that a sentence may lack its end; else ``stop``.
+    ``stop``: the strings before which replies end; one with a full stop in it takes that of a sentence.
     """
+    raw = without_controls(raw)
     lines = [line.strip() for line in raw.splitlines() if line.strip()]
     if ended == "length" and len(lines) > 1 and raw[-1] not in "\r\n":
         del lines[-1]
@@ -52,10 +59,25 @@ def clean_answer(raw: str, ended: str = "stop", sentences: Sentences = "drop", s
     text = _LABEL.sub("", text).lstrip(_OPENING).rstrip(_CLOSING)
     if raw.strip().startswith("(") and text.endswith(")") and "(" not in text:
         text = text[:-1].rstrip(_CLOSING)
-    if not text.strip(".,;:!?- ") or "no answer" in text.casefold():
+    bare = text.strip(".,;:!?- ")
+    if not bare or says_no_answer(text) or _folded(bare) == "n/a":
         return NO_ANSWER
     cut = ended == "length" or any(mark in string for string in stop for mark in ".!?")
     return NO_ANSWER if sentences == "drop" and is_sentence(text, cut=cut) else text
+
+
+def without_controls(text: str) -> str:
+    """Return a model's text without escape sequences and control characters except tabs and line ends."""
+    return _CONTROLS.sub("", text)
+
+
+def says_no_answer(text: str) -> bool:
+    """Return whether a text contains "no answer", in any case, width and spacing, or with an underscore."""
+    return _NO_ANSWER.search(_folded(text)) is not None
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def is_sentence(text: str, *, cut: bool = False) -> bool:

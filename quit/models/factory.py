@@ -179,7 +179,7 @@ class Models:
         """Return a language model behind the generation cache."""
 
         def make() -> CachedGenerator:
-            return CachedGenerator(make_generator(spec, self._settings, self.meter), self._cache, self.meter)
+            return CachedGenerator(make_generator(spec, self._settings, self.meter), self.cache, self.meter)
 
         return self._once(("generator", spec.name, spec.kind, spec.model), make)
 
@@ -193,7 +193,8 @@ class Models:
             generator.release()
 
     @once
-    def _cache(self) -> GenerationCache | None:
+    def cache(self) -> GenerationCache | None:
+        """The cache of replies; None where ``run.generation_cache`` is off."""
         if not self._settings.run.generation_cache:
             return None
         cache = GenerationCache()

@@ -26,6 +26,7 @@ from quit.common.files import file_checksum
 from quit.common.secrets import shown
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
 
+_OF_THE_CONVERSION = ("transformers_version", "_model_name_or_path", "local_files_only")
 MARK = ".checksum"
 """File of a fetched folder with its checksum, written last. A name with a dot is not part of the checksum."""
 
@@ -177,11 +178,14 @@ def _convert(weights: Path, folder: Path) -> None:
     model.generation_config = packed.generation_config
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    for name in ("config.json", "generation_config.json"):  # another version writes the same model
+    _keep_the_model_alone(folder)
+    (folder / MARK).write_text(folder_checksum(folder) + "\n", encoding="utf-8")
+
+
+def _keep_the_model_alone(folder: Path) -> None:
+    """Drop what tells of the conversion, so that another version, offline or not, writes the same model."""
+    for name in ("config.json", "generation_config.json", "tokenizer_config.json"):
         path = folder / name
         values = json.loads(path.read_text(encoding="utf-8"))
-        kept = {
-            key: value for key, value in values.items() if key not in ("transformers_version", "_model_name_or_path")
-        }
+        kept = {key: value for key, value in values.items() if key not in _OF_THE_CONVERSION}
         path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    (folder / MARK).write_text(folder_checksum(folder) + "\n", encoding="utf-8")

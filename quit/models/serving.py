@@ -151,6 +151,15 @@ def shell(command: tuple[str, ...], device: int) -> str:
     return f"CUDA_VISIBLE_DEVICES={device} {shlex.join(command)}"
 
 
+def listed(url: str, key: str | None, timeout: float) -> list[Any]:
+    """Return the entries of a server's list of models. Raises what urllib and json raise."""
+    request = urllib.request.Request(f"{url.rstrip('/')}/models")
+    if key:
+        request.add_header("Authorization", f"Bearer {key}")
+    with _OPENER.open(request, timeout=timeout) as response:
+        return list(json.loads(response.read(_MOST))["data"])
+
+
 def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:
     """Return whether every replica answers and lists the model, and what was found; never raises."""
     try:
@@ -159,13 +168,9 @@ def check(serving: Serving, timeout: float = 5.0) -> tuple[bool, str]:
         return False, str(error)
     slowest = 0.0
     for url in urls:
-        request = urllib.request.Request(f"{url.rstrip('/')}/models")
-        if key:
-            request.add_header("Authorization", f"Bearer {key}")
         began = time.monotonic()
         try:
-            with _OPENER.open(request, timeout=timeout) as response:
-                served = [str(model["id"]) for model in json.loads(response.read(_MOST))["data"]]
+            served = [str(model["id"]) for model in listed(url, key, timeout)]
         except urllib.error.HTTPError as error:
             return False, f"{url} answers HTTP {error.code}"
         except (OSError, HTTPException, ValueError, KeyError, TypeError, RecursionError) as error:

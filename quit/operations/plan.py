@@ -80,7 +80,7 @@ def plan(pipeline: Pipeline, *, sample: int = 200, block: int = 16, throughput: 
     ``sample``: questions whose prompts are counted. ``block``: tokens a block of the server's prefix cache.
     ``throughput``: replies a second; the workspace's own measure where it is None.
     """
-    questions, notes = _questions(pipeline)
+    questions, notes = planned_questions(pipeline)
     positions = np.unique(np.linspace(0, len(questions) - 1, sample, dtype=int)) if questions else ()
     known = GenerationCache() if pipeline.settings.run.generation_cache else None
     if known is not None:
@@ -122,16 +122,17 @@ def _total(lines: Sequence[Line]) -> Line:
     return Line("total", "", **sums)
 
 
-def _is_current(pipeline: Pipeline, stage: str) -> bool:
+def is_current(pipeline: Pipeline, stage: str) -> bool:
     """Return whether the workspace's tables of a stage are those that this build would make."""
     key = pipeline.stage_run(stage).key
     return pipeline.workspace.state.get(key) == pipeline.fingerprints[key]
 
 
-def _questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
-    if _is_current(pipeline, "rank"):
+def planned_questions(pipeline: Pipeline) -> tuple[list[Prompt], list[str]]:
+    """Return the questions that a build will ask about, with their hints, and how they are known, in a sentence."""
+    if is_current(pipeline, "rank"):
         table, hints = pipeline.workspace.read("questions"), selected_hints(pipeline.workspace.read("ranked_hints"))
-        drawn = _is_current(pipeline, "split")  # near duplicates leave there
+        drawn = is_current(pipeline, "split")  # near duplicates leave there
         kept = set(pipeline.workspace.read("splits").column("question_id").to_pylist() if drawn else hints)
         note = "Questions and hints: those the workspace's last build kept."
     else:
@@ -187,13 +188,13 @@ class _Planner:
                 continue
             requests = prompts = computed = cached = 0
             for question in self.sampled:
-                paths = _paths(len(question.hints)) if role == "read" else [()]
+                paths = passage_paths(len(question.hints)) if role == "read" else [()]
                 requests += len(paths) * repetitions
                 tokens, with_cache = _tokens(question, paths, template, count, self.block)
                 prompts += tokens * repetitions
                 computed += with_cache * repetitions
                 if self.cache is not None:
-                    cached += _known(reader, question, paths, repetitions, self.cache)
+                    cached += cached_replies(reader, question, paths, repetitions, self.cache)
             left = 1 - cached / requests if requests else 0.0
             line = self._line(
                 spec,
@@ -282,7 +283,8 @@ class _Planner:
         return lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
-def _paths(hints: int) -> list[tuple[int, ...]]:
+def passage_paths(hints: int) -> list[tuple[int, ...]]:
+    """Return the passages of so many hints: the hints' positions in order."""
     return [path for size in range(1, hints + 1) for path in itertools.permutations(range(hints), size)]
 
 
@@ -304,9 +306,10 @@ def _tokens(
     return prompt, computed
 
 
-def _known(
+def cached_replies(
     reader: LLMReader, question: Prompt, paths: Sequence[tuple[int, ...]], repetitions: int, cache: GenerationCache
 ) -> int:
+    """Return how many of a reader's replies to a question's passages (``paths``) are in the cache."""
     requests = [
         reader.request(replace(question, hints=tuple(question.hints[position] for position in path)), sample)
         for sample in range(repetitions)

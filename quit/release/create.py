@@ -42,6 +42,7 @@ from quit.release.tables import TableFiles, workspace_tables, write_table
 from quit.review.store import ReviewStore
 from quit.review.verdicts import live_reviews
 from quit.settings import Settings, parse
+from quit.status.usage import origins
 from quit.store.base import Store
 from quit.store.folder import FolderStore
 
@@ -232,6 +233,7 @@ def _write(
         "reviews": _reviews(workspace, pipeline, frozen),
     }
     beside = {"card": pipeline.settings.card.given, "verification": verification_of(workspace, pipeline)}
+    beside["replies"] = origins(workspace.path)
     return facts_of(name, content, frozen, results, encoder, beside)
 
 
@@ -256,7 +258,8 @@ def facts_of(
     beside: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Return ``release.json``; ``encoder``: measures the semantic similarity; ``beside``: what is no part of the
-    content, ``card`` (what the publisher said) and ``verification`` (what annotators did)."""
+    content, ``card`` (what the publisher said), ``verification`` (what annotators did) and ``replies`` (which servers
+    were asked)."""
     facts = {
         "made_by": MADE_BY,
         "layout": LAYOUT,

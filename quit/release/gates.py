@@ -29,6 +29,8 @@ from quit.stages.split import SPLITS, near_identical
 
 AT_A_TIME = 2
 """Gates that are examined at a time."""
+QUESTIONS_AT_A_TIME = 128
+"""Questions whose labels are worked out at a time."""
 
 State = Literal["passed", "failed", "waived"]
 
@@ -227,7 +229,7 @@ def _answer_in_passage(subject: Subject) -> list[str]:
 
 
 def _question_on_two_sides(subject: Subject) -> list[str]:
-    split_of = dict(zip(*subject.files.read("splits", ["question_id", "split"]).to_pydict().values(), strict=True))
+    split_of = dict(zip(*subject.files.read("splits", ["question_id", "split"]).to_pydict().values()))
     rows = subject.files.read("questions", ["question_id", "question", "content_key"]).to_pylist()
     rows = [
         {**row, "split": split_of[row["question_id"]], "pinned": None} for row in rows if row["question_id"] in split_of
@@ -266,9 +268,9 @@ def _label_mismatch(subject: Subject) -> list[str]:
     labelers = [info for info in subject.readers if info.role == "labeler"]
     dataset = Dataset(frozen_tables(subject.files, labelers))
     violations = []
-    for position in range(0, len(dataset.ids), 128):
+    for position in range(0, len(dataset.ids), QUESTIONS_AT_A_TIME):
         try:
-            dataset.check_labels(np.arange(position, min(position + 128, len(dataset.ids))))
+            dataset.check_labels(np.arange(position, min(position + QUESTIONS_AT_A_TIME, len(dataset.ids))))
         except InputError as error:
             violations.append(str(error))
     return violations
@@ -281,10 +283,10 @@ def coverage(files: TableFiles, splits: Sequence[str]) -> dict[str, Any]:
     Gold answers count where a reader gave them; NO ANSWER does not. A question is reviewed when people judged all its
     answers.
     """
-    split_of = dict(zip(*files.read("splits", ["question_id", "split"]).to_pydict().values(), strict=True))
+    split_of = dict(zip(*files.read("splits", ["question_id", "split"]).to_pydict().values()))
     tally = {question: [0, 0] for question, split in split_of.items() if split in splits}
     rows = files.read("verdicts", ["question_id", "basis", "answer"])
-    for question, basis, answer in zip(*rows.to_pydict().values(), strict=True):
+    for question, basis, answer in zip(*rows.to_pydict().values()):
         if question in tally and answer != NO_ANSWER:
             tally[question][0] += 1
             tally[question][1] += basis == "review"

@@ -20,7 +20,9 @@ from typing import Any
 import ijson
 import pyarrow as pa
 
+from quit.common.files import read_json
 from quit.common.progress import advance
+from quit.common.secrets import shown
 from quit.errors import InputError
 from quit.export.dataset import SPLITS, ReaderInfo
 from quit.export.files import read_manifest
@@ -226,10 +228,9 @@ def _records(path: Path) -> Iterator[Any]:
                 yield record
                 count += 1
     except (ijson.JSONError, UnicodeDecodeError, OSError) as error:
-        reason = " ".join(str(error).split())[:160]
         raise InputError(
-            f"{path} cannot be read after {count} questions: {reason}. Take it again from where it was published; "
-            f"expected {EXPECTED}."
+            f"{path} cannot be read after {count} questions: {shown(str(error), 160)}. Take it again from where it was "
+            f"published; expected {EXPECTED}."
         ) from None
 
 
@@ -247,6 +248,8 @@ def _readers(folder: Path, keys: list[str]) -> tuple[tuple[ReaderInfo, ...], tup
                 raise ValueError
         except (KeyError, TypeError, ValueError):
             raise _Fault("the manifest.json beside the files is damaged: it does not name the readers.") from None
+    elif (folder / "manifest.json").is_file() and read_json(folder / "manifest.json") is None:
+        raise _Fault("the manifest.json beside the files is damaged: it is no JSON.")
     ordered = {key: info for role in ("labeler", "reader") for key, info in by_key.items() if info.role == role}
     if {*ordered} != {*keys} or not any(info.role == "labeler" for info in ordered.values()):
         raise _Fault(

@@ -39,6 +39,9 @@ class Bandits(Section):
     inheritance: float = Field(
         0.91, gt=0, le=1, description="lambda: a child starts at Beta(lambda alpha, lambda beta)."
     )
+    trials: int = Field(
+        50, ge=1, description="`--tune`: trials of n, tau and lambda, the first with the three settings above."
+    )
     relevant_from: float = Field(
         0.5, ge=0, le=1, description="Observed relevance from which a document counts as relevant."
     )

@@ -55,11 +55,13 @@ class Benchmark(Section):
     metrics: Measures = Field(
         (
             "Hit@1", "Hit@5", "Hit@10", "Hit@50", "Hit@100", "Recall@5", "Recall@10", "Recall@50", "MRR@100",
-            "nDCG@1", "nDCG@5", "nDCG@10", "nDCG@20", "nDCG@50", "nDCG@100",
+            "nDCG(exp)@1", "nDCG(exp)@5", "nDCG(exp)@10", "nDCG(exp)@20", "nDCG(exp)@50", "nDCG(exp)@100",
+            "nDCG@10", "nDCG@100",
             "Hit(rel=2)@1", "Hit(rel=2)@10", "Hit(rel=2)@50", "Hit(rel=2)@100", "MRR(rel=2)@100",
         ),
         min_length=1,
-        description="Ranking metrics; `rel`: the lowest relevant label (1; tables 2 and 3 take 2).",
+        description="Ranking metrics; `rel`: the lowest relevant label (1; tables 2 and 3 take 2); `nDCG`: gain is the "
+        "label, as in trec_eval; `nDCG(exp)`: 2^label - 1, as in the paper's scripts.",
     )  # fmt: skip
     compare: Measures = Field(
         ("Hit@1", "nDCG@10", "EM"), description="Metrics on which every two systems are compared."
@@ -82,6 +84,15 @@ class Benchmark(Section):
     chunk: int = Field(8192, ge=1, description="Vectors in memory, and in a file of the cache, at a time.")
     max_length: int = Field(512, ge=8, description="Longest (question, passage) pair of a reranker, in tokens.")
     device: str = Field("cpu", description="Where neural retrievers and rerankers run: cpu, cuda.")
+    pooling: Literal["auto", "cls", "mean", "last"] = Field(
+        "auto",
+        description="How a plain checkpoint makes one vector of its tokens': the first, their mean, the last; `auto`: "
+        "the last of a causal language model, else the mean. Models with files of sentence-transformers say it "
+        "themselves; DPR's take `cls`, Contriever `mean`.",
+    )
+    similarity: Literal["cosine", "dot"] = Field(
+        "cosine", description="How vectors of a plain checkpoint are compared; those of DPR and Contriever by `dot`."
+    )
     query_prompts: dict[str, str] = Field(
         default_factory=dict,
         description="Model -> what its queries begin with, where the model itself does not say (BGE's instruction).",

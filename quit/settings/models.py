@@ -115,12 +115,16 @@ class ServerSettings(Section):
     tokens_per_minute: float = Field(0, ge=0, description="Budget a replica, prompt and reply; 0 is none.")
     timeout_seconds: float = Field(120, gt=0, description="Longest wait for one reply.")
     connect_seconds: float = Field(10, gt=0, description="Longest wait for a connection.")
-    attempts: int = Field(8, ge=1, description="Attempts at one request, for every fault but a failed connection.")
+    attempts: int = Field(
+        8, ge=1, description="Attempts at one request a replica, for every fault but a failed connection."
+    )
     backoff_seconds: float = Field(0.5, gt=0, description="Pause after the first failed attempt; doubles, with jitter.")
     backoff_cap_seconds: float = Field(30, gt=0, description="Longest such pause.")
     retry_after_cap_seconds: float = Field(300, ge=0, description="Longest Retry-After that is honoured.")
     empty_retries: int = Field(1, ge=0, description="How often an empty reply is asked for again before it counts.")
-    circuit_failures: int = Field(5, ge=1, description="Connections in a row that cannot be made: the server is gone.")
+    circuit_failures: int = Field(
+        5, ge=1, description="Connections in a row that cannot be made, until it is left out."
+    )
     patience_seconds: float = Field(60, ge=0, description="How long to wait while no connection can be made.")
 
     def divided(self, processes: int) -> ServerSettings:
@@ -133,6 +137,13 @@ class ServerSettings(Section):
             "tokens_per_minute": self.tokens_per_minute / processes,
         }
         return self.model_copy(update=share)
+
+    @property
+    def remedy(self) -> str:
+        """What to do where nothing answers, for messages."""
+        how = "quit models serve prints the command" if self.flavour == "vllm" else "Ollama: ollama serve"
+        where = f"set {self.base_url_env} to its address" if self.base_url_env else "correct base_urls in the profile"
+        return f"Start it ({how}), or {where}."
 
     def key(self) -> str | None:
         """Return the API key, which no text shows from then on. Raises :class:`SettingsError` where it is missing."""

@@ -21,13 +21,15 @@ class Sunar(Section):
     )
     asu: bool = Field(True, description="Whether batches are rescored by answer semantic uncertainty.")
     mer: bool = Field(True, description="Whether the meta evidence reasoner answers last.")
-    planner: Literal["auto", "self-ask", "react", "searchain", "ircot", "gold", "none"] = Field(
+    planner: Literal["auto", "self-ask", "react", "searchain", "decomp", "ircot", "gold", "none"] = Field(
         "auto",
         description="Query understanding. `gold`: the corpus's own decomposition, an oracle; `none`: retrieve and "
         "read; `auto`: `self-ask` where there is a language model, else `gold`.",
     )
-    reading: Literal["short", "chain-of-thought"] = Field(
-        "short", description="How a language model answers from documents: at once, or after a chain of thought."
+    reading: Literal["short", "chain-of-thought", "zero-shot"] = Field(
+        "short",
+        description="How a language model answers from documents: at once, or after a chain of thought, with examples "
+        "or without (`zero-shot`).",
     )
     first_encoder: str = Field(
         "", description="Encoder that one of the indexes must have, as `quit index build` names it; if not given, any."
@@ -38,7 +40,18 @@ class Sunar(Section):
     b: int = Field(16, ge=1, description="Batch size: documents scored before the pools take turns.")
     c: int = Field(100, ge=0, description="Budget: documents scored a sub-question.")
     first: int = Field(100, ge=0, description="Documents of the first stage a sub-question (the size of R).")
+    rerank_first: int = Field(
+        0,
+        ge=0,
+        description="`rerank` and `prf`: documents of the first stage that are scored, all of them, in place of "
+        "`first` and `c`; 0: `first` and `c`, the same budget as NAR.",
+    )
     neighbours: int = Field(10, ge=0, description="Neighbours that a scored document brings into N.")
+    priority: Literal["rescored", "raw"] = Field(
+        "rescored",
+        description="Which score of a scored document its neighbours have in N: after ASU, as line 15 of Algorithm 1 "
+        "reads, or the scorer's, as in the authors' code. The same without ASU.",
+    )
     top: int = Field(10, ge=0, description="Documents that are read (l).")
     m: int = Field(10, ge=0, description="Answers sampled a batch.")
     literal: bool = Field(
@@ -86,9 +99,18 @@ class Sunar(Section):
     meta_reasoner_prompt: str = Field("", description="Meta reasoner: likewise.")
     searchain_prompt: str = Field("", description="SearChain: likewise; our own is the same in both sets.")
     react_prompt: str = Field("", description="ReAct: likewise; our own is the same in both sets.")
+    decomp_prompt: str = Field("", description="Decomp: likewise; our own is the same in both sets.")
     chain_of_thought_prompt: str = Field("", description="Chain of thought: likewise.")
+    zero_shot_prompt: str = Field(
+        "", description="Chain of thought without examples: likewise; our own is the same in both sets."
+    )
     ircot_prompt: str = Field("", description="IRCoT: likewise.")
     sub_answer_prompt: str = Field("", description="Short answers: likewise; our own is the same in both sets.")
+    cover_em: Literal["tokens", "substring"] = Field(
+        "tokens",
+        description="When an answer covers a gold answer, both normalised: by whole tokens, or also within a word "
+        "(`12` in *2012*), as in the authors' code.",
+    )
     temperature: float = Field(0.3, ge=0, description="Temperature of sampled answers; everything else is greedy.")
     top_p: float = Field(1.0, gt=0, le=1, description="Nucleus of sampled answers.")
     frequency_penalty: float = Field(0.8, ge=-2, le=2, description="Frequency penalty of every reply.")

@@ -11,9 +11,10 @@ from typing import Any
 
 import ijson
 
+from quit.common.secrets import shown
 from quit.corpora.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.errors import InputError
-from quit.sources.fields import BadRecord, Item, as_record, plain, reject, unusable
+from quit.sources.fields import BadRecord, Item, as_record, plain, quote, reject, unusable
 from quit.sources.files import Shallow, check_file, is_array, line_items
 from quit.sources.records import Reject
 
@@ -32,7 +33,7 @@ class Draft:
         """Take a paragraph; one without text is a fault that leaves the rest of the record alone."""
         text = clean(text)
         if not text:
-            self.faults.append(("document", "no_text", f"The paragraph {number} ({clean(title)!r}) has no text."))
+            self.faults.append(("document", "no_text", f"The paragraph {number} ({quote(clean(title))}) has no text."))
             return
         self.rows[number] = len(self.documents)
         self.documents.append(RawDocument(clean(title), text, str(number)))
@@ -63,7 +64,7 @@ def streamed_items(path: Path, expected: str) -> Iterator[Item]:
                 yield Item(value, position, path.name, f"record {position}")
                 position += 1
         except (ijson.JSONError, UnicodeDecodeError) as error:
-            reason = " ".join(str(error).split())[:160]
+            reason = shown(str(error), 160)
             raise InputError(f"{path} is not JSON: {reason} (record {position}). Expected {expected}.") from None
 
 

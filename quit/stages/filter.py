@@ -6,6 +6,7 @@ What gives an answer away is found by :mod:`quit.stages.leaks.find`.
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import chain
 
 import pyarrow as pa
 
@@ -63,17 +64,24 @@ def filter_leaks(
     items = []
     for question in rows:
         mine = by_question.get(question["question_id"], [])
-        applying = [overrides_of.get(hint["hint_id"], []) for hint in mine]
-        items.append(LeakItem(question["question"], question["answers"], [hint["hint"] for hint in mine], applying))
-    for question, findings in zip(rows, find_leaks_of(items, equivalence, encoder, settings), strict=True):
+        hint_ids = [hint["hint_id"] for hint in mine]
+        applying = [overrides_of.get(hint_id, []) for hint_id in hint_ids]
+        texts = [hint["hint"] for hint in mine]
+        items.append(LeakItem(question["question"], question["answers"], texts, applying, hint_ids))
+    findings = chain.from_iterable(find_leaks_of(items, equivalence, encoder, settings))
+    leaks_of = dict(zip((hint_id for item in items for hint_id in item.hint_ids), findings, strict=True))
+    for question in rows:
         mine = by_question.get(question["question_id"], [])
-        for hint, leaks in zip(mine, findings, strict=True):
-            finding_rows += [
-                {"hint_id": hint["hint_id"], "question_id": question["question_id"], **asdict(leak)} for leak in leaks
-            ]
-        standing = [[leak for leak in leaks if not leak.overridden] for leaks in findings]
-        leaking = [(hint, leaks[0]) for hint, leaks in zip(mine, standing, strict=True) if leaks]
-        kept = [hint for hint, leaks in zip(mine, standing, strict=True) if not leaks]
+        finding_rows += [
+            {"hint_id": hint["hint_id"], "question_id": question["question_id"], **asdict(leak)}
+            for hint in mine
+            for leak in leaks_of[hint["hint_id"]]
+        ]
+        standing = [
+            (hint, next((leak for leak in leaks_of[hint["hint_id"]] if not leak.overridden), None)) for hint in mine
+        ]
+        leaking = [(hint, leak) for hint, leak in standing if leak]
+        kept = [hint for hint, leak in standing if not leak]
         identity = {"stage": "filter", "question_id": question["question_id"], "source": question["source"]}
         if settings.mode == "hint":
             rejects += [

@@ -34,16 +34,16 @@ def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge,
     alphabetical): of all readers, or of the first reader that gave the answer (``by_wave``), so that the verdict is the
     same whatever later readers say.
     """
-    forms: dict[tuple[str, str], dict[str, int]] = {}
+    forms: dict[tuple[str, str], Counter[str]] = {}
     passages: Counter[tuple[str, str]] = Counter()
     for given in answers:
         known = frozenset(forms) if by_wave else frozenset()
-        columns = (given.distinct.column(name).to_pylist() for name in ("question_id", "answer_key", "answer"))
-        for identity, key, answer, count in zip(*columns, given.counts.tolist(), strict=True):
-            passages[identity, key] += count
-            if count and (identity, key) not in known:
-                counts = forms.setdefault((identity, key), {})
-                counts[answer] = counts.get(answer, 0) + count
+        distinct = given.distinct.select(["question_id", "answer_key", "answer"])
+        for row in distinct.append_column("count", pa.array(given.counts)).to_pylist():
+            key = row["question_id"], row["answer_key"]
+            passages[key] += row["count"]
+            if row["count"] and key not in known:
+                forms.setdefault(key, Counter())[row["answer"]] += row["count"]
     asked = {row["question_id"]: row for row in questions.to_pylist()}
     keys = sorted(forms)
     items = [
@@ -55,8 +55,10 @@ def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge,
         )
         for identity, key in keys
     ]
+    rulings = rule(items, judge)
     rows = []
-    for (identity, answer_key), item, ruling in zip(keys, items, rule(items, judge), strict=True):
+    for place, (identity, answer_key) in enumerate(keys):
+        item, ruling = items[place], rulings[place]
         rows.append(
             {
                 "question_id": identity,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 import schemas
+from quit.models.cleaning import says_no_answer
 from quit.models.judges import rule
 from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Prompt, Reader, Reply
 from quit.stages.stage import COLLECTION, Context, Tables, stage
@@ -72,7 +73,7 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
 def _as_written(reply: Reply) -> str:
     """Return what the judge sees of a reply; ``NO ANSWER`` where the reader begins with that."""
     text = reply.raw.strip()
-    return NO_ANSWER if text.lstrip("(\"'*").casefold().startswith(NO_ANSWER.casefold()) else text
+    return NO_ANSWER if says_no_answer(" ".join(text.lstrip("(\"'*").split()[:2])) else text
 
 
 def parametric(probe_answers: pa.Table) -> dict[str, bool]:

@@ -7,6 +7,7 @@ follows from the source's 0/1 scores; else a model values the hints of the quest
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -263,23 +264,21 @@ class Scored:
 
     def counted(self, items: Sequence[HintSet]) -> tuple[list[list[float]], list[list[int]]]:
         """Return the convergence of each hint of each question, 0 to 1, and its distinct candidates without a score."""
-        answers = [[*item.distractors, item.gold] for item in items]
         pairs = [
             HintPair(item.question, hint, answer)
-            for item, item_answers in zip(items, answers, strict=True)
+            for item in items
             for hint in item.hints
-            for answer in item_answers
+            for answer in (*item.distractors, item.gold)
         ]
-        scores = self._scorer.score(pairs)
-        scored = zip((scores >= self._refers_from).astype(int).tolist(), np.isnan(scores).tolist(), strict=True)
+        scores = iter(self._scorer.score(pairs).tolist())
         cap = self._settings.candidate_cap
         values: list[list[float]] = []
         unread: list[list[int]] = []
-        for item, item_answers in zip(items, answers, strict=True):
-            rows = [[(answer, *next(scored)) for answer in item_answers] for _ in item.hints]
-            refers = [[score for _, score, _ in row] for row in rows]
+        for item in items:
+            rows = [[(answer, next(scores)) for answer in (*item.distractors, item.gold)] for _ in item.hints]
+            refers = [[int(score >= self._refers_from) for _, score in row] for row in rows]
             values.append([convergence(row[:-1], row[-1], cap) for row in refers])
-            unread.append([len({answer for answer, _, missing in row if missing}) for row in rows])
+            unread.append([len({answer for answer, score in row if math.isnan(score)}) for row in rows])
         return values, unread
 
 
@@ -301,17 +300,13 @@ class SimilarityConvergence:
         return [self._values(item) for item in items]
 
     def _values(self, item: HintSet) -> list[float]:
-        cap = self._settings.candidate_cap
-        others = item.distractors[: cap - 1]
-        if not others:
+        if not item.distractors:
             return [0.0] * len(item.hints)
-        near = self._encoder.encode(list(item.hints)) @ self._encoder.encode([*others, item.gold]).T
+        near = self._encoder.encode(list(item.hints)) @ self._encoder.encode([*item.distractors, item.gold]).T
         rivals, own = near[:, :-1], near[:, -1:]
-        refers = (own[:, 0] >= np.median(rivals, axis=1)).astype(int)
-        scores = (rivals >= own - self._settings.margin).astype(int)
-        return [
-            convergence(row.tolist(), gold_score, cap) for row, gold_score in zip(scores, refers.tolist(), strict=True)
-        ]
+        refers = own >= np.median(rivals, axis=1, keepdims=True)
+        scores = np.hstack([rivals >= own - self._settings.margin, refers]).astype(int).tolist()
+        return [convergence(row[:-1], row[-1], self._settings.candidate_cap) for row in scores]
 
 
 def _group(rows) -> dict[str, list[dict]]:

@@ -13,7 +13,7 @@ from quit.engine.workspace import Workspace
 from quit.stages import filter_stage
 from quit.status.asked import asked, asked_tables
 from quit.status.stages import status
-from quit.status.usage import totals
+from quit.status.usage import origins, totals
 
 
 def left_out(workspace: Workspace) -> list[dict[str, Any]]:
@@ -287,6 +287,7 @@ def as_dict(workspace: Workspace, pipeline: Any = None) -> dict[str, Any]:
         ],
         "asked": asked(workspace),
         "language_models": totals(workspace.path),
+        "origins": origins(workspace.path),
         "judges": asdict(agreement) if (agreement := judge_agreement(workspace)) else None,
     }
 

@@ -11,6 +11,8 @@ import json
 import math
 import os
 import time
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +32,10 @@ def record(
     """
     lines = []
     for model, counts in after.items():
-        asked = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
+        asked: dict[str, Any] = {name: counts[name] - before.get(model, {}).get(name, 0) for name in FIELDS}
         if asked["requests"] or asked["cached"] or asked["retries"]:
             asked["seconds"] = round(asked["seconds"], 3)
+            asked["origins"] = counts["origins"] - before.get(model, {}).get("origins", Counter())
             lines.append({"run": run, "model": model, **asked, "workers": workers, "finished": time.time()})
     if not lines:
         return
@@ -62,7 +65,10 @@ def entries(path: Path) -> list[dict[str, Any]]:
 def _is_entry(entry: Any) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("model"), str):
         return False
-    counts = [entry.get(name, 0) for name in FIELDS]
+    origins = entry.get("origins", {})
+    if not isinstance(origins, dict):
+        return False
+    counts = [*(entry.get(name, 0) for name in FIELDS), *origins.values()]
     return all(isinstance(count, int | float) and math.isfinite(count) for count in counts)
 
 
@@ -74,3 +80,20 @@ def totals(path: Path) -> dict[str, dict[str, float]]:
         for name in FIELDS:
             mine[name] += entry.get(name, 0)
     return sums
+
+
+def origins(path: Path) -> dict[str, dict[str, int]]:
+    """Return model -> origin of its replies (a server's address, what that says of the model) -> how many were used,
+    over all runs of the workspace."""
+    sums: dict[str, Counter[str]] = {}
+    for entry in entries(path):
+        sums.setdefault(entry["model"], Counter()).update(entry.get("origins", {}))
+    return {model: dict(sorted(counts.items())) for model, counts in sums.items() if counts}
+
+
+def origin_lines(known: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Return a line a model on the origins of its replies."""
+    return [
+        f"{model}: " + ", ".join(f"{count:,} from {name or 'this program'}" for name, count in each.items())
+        for model, each in known.items()
+    ]

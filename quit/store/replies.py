@@ -25,9 +25,9 @@ from contextlib import closing
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quit.common.cache import open_wal, select_keys
+from quit.common.cache import select_keys
 from quit.errors import QuitError, WorkspaceError
-from quit.models.generation.cache import COLUMNS, GenerationCache
+from quit.models.generation.cache import COLUMNS, UNKNOWN, GenerationCache, insert, is_fit, open_cache
 from quit.store.objects import Objects
 
 _LOG = logging.getLogger(__name__)
@@ -64,20 +64,21 @@ class Replies:
             known = {
                 name for (name,) in database.execute("SELECT name FROM remote_segments WHERE place = ?", (self._place,))
             }
-            fresh = sorted(set(self._objects.listing(UNDER)) - known)
+            fresh = sorted(set(self._objects.listing(UNDER)) - known, reverse=True)  # what replaced a reply comes first
             for key in fresh:
                 try:
-                    rows = pq.read_table(io.BytesIO(self._objects.read(key) or b"")).cast(_SCHEMA)
+                    rows = pq.read_table(io.BytesIO(self._objects.read(key) or b""))
+                    if "origin" not in rows.column_names:
+                        rows = rows.append_column("origin", pa.array([UNKNOWN] * len(rows)))
+                    rows = rows.cast(_SCHEMA)
                 except (pa.ArrowException, OSError) as error:
                     raise WorkspaceError(
                         f"{self._objects.url}/{key} cannot be read: {error}. Delete it; its replies are asked for "
                         "again."
                     ) from error
-                marks = ", ".join(f":{name}" for name in _NAMES)
                 with database:
-                    database.executemany(
-                        f"INSERT OR IGNORE INTO generations ({COLUMNS}) VALUES ({marks})", rows.to_pylist()
-                    )
+                    database.execute("BEGIN IMMEDIATE")
+                    insert(database, (tuple(row.values()) for row in rows.to_pylist()))
                     self._remember(database, key, rows["key"].to_pylist())
         return len(fresh)
 
@@ -94,10 +95,10 @@ class Replies:
     def _copy(self, keys: list[bytes]) -> int:
         with closing(self._open()) as database:
             query = (
-                f"SELECT {COLUMNS} FROM generations WHERE key IN ({{keys}}) AND key NOT IN "
+                f"SELECT {COLUMNS}, checksum FROM replies WHERE key IN ({{keys}}) AND key NOT IN "
                 "(SELECT key FROM remote_replies WHERE place = ?)"
             )
-            rows = list(select_keys(database, query, keys, self._place))
+            rows = [row[:-1] for row in select_keys(database, query, keys, self._place) if is_fit(row)]
             if not rows:
                 return 0
             table = pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=_NAMES).cast(_SCHEMA)
@@ -125,4 +126,4 @@ class Replies:
             _LOG.warning("new replies are on this machine only for now: %s", error)
 
     def _open(self) -> sqlite3.Connection:
-        return open_wal(self._cache.path, "FULL")
+        return open_cache(self._cache.path)

@@ -59,12 +59,18 @@ def questions(collection: Collection) -> list[Question]:
     return [question_of(row, steps.get(row["query_id"], ())) for row in rows if row["parent_id"] is None]
 
 
-def chosen(collection: Collection, source: str | None = None, limit: int | None = None) -> list[Question]:
-    """Return the first ``limit`` whole questions, of one source. Raises :class:`InputError` for none."""
+def chosen(
+    collection: Collection, source: str | None = None, kind: str | None = None, limit: int | None = None
+) -> list[Question]:
+    """Return the first ``limit`` whole questions, of one source and kind. Raises :class:`InputError` for none."""
     every = questions(collection)
-    selected = [question for question in every if source in (None, question.source)][:limit]
+    of_source = [question for question in every if source in (None, question.source)]
+    selected = [question for question in of_source if kind in (None, question.kind)][:limit]
     if not every:
         raise InputError("The corpus holds no question.")
+    if of_source and not selected:
+        kinds = ", ".join(sorted({question.kind or "none" for question in of_source}))
+        raise InputError(f"The corpus holds no question of the kind {kind!r}; its kinds: {kinds}.")
     if not selected:
         sources = ", ".join(sorted({question.source for question in every}))
         raise InputError(f"The corpus holds no question of the source {source!r}; its sources: {sources}.")

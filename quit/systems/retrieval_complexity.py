@@ -39,7 +39,8 @@ class Asked:
     """A question whose complexity is asked for.
 
     ``hops``: how many steps it takes, where that is known; ``kind``: the source's type of it; ``group``: questions of
-    one group are not independent (a question and its sub-questions).
+    one group are not independent (a question and its sub-questions). ``known_complex``: a label of the question itself,
+    such as an expert's; without one, more than one hop is complex.
     """
 
     query_id: str
@@ -48,6 +49,12 @@ class Asked:
     hops: int | None = None
     kind: str | None = None
     group: str = ""
+    known_complex: bool | None = None
+
+    @property
+    def label(self) -> bool | None:
+        """Whether the question is known to be complex; None: not known."""
+        return self.known_complex if self.known_complex is not None or self.hops is None else self.hops > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +126,24 @@ def asked_of(questions: Sequence[Question]) -> list[Asked]:
 
 
 def read_asked(path: Path) -> list[Asked]:
-    """Return the questions of a JSONL file: {id, question (or text), answers, hops?, kind?, group?}.
+    """Return the questions of a JSONL file: {id, question (or text), answers, hops?, complex?, kind?, group?}.
 
     Raises :class:`InputError` for a file or line that cannot be read, naming the line.
     """
     asked = []
     for number, row in json_lines(path, "the questions"):
         text, answers = row.get("question") or row.get("text"), row.get("answers")
-        hops, kind = row.get("hops"), row.get("kind")
+        hops, kind, known = row.get("hops"), row.get("kind"), row.get("complex")
         texts: list[Any] = [text, *answers] if isinstance(answers, list) and answers else [None]
         usable = "id" in row and all(isinstance(part, str) and part.strip() for part in texts)
-        if not usable or not isinstance(kind, str | None) or type(hops) not in (int, type(None)):
+        labels = isinstance(kind, str | None) and isinstance(known, bool | None) and type(hops) in (int, type(None))
+        if not usable or not labels:
             raise InputError(
                 f"{path}, line {number}: expected an object with id, question (a text), answers (a list of texts), and "
-                "where they are known hops (a whole number) and kind (a text)."
+                "where they are known hops (a whole number), complex (true or false) and kind (a text)."
             )
         identity = str(row["id"])
-        asked.append(Asked(identity, texts[0], tuple(texts[1:]), hops, kind, str(row.get("group", identity))))
+        asked.append(Asked(identity, texts[0], tuple(texts[1:]), hops, kind, str(row.get("group", identity)), known))
     if not asked:
         raise InputError(f"{path} holds no question.")
     return asked
@@ -156,7 +164,12 @@ def write(rated: Sequence[Rated], folder: Path, about: dict[str, Any], settings:
         "agreement": agreement(rated, settings),
     }
     target = folder / "complexity.parquet"
-    kinds = {"hops": pa.int16(), "kind": pa.string(), "documents": pa.int32(), **dict.fromkeys(SAID, pa.bool_())}
+    kinds = {
+        "hops": pa.int16(),
+        "kind": pa.string(),
+        "documents": pa.int32(),
+        **dict.fromkeys((*SAID, "known_complex"), pa.bool_()),
+    }
     rows = [rating.row() for rating in rated]
     table = pa.table(
         {
@@ -177,11 +190,11 @@ def lines(whole: dict[str, Any]) -> list[str]:
         f"{whole['complete']} complete, {whole['complex']} complex"
     ]
     agreed = whole["agreement"]
-    if "one_or_more_hops" in agreed:
-        part = agreed["one_or_more_hops"]
+    if "known_complex" in agreed:
+        part = agreed["known_complex"]
         shown += [
             "",
-            f"More than one hop ({part['positive']} of {part['items']})    "
+            f"Known to be complex ({part['positive']} of {part['items']})    "
             "accuracy    F1   Matthews  [95%]           p",
         ]
         for name, row in part.items():
@@ -278,20 +291,22 @@ def rate(
 def agreement(rated: Sequence[Rated], settings: Complexity) -> dict[str, Any]:
     """Return how complexity goes with known labels, each with a 95% bootstrap interval over groups and a permutation p.
 
-    ``one_or_more_hops``: more than one hop against one, as the paper labels MuSiQue: accuracy, F1 of "complex",
-    Matthews' correlation, the same with answerability alone, with thresholds chosen on the other folds, and what each
-    score alone could do (area under the ROC curve). ``hops``: Kendall's tau-b with the number of hops, over whole
-    questions of two hops and more.
+    ``known_complex``: by a question's own label, else more than one hop against one, as the paper labels MuSiQue:
+    accuracy, F1 of "complex", Matthews' correlation, the same with answerability alone, with thresholds chosen on the
+    other folds, and what each score alone could do (area under the ROC curve). ``hops``: Kendall's tau-b with the
+    number of hops, over whole questions of two hops and more.
     ``correct``: share of a language model's own answers that are correct, of complex and other questions, and Pearson's
     correlation of that with complex and with each score (the paper reports it for complex).
     ``kinds``: Cramér's V of complex and the source's type, epsilon squared of each score by type, over whole questions.
     A part is left out where its labels are not known.
     """
     figures: dict[str, Any] = {}
+    labelled = [rating for rating in rated if rating.asked.label is not None]
+    labels = np.array([rating.asked.label for rating in labelled])
+    if len(np.unique(labels)) == 2:
+        figures["known_complex"] = _two_classes(labelled, labels, settings)
     hopped = [rating for rating in rated if rating.asked.hops is not None]
     hops = np.array([rating.asked.hops for rating in hopped])
-    if len(np.unique(hops > 1)) == 2:
-        figures["one_or_more_hops"] = _two_classes(hopped, hops > 1, settings)
     if len(np.unique(hops[hops > 1])) > 1:
         several = [rating for rating, more in zip(hopped, hops > 1, strict=True) if more]
         figures["hops"] = _associated_scores(several, hops[hops > 1], association.kendall_tau_b, settings)

@@ -10,6 +10,9 @@ from typer.testing import CliRunner
 
 from quit.cli import app
 from quit.common.cache import equivalence_store, vector_store
+from quit.errors import SettingsError
+from quit.models.generation import Completion, GenerationCache
+from quit.models.generation.cache import Entry
 
 
 @pytest.fixture(autouse=True)
@@ -26,6 +29,32 @@ def test_stores_are_shown_and_emptied_by_name() -> None:
     assert (vector_store().facts()["entries"], equivalence_store().facts()["entries"]) == (0, 1)
     assert CliRunner().invoke(app, ["cache", "clear"]).exit_code == 0
     assert equivalence_store().facts()["entries"] == 0
+
+
+def test_replies_are_dropped_by_model_and_server() -> None:
+    with GenerationCache() as cache:
+        origins = [
+            ("chat/m:1b", "http://a/v1 root=x"),
+            ("chat/m:1b+0f0f0f0f", "http://a/v1"),
+            ("chat/m:1b", "http://b/v1"),
+        ]
+        for number, (model, origin) in enumerate([*origins, ("transformers/m", "")]):
+            reply = Completion("x", "stop", origin=origin)
+            cache.add(Entry(number.to_bytes(32, "big"), model, "p", "", 0, reply)).result()
+
+    def left(*arguments: str) -> list[tuple[str, str]]:
+        done = CliRunner().invoke(app, ["cache", *arguments])
+        assert done.exit_code == 0, done.output
+        rows = json.loads(CliRunner().invoke(app, ["cache", "stats", "--json"]).stdout)["models"]
+        return [(row["model"], row["origin"]) for row in rows]
+
+    for wrong in (["m:1"], ["m:1b", "--from", "http://c/v1"], [], ["--from", "http://a/v1"], ["m", "--damaged"]):
+        assert isinstance(CliRunner().invoke(app, ["cache", "drop", *wrong]).exception, SettingsError)
+    here, there = ("transformers/m", ""), ("chat/m:1b", "http://b/v1")
+    assert left("drop", "m:1b", "--from", "http://a/v1/") == [there, here]
+    assert left("drop", "--damaged") == [there, here]
+    assert left("drop", "chat/m:1b") == [here]
+    assert left("drop", "m") == []
 
 
 def test_replies_cannot_be_cleared() -> None:

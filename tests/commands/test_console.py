@@ -8,10 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
-from rich.console import Console
+from rich.text import Text
 
 from quit.commands import console
+from quit.common.terminal import SafeConsole
 from quit.operations.plan import Line, Plan
 from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.runfile import RunScores
@@ -62,7 +64,7 @@ def drawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Si
     """The console with a file behind it: ``text()`` is what was printed."""
     file = io.StringIO()
     width = request.param or console._WIDEST
-    out = Console(file=file, highlight=False, width=width, force_terminal=bool(request.param), color_system=None)
+    out = SafeConsole(file=file, highlight=False, width=width, force_terminal=bool(request.param), color_system=None)
     monkeypatch.setattr(console, "_OUT", out)
     return SimpleNamespace(text=file.getvalue, terminal=bool(request.param))
 
@@ -127,3 +129,22 @@ def test_questions_missing_from_a_run_are_zero_where_they_count(drawn: SimpleNam
             "- 1 question of the split not in the run: 0 in every metric that counts them",
             f"- 1 question without a passage of label 2: {rel}",
         ]
+
+
+HOSTILE = "\x1b[2J\x1b]8;;x\x07\x00\x9b1m\u202e"
+
+
+def test_what_a_terminal_would_obey_is_shown(drawn: SimpleNamespace) -> None:
+    passages = [{**LIFE["passages"][0], "answers": dict.fromkeys(READERS, HOSTILE)}]
+    hints = [{**LIFE["hints"][0], "hint": HOSTILE}]
+    verdicts = [{"correct": True, "basis": "rules", "answer": HOSTILE, "passages": 1}]
+    console.print_question(
+        {**LIFE, "candidates": [HOSTILE], "hints": hints, "passages": passages, "verdicts": verdicts}, 0
+    )
+    console.print_rows(pa.table({"reply": [HOSTILE]}))
+    console._OUT.print(Text(HOSTILE))
+    shown = re.sub(r"\x1b\[[\d;]*m", "", drawn.text())
+    assert not {*shown} & {*"\x1b\x07\x00\x9b\u202e"}
+    assert (
+        "".join(shown.split()).count(r"\u001b[2J\u001b]8;;x\u0007\u0000\u009b1m\u202e") == 5
+    )  # rich drops some of a Text

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import shutil
+import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -18,6 +19,7 @@ import typer
 from quit import errors
 from quit.cli import app
 from quit.common.progress import Listener, advance, listening
+from quit.engine.workspace import Workspace
 from tests.conftest import ROOT, call_quit
 
 ESCAPE = "\x1b"
@@ -165,3 +167,36 @@ def test_no_color_and_quiet_are_heeded(built: Path, tmp_path: Path) -> None:
     ):
         code, out, err = _on_a_terminal(*arguments, "-w", str(workspace), "--quiet")
         assert (code, out, err) == (0, "", ""), arguments
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shell", "code", "said"),
+    [
+        ("{quit} settings > /dev/full", 7, "quit: The output cannot be written (No space left on device)"),
+        ("{quit} settings --json > /dev/full", 7, "quit: The output cannot be written (No space left on device)"),
+        ("{quit} --version >&-", 0, ""),
+        ("{quit} settings >&-", 0, ""),
+        ("{quit} settings --json 2>&- > /dev/null", 0, ""),
+        ("set -o pipefail; {quit} settings | true", 1, ""),
+    ],
+)
+def test_an_output_that_takes_no_more_is_one_line_at_most(shell: str, code: int, said: str) -> None:
+    if "/dev/full" in shell and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    command = shell.format(quit=f"{sys.executable} -m quit.cli")
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.startswith(said) and done.stderr.count("\n") == bool(said)
+
+
+def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from quit.commands.query import query
+
+    Workspace.create(tmp_path / "W")
+    for terminal, expected in ((False, "\x1b[2J\u202e"), (True, r"\u001b[2J\u202e")):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal, raising=False)
+        query("SELECT chr(27) || '[2J' || chr(8238) AS reply", tmp_path / "W", csv=True)
+        assert expected in capsys.readouterr().out

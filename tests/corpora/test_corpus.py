@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from quit.corpora.build import build
 from quit.corpora.corpus import Corpus, corpus_checksum
+from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
+from quit.settings import Corpora
 
 
 def _write(path: Path, *rows: object) -> Path:
@@ -90,3 +93,16 @@ def test_the_checksum_is_of_the_content_not_the_place(tmp_path: Path) -> None:
     assert corpus_checksum(one) == corpus_checksum(other) == corpus_checksum(other.parent)
     _write(other, {"id": "1", "text": "y"})
     assert corpus_checksum(one) != corpus_checksum(other)
+
+
+def test_lone_surrogates_are_repaired_and_long_ids_quoted_short(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    pair = r'{"id": "p", "text": "\ud83d\ude00"}'
+    lone = r'{"id": "a\ud800", "title": "b\udfff", "text": "c\ud800d"}'
+    long = json.dumps({"id": "x" * 180_000, "text": ""})
+    path.write_text("\n".join([pair, lone, long]) + "\n")
+    corpus = Corpus(path)
+    assert list(corpus) == ["\U0001f600", "b\ufffd c\ufffdd"] and corpus.ids([0, 1]) == ["p", "a?"]
+    assert len(corpus.rejects) == 1 and len(corpus.rejects[0].detail) < 200
+    built, _ = build([parse_corpus_source(f"jsonl:{path}")], tmp_path / "C", Corpora())
+    assert built.texts([0, 1]) == list(corpus) and built.rejects["position"].to_pylist() == [2]

@@ -106,7 +106,7 @@ def test_a_run_killed_at_its_last_file_leaves_a_folder_that_is_built_again(tmp_p
     build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS)
     (tmp_path / "I" / "index.json").rename(temporary_of(tmp_path / "I" / "index.json"))
     build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS)
-    assert {path.name for path in (tmp_path / "I").iterdir()} == {"bm25", "index.json"}
+    assert {path.name for path in (tmp_path / "I").iterdir()} == {".lock", "bm25", "index.json"}
 
 
 def test_what_is_no_index(tmp_path: Path) -> None:

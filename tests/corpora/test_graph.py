@@ -145,7 +145,7 @@ def test_what_a_graph_is_not(tmp_path: Path, monkeypatch) -> None:
         graph.neighbours(0, 6)
     with (tmp_path / "G" / "edges.u32.np").open("r+b") as file:
         file.truncate(100)
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError, match="altered"):
         NeighbourhoodGraph.open(tmp_path / "G")
 
 

@@ -121,4 +121,4 @@ def test_encodings_are_kept_by_content(tmp_path, monkeypatch: pytest.MonkeyPatch
     other.identity = "other dice"
     HybridIndex(TEXTS, other, **NUMBERS, cache=tmp_path)
     assert other.encoded == 6
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    assert not list(tmp_path.glob("*.tmp"))

@@ -60,6 +60,10 @@ def test_recall_by_hand(tmp_path: Path) -> None:
     assert (whole["pool@2"], whole["pool@2+1"], whole["pool@2+2"]) == (2, 3, 4)
     assert (whole["recall@same+1"], whole["recall@same+2"]) == (0.5, 0.5)
     assert (steps["recall@2"], steps["recall@2+2"], steps["recall@10"]) == (0.5, 1.0, 1.0)
+    # Ranks 1 and 5 of the list are relevant: (1 + 1 / log2 6) / (1 + 1 / log2 3).
+    assert whole["nDCG@10"] == 0.8503
+    graph = Graph(depth=2, hop_width=2)
+    assert [len(reach(_corpus(tmp_path), "fixed", Fixed(), None, graph, kind)) for kind in ("2hop", "3hop1")] == [2, 0]
     lines = reach_lines([whole, steps])
     assert len(lines) == 4 and lines[2].startswith("| musique | fixed | 1 |")
 

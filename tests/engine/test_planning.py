@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
+from quit.common.progress import Listener, listening
 from quit.engine.pipeline import Pipeline, check_buildable
+from quit.engine.planning import held_build
 from quit.engine.workspace import Workspace
-from quit.errors import SettingsError
+from quit.errors import SettingsError, WorkspaceError
+from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source
-from tests.conftest import STARTER
+from tests.conftest import STARTER, call_quit
+from tests.review.test_verdicts import said
 
 COMMIT = "models.bem_revision=" + "0123456789abcdef" * 2 + "01234567"
 
@@ -51,3 +56,92 @@ def test_a_number_of_questions_leads_to_another_fingerprint(tmp_path: Path) -> N
 def test_what_the_card_says_leads_to_no_other_fingerprint(tmp_path: Path) -> None:
     said = ['card.name="Rivers"', "card.licence=cc0-1.0", "card.repository=org/rivers", 'card.authors=["Ada"]']
     assert _pipeline(tmp_path, *said).fingerprints == _pipeline(tmp_path).fingerprints
+
+
+class _Heard(Listener):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def noted(self, text: str, loud: bool) -> None:
+        self.lines.append(text)
+
+
+def _collected(folder: Path, *sources: Path, **how: bool) -> tuple[list[str], list[str]]:
+    """Plan a build and collect its questions: what was said, and the sources that the workspace then remembers."""
+    heard = _Heard()
+    with (
+        listening(heard),
+        held_build(folder / "W", [f"jsonl:{path}" for path in sources], "embedded", [], **how) as build,
+    ):
+        build.begin()
+        run = build.stage_run("collect")
+        for shard in build.pending(run):
+            build.work_on(run, shard)
+        build.finish(run)
+    return heard.lines, [text.rpartition("/")[2] for text in build.workspace.build["sources"]]
+
+
+def _questions(folder: Path) -> list[str]:
+    return Workspace.open(folder / "W").read("questions")["question_id"].to_pylist()
+
+
+@pytest.fixture
+def reviewed(tmp_path: Path) -> Path:
+    """A folder with a workspace of three questions, two of which people reviewed, one of those withdrawn again; and
+    sources: ``three`` (its own), ``two`` (without the reviewed one), ``other``, ``typo`` (another text of it)."""
+    lines = STARTER.read_text(encoding="utf-8").splitlines()
+    first = json.loads(lines[0])
+    typo = json.dumps({**first, "question": f"{first['question']} Really?"})
+    for name, some in (("three", lines[:3]), ("two", lines[1:3]), ("other", lines[5:7]), ("typo", [typo, *lines[1:3]])):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(some) + "\n", encoding="utf-8")
+    _collected(tmp_path, tmp_path / "three.jsonl")
+    one, two, _ = (f"jsonl-{json.loads(line)['id']}" for line in lines[:3])
+    rows = [*said("ada", 1, question=one, x=True), *said("ada", 2, 1, "withdrawn", question=two, x=True)]
+    ReviewStore(Workspace.open(tmp_path / "W")).append(rows)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("source", "leave", "come", "count"),
+    [
+        ("two", "1 question leaves", "0 come", 2),
+        ("other", "3 questions leave", "2 come", 2),
+        ("typo", "1 question leaves", "1 comes", 3),
+    ],
+)
+def test_reviewed_questions_leave_only_where_that_is_asked_for(
+    reviewed: Path, source: str, leave: str, come: str, count: int
+) -> None:
+    workspace, before = Workspace.open(reviewed / "W"), _questions(reviewed)
+    state, build = workspace.state, workspace.build
+    with pytest.raises(WorkspaceError, match=r"1 reviewed question would .*--add.*--replace") as error:
+        _collected(reviewed, reviewed / f"{source}.jsonl")
+    assert before[0] in str(error.value) and before[1] not in str(error.value)
+    assert (workspace.state, workspace.build) == (state, build) and _questions(reviewed) == before
+    done = call_quit("build", "-w", str(reviewed / "W"), "--source", str(reviewed / f"{source}.jsonl"))
+    assert done.returncode == 7 and str(error.value) in done.stderr and workspace.state == state
+    said, _ = _collected(reviewed, reviewed / f"{source}.jsonl", replace=True)
+    assert said == [f"{leave}, {come}."]
+    assert len(_questions(reviewed)) == count
+
+
+def test_a_source_that_is_added_leaves_what_there_is(reviewed: Path) -> None:
+    before = _questions(reviewed)
+    said, sources = _collected(reviewed, reviewed / "other.jsonl", add=True)
+    assert said == ["0 questions leave, 2 come."]
+    assert sources == ["three.jsonl", "other.jsonl"] and set(_questions(reviewed)) > set(before)
+    again = _collected(reviewed, reviewed / "other.jsonl", add=True)  # it is there already
+    assert again == ([], sources) == _collected(reviewed)  # none named: those of the last build
+    assert _collected(reviewed, reviewed / "other.jsonl", reviewed / "three.jsonl")[0] == []
+
+
+def test_a_workspace_without_reviews_is_told_what_leaves(reviewed: Path) -> None:
+    shutil.rmtree(reviewed / "W" / "reviews")
+    said, sources = _collected(reviewed, reviewed / "other.jsonl")
+    assert said == ["3 questions leave, 2 come."]
+    assert sources == ["other.jsonl"]
+
+
+def test_a_new_workspace_has_nothing_to_say_or_to_add_to(reviewed: Path) -> None:
+    shutil.rmtree(reviewed / "W")
+    assert _collected(reviewed, reviewed / "other.jsonl", add=True) == ([], ["other.jsonl"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import pytrec_eval
 
+from quit import evaluate_run
 from quit.errors import InputError, SettingsError
 from quit.evaluate.metrics import (
     Measure,
@@ -34,16 +35,28 @@ def test_values_computed_by_hand() -> None:
     assert reciprocal_rank(RANKED, 100) == 0.5 and reciprocal_rank(RANKED, 100, 2) == 0.25
     assert reciprocal_rank(RANKED, 1) == 0.0
     assert recall(RANKED, JUDGED, 4) == pytest.approx(2 / 3) and recall(RANKED, JUDGED, 4, 2) == 0.5
-    # Gains 2^label - 1: 0, 1, 0, 3 at ranks 1 to 4; ideal 3, 3, 1.
-    got = 1 / math.log2(3) + 3 / math.log2(5)
-    ideal = 3 + 3 / math.log2(3) + 1 / math.log2(4)
-    assert dcg(RANKED, 10) == pytest.approx(got)
-    assert ndcg(RANKED, JUDGED, 10) == pytest.approx(got / ideal)
-    assert ndcg(RANKED, JUDGED, 2) == pytest.approx((1 / math.log2(3)) / (3 + 3 / math.log2(3)))
+    for exponential, most in ((False, 2), (True, 3)):  # gain of label 2; that of label 1 is 1
+        got = 1 / math.log2(3) + most / math.log2(5)
+        ideal = most + most / math.log2(3) + 1 / math.log2(4)
+        assert dcg(RANKED, 10, exponential=exponential) == pytest.approx(got)
+        assert ndcg(RANKED, JUDGED, 10, exponential=exponential) == pytest.approx(got / ideal)
+        at_2 = (1 / math.log2(3)) / (most + most / math.log2(3))
+        assert ndcg(RANKED, JUDGED, 2, exponential=exponential) == pytest.approx(at_2)
+
+
+def test_ndcg_is_that_of_ir_measures_and_the_papers_is_named() -> None:
+    qrels, run = {"q": {"d1": 2, "d3": 1, "d4": -1}}, {"q": ["d2", "d1", "d4"]}
+    values = evaluate_run(run, qrels, ["nDCG@10", "nDCG(exp)@10"])
+    # DCG: label 2 at rank 2; ideal: 2 at rank 1, 1 at rank 2.
+    assert values["nDCG@10"] == pytest.approx((2 / math.log2(3)) / (2 + 1 / math.log2(3)))
+    assert values["nDCG@10"] == pytest.approx(0.4796, abs=5e-5)
+    assert values["nDCG(exp)@10"] == pytest.approx((3 / math.log2(3)) / (3 + 1 / math.log2(3)))
+    scored = {"q": {document: -float(rank) for rank, document in enumerate(run["q"])}}
+    assert values["nDCG@10"] == pytest.approx(ir_measures.nDCG(gains={-1: 0}).calc_aggregate(qrels, scored))
 
 
 def test_empty_rankings_and_nothing_relevant_are_zero() -> None:
-    for text in ("Hit@1", "Recall@5", "MRR@100", "nDCG@10"):
+    for text in ("Hit@1", "Recall@5", "MRR@100", "nDCG@10", "nDCG(exp)@10"):
         assert Measure.parse(text).value([], [2, 1]) == 0.0
         assert Measure.parse(text).value([0, 0], [0, 0]) == 0.0
 
@@ -70,24 +83,24 @@ def test_ir_measures_agrees_on_every_metric_of_every_question(seed: int) -> None
         "Recall@50": "R@50", "MRR@100": "RR@100", "MRR(rel=2)@100": "RR(rel=2)@100",
     }  # fmt: skip
     measures = {ours: ir_measures.parse_measure(name) for ours, name in theirs.items()}
-    gains = {0: 0, 1: 1, 2: 3}
-    measures |= {f"nDCG@{k}": ir_measures.nDCG(gains=gains) @ k for k in (1, 10, 100)}
+    measures |= {f"nDCG@{k}": ir_measures.nDCG @ k for k in (1, 10, 100)}
+    paper = {f"nDCG(exp)@{k}": ir_measures.nDCG(gains={0: 0, 1: 1, 2: 3}) @ k for k in (1, 10, 100)}
     rankings = {query: sorted(scores, key=scores.__getitem__, reverse=True) for query, scores in run.items()}
     expected = {
         (str(value.measure), value.query_id): value.value
-        for value in ir_measures.iter_calc(list(measures.values()), qrels, run)
+        for some in (measures, paper)  # apart: ir_measures gives plain nDCG the gains of one beside it
+        for value in ir_measures.iter_calc(list(some.values()), qrels, run)
     }
-    for ours, measure in measures.items():
+    for ours, measure in (measures | paper).items():
         for question, value in run_values(rankings, qrels, Measure.parse(ours)).items():
             assert value == pytest.approx(expected[str(measure), question], abs=1e-9), (ours, question)
 
 
 def test_pytrec_eval_agrees() -> None:
     qrels, run = _random_run(7)
-    gained = {query: {doc: 2**label - 1 for doc, label in labels.items()} for query, labels in qrels.items()}
     rankings = {query: sorted(scores, key=scores.__getitem__, reverse=True) for query, scores in run.items()}
     names = {"success_10", "recall_50", "recip_rank", "ndcg_cut_10,100"}
-    expected = pytrec_eval.RelevanceEvaluator(gained, names).evaluate(run)
+    expected = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
     pairs = {
         "Hit@10": "success_10",
         "Recall@50": "recall_50",
@@ -101,12 +114,12 @@ def test_pytrec_eval_agrees() -> None:
 
 
 def test_one_policy_for_every_metric() -> None:
-    qrels = {"a": {"x": 1}, "b": {"x": 0}, "c": {"x": 2}}
+    qrels = {"a": {"x": 1}, "b": {"x": 0}, "c": {"x": 2}, "d": {}}
     run = {"a": ["x"], "b": ["x"]}
-    for text in ("Hit@1", "Recall@5", "MRR@100", "nDCG@10"):
+    for text in ("Hit@1", "Recall@5", "MRR@100", "nDCG@10", "nDCG(exp)@10"):
         values = list(run_values(run, qrels, Measure.parse(text)).values())
-        assert values == [1.0, None, 0.0], text  # c was not retrieved: 0; b has nothing to retrieve: None
-        assert mean(values, "zero") == pytest.approx(1 / 3) and mean(values, "skip") == 0.5
+        assert values == [1.0, None, 0.0, None], text  # c was not retrieved: 0; b and d have nothing to retrieve: None
+        assert mean(values, "zero") == 0.25 and mean(values, "skip") == 0.5
     assert mean([None], "skip") == 0.0 and mean(np.array([np.nan, 1.0]), "zero") == 0.5
     with pytest.raises(SettingsError, match="Did you mean 'skip'"):
         mean([1.0], "skipp")
@@ -117,15 +130,31 @@ def test_a_passage_twice_in_a_ranking_is_refused() -> None:
         run_values({"a": ["x", "x"]}, {"a": {"x": 1}}, Measure.parse("Hit@1"))
 
 
-@pytest.mark.parametrize("text", ["Hit", "nDGC@10", "Hit@0", "Hit(rel=0)@1", "EM@1", ""])
-def test_what_is_no_metric(text: str) -> None:
-    with pytest.raises(SettingsError, match="not a ranking metric"):
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("Hit", ""),
+        ("nDGC", "'nDCG'"),
+        ("nDGC@10", "'nDCG'"),
+        ("Hit(exp)@1", ""),
+        ("Hit@0", ""),
+        ("Hit(rel=0)@1", ""),
+        ("EM@1", ""),
+        ("", ""),
+    ],
+)
+def test_what_is_no_metric(text: str, hint: str) -> None:
+    with pytest.raises(SettingsError, match=f"not a ranking metric.*{hint}"):
         Measure.parse(text)
 
 
 def test_measures_read_as_they_are_written() -> None:
-    for text in ("Hit@1", "Recall(rel=2)@50", "MRR@100", "nDCG@10"):
-        assert str(Measure.parse(text)) == text
+    for text, needs_all in (
+        *(("Hit@1", False), ("Recall(rel=2)@50", True), ("MRR@100", False)),
+        *(("nDCG@10", True), ("nDCG(exp)@10", True)),
+    ):
+        measure = Measure.parse(text)
+        assert (str(measure), measure.needs_all) == (text, needs_all)
 
 
 def test_answers() -> None:
@@ -133,7 +162,7 @@ def test_answers() -> None:
     assert exact_match("", [""]) == 0.0 and exact_match("NO ANSWER", ["Lima"]) == 0.0
     # prediction {barack, h, obama}, gold {barack, obama}: precision 2/3, recall 1.
     assert f1("Barack H. Obama", ["Lima", "Barack Obama"]) == pytest.approx(0.8)
-    assert f1("", ["x"]) == 0.0 and f1("x", []) == 0.0
+    assert f1("", ["x", ""]) == 0.0 and f1("x", []) == 0.0
     assert answer_value("EM", "Lima", ["Lima"]) == 1.0
     with pytest.raises(SettingsError, match="reading metric"):
         answer_value("BLEU", "a", ["a"])
@@ -142,6 +171,8 @@ def test_answers() -> None:
 def test_cover_em_is_on_token_boundaries_and_takes_any_alias() -> None:
     assert cover_em("It was the United-States of America!", ["Lima", "unitedstates of america"]) == 1.0
     assert cover_em("I think it is New  York City.", ["the new york"]) == 1.0
-    assert cover_em("Limassol", ["Lima"]) == 0.0
+    for prediction, gold in (("Limassol", "Lima"), ("Italian-American", "Italian"), ("in 2012", "12")):
+        assert (cover_em(prediction, [gold]), cover_em(prediction, [gold], substring=True)) == (0.0, 1.0)
+    assert cover_em("York is not new", ["New York"], substring=True) == cover_em("anything", ["?"], True) == 0.0
     assert cover_em("York is not new", ["New York"]) == 0.0
     assert cover_em("anything", ["", "?"]) == 0.0

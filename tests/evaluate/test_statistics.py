@@ -4,10 +4,11 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from bm25s.stopwords import STOPWORDS_EN_PLUS
+from scipy.stats import sem
 
 from quit.errors import InputError
-from quit.evaluate.normalize import STOP_WORDS, words
-from quit.evaluate.statistics import Statistics, statistics
+from quit.evaluate.statistics import Statistics, _overlap, statistics
 from quit.stages.passages import permutations
 from tests.export import conftest as release
 
@@ -53,7 +54,7 @@ def plain(tables):
     split = {row["question_id"]: row["split"] for row in tables.splits.to_pylist()}
 
     def bag(text):
-        return {word.casefold() for word in words(text)} - STOP_WORDS
+        return {word for word in text.split(" ") if word not in STOPWORDS_EN_PLUS}
 
     figures = {}
     for name in ("train", "dev", "test", "all"):
@@ -98,6 +99,19 @@ def test_overlap_with_shared_words(tables):
     hints = ["It rises over Paris", "The tower of iron", "", "of the and", "Eiffel built it, in Paris"]
     by_split = compare(with_texts(tables, "Which tower did Eiffel build in Paris?", hints))
     assert by_split["train"][3] > 0.01
+    compare(with_texts(tables, "of the", ["the", "of", "and", "a", ""]))  # no words at all
+
+
+@pytest.mark.parametrize(
+    ("hint", "share"),
+    [
+        ("It was the tower of Eiffel", 2 / 6),  # It tower Eiffel beside Which tower Eiffel build Paris?
+        ("in Paris tower", 1 / 6),  # Paris is not Paris?
+        ("did the in", 0.0),
+    ],
+)
+def test_overlap_is_counted_as_by_the_papers_script(hint, share):
+    assert _overlap(["Which tower did Eiffel build in Paris?"], [[hint]]) == pytest.approx(share)
 
 
 def test_single_spaces_decide_words(tables):
@@ -111,6 +125,7 @@ def test_single_spaces_decide_words(tables):
         ("new york", ["It is New", "York it is", "c", "d", "e"], None),  # across two
         ("a b c", ["x a", "b", "c y", "d", "e"], None),  # across three
         ("new york", ["It is New York", "York it is New", "c", "d", "e"], None),  # both
+        ("paris", ["In Paris", "a Paris", "paris b", "parisian", "Paris."], 1.0),
         ("new york", ["It is new", "Yorkshire", "no", "d", "e"], None),
         ("new york", ["It is new.", "Yorkshire", "no", "d", "e"], 0.0),
     ],
@@ -134,6 +149,7 @@ def test_labels_by_number_of_hints_counted_by_hand(tables):
     rows = count(tables).by_hints.to_pylist()
     assert {(r["split"], r["n_hints"], r["label"]): r["passages"] for r in rows if r["passages"]} == expected
     sizes = {1: 5, 2: 20, 3: 60, 4: 120, 5: 120}
+    assert {row["n_hints"] for row in rows} == set(sizes)
     for size, each in sizes.items():
         both = [row for row in rows if (row["split"], row["n_hints"]) == ("all", size)]
         assert sum(row["passages"] for row in both) == 7 * each
@@ -149,6 +165,30 @@ def test_labels_by_type_and_difficulty_counted_by_hand(tables):
             key = (group[row["question_id"]], row["label"])
             expected[key] = expected.get(key, 0) + 1
         assert {(r[name], r["label"]): r["passages"] for r in counted.to_pylist() if r["split"] == "all"} == expected
+
+
+def test_passages_and_share_where_labels_are_few_unusual_or_wrong(tables):
+    def changed(**values):
+        rows = tables.labels.to_pylist()
+        assert len(rows[0]["permutation"]) == 1
+        rows[0] |= values
+        return count(replace(tables, labels=pa.Table.from_pylist(rows, tables.labels.schema)))
+
+    def of_all(figures, hints):
+        rows = figures.by_hints.to_pylist()
+        return [(row["passages"], row["share"]) for row in rows if (row["split"], row["n_hints"]) == ("all", hints)]
+
+    assert np.sum(of_all(changed(label=0), 1), axis=0) == pytest.approx([34, 34 / 35]), (
+        "not relevant: in no label's row"
+    )
+    assert sorted(of_all(count(replace(tables, labels=tables.labels.slice(0, 1))), 1)) == [(0, 0.0), (1, 1.0)]
+    assert of_all(count(replace(tables, labels=tables.labels.slice(0, 0))), 1) == [(0, 0.0), (0, 0.0)]
+    for wrong in ({"label": 3}, {"label": -1}, {"permutation": "012340"}):
+        with pytest.raises(InputError, match="a label other than 0 to 2, or a passage of over 5 hints"):
+            changed(**wrong)
+    rows = [{**row, "difficulty_bin": None} for row in tables.descriptions.to_pylist()]
+    nowhere = count(replace(tables, descriptions=pa.Table.from_pylist(rows, tables.descriptions.schema))).by_difficulty
+    assert nowhere.num_rows == 0 and nowhere.schema == count(tables).by_difficulty.schema
 
 
 class Letters:
@@ -174,6 +214,11 @@ def test_similarity_is_estimated_on_a_seeded_sample(tables):
     assert larger.similarity_sample == 2_000
     assert abs(total.semantic_similarity - larger.semantic_similarity) < 5 * total.similarity_error
     assert count(tables).summary[-1].semantic_similarity is None
+    one = count(tables, encoder=Letters(), sample=1).summary
+    assert sorted(split.similarity_sample for split in one) == [0, 0, 1, 1]
+    for split in one:
+        assert (split.semantic_similarity is None) == (split.similarity_sample == 0) and split.similarity_error is None
+    assert count(tables, encoder=Letters(), sample=2).summary[-1].similarity_error is not None
 
 
 def test_the_whole_sample_is_the_exact_mean(tables):
@@ -183,9 +228,10 @@ def test_the_whole_sample_is_the_exact_mean(tables):
     hints = [row["hint"] for row in ranked if row["selected"]]
     texts = [" ".join(hints[index] for index in permutation) for permutation in permutations(5)]
     question = tables.questions["question"][0].as_py()
-    expected = (Letters().encode([question]) @ Letters().encode(texts).T).mean()
+    [cosines] = Letters().encode([question]) @ Letters().encode(texts).T
     assert figures.summary[-1].similarity_sample == 325
-    assert figures.summary[-1].semantic_similarity == pytest.approx(float(expected), abs=1e-5)
+    assert figures.summary[-1].semantic_similarity == pytest.approx(float(cosines.mean()), abs=1e-5)
+    assert figures.summary[-1].similarity_error == pytest.approx(sem(cosines), rel=1e-4)
 
 
 def test_absent_splits_are_left_out_and_missing_rows_named(tables):
@@ -195,6 +241,16 @@ def test_absent_splits_are_left_out_and_missing_rows_named(tables):
     assert sum(row["passages"] for row in figures.by_hints.to_pylist() if row["split"] == "all") == 325
     with pytest.raises(InputError, match="'descriptions' has no row for the question 'a-1'"):
         count(replace(tables, descriptions=tables.descriptions.slice(1)))
+    rows = tables.ranked_hints.to_pylist()
+    [*_, last] = [
+        row for row in rows if row["selected"] and row["question_id"] == tables.splits["question_id"][1].as_py()
+    ]
+    last["selected"] = False
+    fewer = pa.Table.from_pylist(rows, tables.ranked_hints.schema)
+    with pytest.raises(InputError, match=f"'{last['question_id']}' has 4 selected hints, 'a-1' has others"):
+        count(replace(tables, ranked_hints=fewer))
+    with pytest.raises(InputError, match="'a-1' has 0 selected hints"):
+        count(replace(tables, ranked_hints=fewer.slice(0, 0)))
     with pytest.raises(InputError, match="holds no question"):
         count(replace(tables, splits=tables.splits.slice(0, 0)))
 

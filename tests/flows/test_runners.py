@@ -180,11 +180,11 @@ def test_an_unreachable_cluster_is_one_clear_line(scheme: str, mute: bool) -> No
             listening.listen()
         port = listening.getsockname()[1]
         settings = Run(runner=f"{scheme}127.0.0.1:{port}", cluster_seconds=1)
-        began = time.monotonic()
         with Runner(settings.runner, settings, 2) as runner, pytest.raises(ServerError) as raised:
             runner.submit(None, {}, print)
-    assert time.monotonic() - began < 60  # the clients' own patience is minutes
     assert f"{scheme}127.0.0.1:{port}" in str(raised.value) and "--runner threads" in str(raised.value)
+    # Not after the clients' own patience, which is minutes.
+    assert ("(asked for 1 s)" if mute else "no connection within 1 s") in str(raised.value)
 
 
 def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,6 +199,15 @@ def test_no_ray_on_this_machine_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(_private.services, "find_bootstrap_address", lambda folder: None)
     with Runner("ray:auto", Run(runner="ray:auto"), 2) as runner, pytest.raises(ServerError, match="ray:auto.*running"):
         runner.submit(None, {}, print)
+
+
+def test_too_little_memory_is_no_wrong_installation() -> None:
+    from flows.runners import Runner
+
+    with Runner("threads", Run(), 2) as runner:
+        for error in (ImportError("libtorch_cpu.so: failed to map segment from shared object"), MemoryError()):
+            assert "too little memory" in str(runner._fault(error, None))
+        assert "has no quit-builder" in str(runner._fault(ModuleNotFoundError("No module named 'quit'"), None))
 
 
 def test_a_missing_client_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,6 +95,7 @@ def test_a_plan_offers_every_flow_with_the_profiles_schedules_and_limits(tmp_pat
     made = deployment(planned[1])
     assert made.concurrency_limit == 2 and made.concurrency_options.collision_strategy.value == "CANCEL_NEW"
     assert made.schedules[0].schedule.cron == "0 6 * * 1"
+    assert (made.description or "").startswith("Freeze a workspace as a release") and "Args:" not in made.description
     assert planned[0].to_dict(NOON)["next"] == "2026-05-02T03:00:00+00:00"
 
 
@@ -120,6 +121,12 @@ def test_a_workspace_that_was_never_built_needs_a_source(tmp_path: Path) -> None
     Workspace.create(tmp_path / "W")
     with pytest.raises(InputError, match="--source"):
         plan([tmp_path / "W"], _settings(), "embedded", [])
+
+
+def test_a_schedule_without_sources_takes_those_of_the_last_build_before_it_runs(tmp_path: Path) -> None:
+    workspace = Workspace.create(tmp_path / "W")
+    workspace.set_build({"profile": "embedded", "overrides": [], "sources": ["jsonl:a.jsonl"]})
+    assert plan([tmp_path / "W"], _settings(), "embedded", [])[0].parameters["sources"] == []  # not a copy of today
 
 
 def test_a_profile_that_can_label_nothing_is_refused_before_anything_is_deployed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from quit.errors import InputError, MissingDependency, SettingsError
-from quit.models.fetching import FETCHABLE, MARK, fetch, fetched_folder
+from quit.models.fetching import FETCHABLE, MARK, _keep_the_model_alone, fetch, fetched_folder
 from quit.models.generation.base import ChatRequest, ModelOptions
 from quit.models.generation.local import TransformersGenerator
 from quit.models.loading import located
@@ -110,3 +111,18 @@ def test_the_fetched_checkpoint_loads_and_answers(tmp_path: Path) -> None:
     request = ChatRequest(prompt, {"question": "What is the capital of France?"}, 12, group="q")
     generator.generate([request], lambda _, completion: replies.append(completion.text))
     assert "Paris" in replies[0]  # weights that were unpacked wrongly write noise
+
+
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer_config.json"])
+def test_how_a_model_was_converted_is_no_part_of_it(tmp_path: Path, name: str) -> None:
+    others = {"config.json", "generation_config.json", "tokenizer_config.json"} - {name}
+    contents = set()
+    for text in ('{"b": 1, "a": [2]}', '{"a": [2], "b": 1, "local_files_only": true}', '{"local_files_only": false, '
+                 '"transformers_version": "9", "_model_name_or_path": "/tmp/x", "b": 1, "a": [2]}'):  # fmt: skip
+        (tmp_path / name).write_text(text)
+        for other in others:
+            (tmp_path / other).write_text("{}")
+        _keep_the_model_alone(tmp_path)
+        contents.add((tmp_path / name).read_text())
+    [content] = contents
+    assert json.loads(content) == {"a": [2], "b": 1}

@@ -157,3 +157,15 @@ def test_a_plan_refuses_what_a_build_refuses(
     assert said[0][0] == 4 and "models.bem_revision" in said[0][1]
     assert said[1][0] == 3 and "--source starter" in said[1][1]
     assert not (tmp_path / "W").exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[], ["--set", "leakage.method=full"], ["--set", "leakage.method=full", "--set", "difficulty.corpus=absent.jsonl"]],
+    ids=["revision", "corpus", "no such corpus"],
+)
+def test_what_a_build_refuses_a_plan_refuses(given: list[str], source: Path, tmp_path: Path) -> None:
+    asked = ["-w", str(tmp_path / "W"), "-p", "paper", "-s", f"jsonl:{source}", *given]
+    build, plan = (call_quit(command, *asked) for command in ("build", "plan"))
+    assert plan.returncode == build.returncode != 0
+    assert plan.stderr.splitlines()[-1] == build.stderr.splitlines()[-1]

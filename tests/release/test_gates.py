@@ -7,10 +7,11 @@ from itertools import permutations
 from pathlib import Path
 from random import Random
 
+import pyarrow.parquet as pq
 import pytest
 
 from quit.errors import SettingsError
-from quit.release.gates import GATES, check, coverage, parse_waivers
+from quit.release.gates import GATES, check, coverage, parse_waivers, release_settings, with_release_settings
 from quit.settings import Leakage
 from quit.stages.leaks.containment import stands_in_a_passage
 from tests.release import small
@@ -26,12 +27,12 @@ def test_a_sound_release_passes_every_gate(tmp_path: Path) -> None:
     assert {one.state for one in results} == {"passed"}
 
 
-@pytest.mark.parametrize("hint", ["People say it is the NILE.", "Boats on the river Nile's water."])
+@pytest.mark.parametrize("hint", ["People say it is the NILE.", "Boats on the river Nile's water.", "Nile" * 50])
 def test_an_answer_inside_a_hint(tmp_path: Path, hint: str) -> None:
     made = small.rows()
     made["ranked_hints"][1]["hint"] = hint
     [(gate, [example])] = _failed(tmp_path, made).items()
-    assert gate == "answer-in-passage" and "q1" in example and "'Nile'" in example
+    assert gate == "answer-in-passage" and example == f"q1: 'Nile' is in the passage 1: {hint[:160]!r}"
 
 
 def test_an_answer_across_two_hints(tmp_path: Path) -> None:
@@ -116,6 +117,17 @@ def test_a_passage_twice_in_the_place_of_another(tmp_path: Path) -> None:
     assert "q2" in _failed(tmp_path, made)["missing-passage"][0]
 
 
+def test_rows_of_no_passage(tmp_path: Path) -> None:
+    made = small.rows()
+    made["passages"].append({**made["passages"][5], "permutation": "7"})
+    expected = "passages: {} has {} rows, expected its 4 passages, each once"
+    assert _failed(tmp_path, made)["missing-passage"] == (expected.format("q2", 5),)
+    for row in made["passages"]:
+        row["permutation"] = "7"
+    rows = {"q1": 4, "q2": 5, "q3": 4}
+    assert _failed(tmp_path, made)["missing-passage"] == tuple(expected.format(*one) for one in rows.items())
+
+
 def test_a_missing_hint(tmp_path: Path) -> None:
     made = small.rows()
     made["ranked_hints"][5]["selected"] = False
@@ -144,6 +156,29 @@ def test_a_column_of_another_type(tmp_path: Path) -> None:
     assert "labels: columns differ from the table's schema (label)" in failed["schema"]
 
 
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda table: table.drop_columns("labelers"), "labelers"),
+        (lambda table: table.append_column("more", table["label"]), "more"),
+        (lambda table: table.select(table.column_names[::-1]), "their order"),
+    ],
+)
+def test_a_column_too_few_or_many_or_elsewhere(tmp_path: Path, change, what: str) -> None:
+    subject = small.subject(tmp_path, small.rows())
+    path = tmp_path / "tables" / "labels.parquet"
+    pq.write_table(change(pq.read_table(path)), path)
+    [schema, *_] = check(subject)
+    assert schema.examples == (f"labels: columns differ from the table's schema ({what})",)
+
+
+def test_a_table_without_a_file(tmp_path: Path) -> None:
+    subject = small.subject(tmp_path, small.rows())
+    subject.files.parts["descriptions"].clear()
+    [schema, *_] = check(subject)
+    assert schema.examples == tuple(f"descriptions: no row for the question q{number}" for number in (1, 2, 3))
+
+
 def test_a_label_that_does_not_follow(tmp_path: Path) -> None:
     made = small.rows()
     made["labels"][2]["label"] = 2
@@ -153,6 +188,7 @@ def test_a_label_that_does_not_follow(tmp_path: Path) -> None:
 def test_human_coverage_counts_answers_of_the_splits_under_review(tmp_path: Path) -> None:
     made = small.rows()
     made["verdicts"][2]["basis"] = made["verdicts"][3]["basis"] = "review"  # both of q2; q3 has two more
+    made["verdicts"].append({**made["verdicts"][2], "answer": "NO ANSWER", "answer_key": "no answer"})
     have = coverage(small.write(tmp_path, made), ["dev", "test"])
     assert (have["answers"], have["judged"], have["share"]) == (4, 2, 0.5)
     assert (have["questions"], have["reviewed"]) == (2, 1)
@@ -174,3 +210,14 @@ def test_a_waiver_needs_a_known_gate_and_a_reason(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="has no '='"):
         parse_waivers(["unjudged-answer"])
     assert parse_waivers(["schema=a=b"]) == {"schema": "a=b"}
+
+
+def test_only_settings_of_releases_can_change() -> None:
+    texts = ["release.human_coverage=0.5", "release.examples=3"]
+    assert release_settings(texts) == {"human_coverage": 0.5, "examples": 3}
+    settings = small.settings(human_coverage=0.2)
+    changed = with_release_settings(settings, texts[1:])
+    assert (changed.release.human_coverage, changed.release.examples) == (0.2, 3)
+    assert changed.convergence == settings.convergence
+    with pytest.raises(SettingsError, match="only release settings can change here"):
+        release_settings(["run.shards=2"])

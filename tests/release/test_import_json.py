@@ -123,11 +123,19 @@ def test_a_damaged_manifest_is_not_believed(facts: Any, tmp_path: Path) -> None:
         read(tmp_path)
 
 
+@pytest.mark.parametrize("text", ["{", "[" * 200_000])
+def test_a_manifest_that_is_no_json_is_not_passed_over(text: str, tmp_path: Path) -> None:
+    (write(tmp_path, splits()) / "manifest.json").write_text(text)
+    with pytest.raises(InputError, match="manifest.json beside the files is damaged: it is no JSON"):
+        read(tmp_path)
+
+
 def test_files_that_are_missing_or_no_json(tmp_path: Path) -> None:
     folder = write(tmp_path, splits())
     for text, said in (
         ("{}", "holds no JSON array"),
         ('[{"id": "x', "cannot be read after 0 questions"),
+        ('[{"id": \x06\x07' + "y" * 900, "cannot be read after 0 questions: [ -~]{1,170}Take it"),
         ("", "is empty"),
     ):
         (folder / "dev.json").write_text(text)

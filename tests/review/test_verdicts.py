@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import schemas
-from quit.review.verdicts import ask_back, decide, decisions_hash, disagreements, live_reviews
+from quit.common.ids import content_hash
+from quit.review.verdicts import ask_back, decide, decisions_hash, disagreements, live_reviews, of_kind
 from quit.settings import Review
 
 
@@ -117,6 +118,8 @@ def test_reviews_behind_a_decision_are_those_who_voted_for_it() -> None:
 
 def test_the_hash_follows_settled_decisions_alone() -> None:
     base = decisions_hash(decide(_table(said("a", 1, x=True)), Review()))
+    settled = {"question_id": "q", "kind": "answer", "key": "x", "answer": "x", "decision": True, "yes": 1, "no": 0}
+    assert base == content_hash("reviews", [{**settled, "basis": "unanimous", "reviews": ["a1v1"]}], size=8)
     gone = [said("b", 2, x=False, question="z"), said("b", 2, 2, "withdrawn", question="z")]
     assert decisions_hash(decide(_table(*gone, said("a", 1, x=True)), Review())) == base
     assert decisions_hash(decide(_table(said("a", 1, x=False)), Review())) != base
@@ -154,6 +157,12 @@ def test_a_page_made_empty_takes_its_verdicts_back_and_is_no_vote_on_a_flag() ->
     assert _decided(said_before, said("a", 1, 2, "empty", ask="empty", x=None)) == {}
     flagged = said("b", 2, flag_leak=True, x=True)
     assert _decided(flagged, said("a", 1, state="empty", ask="empty", x=None))["leak"] == (True, 1, 0, "unanimous")
+
+
+def test_blind_pages_and_all_others_are_apart() -> None:
+    rows = [{**said("a", number)[0], "blind": blind} for number, blind in enumerate([True, False, None])]
+    assert of_kind(_table(rows), True)["review_id"].to_pylist() == ["a0v1"]
+    assert of_kind(_table(rows), False)["review_id"].to_pylist() == ["a1v1", "a2v1"]
 
 
 def test_no_reviews_are_no_decisions() -> None:

@@ -23,9 +23,9 @@ class Fault:
     """What the server does with one request; the module functions below make the usual ones.
 
     ``delay``: seconds before the answer. ``body``: bytes sent as they are, None for a completion of ``content``.
-    ``usage``: token counts of that. ``cut``: bytes of the body sent before the connection is closed, None for all.
-    ``hang``: never answers. ``reset``: the connection is reset. ``endless``: the body is repeated until the client
-    goes, ``pause`` seconds apart. ``raw``: sent instead of an HTTP answer.
+    ``usage``, ``model``: token counts and model of that. ``cut``: bytes of the body sent before the connection is
+    closed, None for all. ``hang``: never answers. ``reset``: the connection is reset. ``endless``: the body is repeated
+    until the client goes, ``pause`` seconds apart. ``raw``: sent instead of an HTTP answer.
     """
 
     status: int = 200
@@ -34,6 +34,7 @@ class Fault:
     content: Any = None
     usage: Mapping[str, Any] = field(default_factory=dict)
     finish_reason: str = "stop"
+    model: str = ""
     delay: float = 0.0
     cut: int | None = None
     hang: bool = False
@@ -175,6 +176,8 @@ class RudeServer:
         self.reply = reply
         self.models: Fault | None = None
         """The answer to GET /v1/models, None for a proper one."""
+        self.looks = 0
+        """How often that was asked for."""
         self._lock = threading.Lock()
         self._in_flight = 0
         self._stop = threading.Event()
@@ -229,7 +232,7 @@ class RudeServer:
         prompt, completion = len(json.dumps(payload.get("messages", "")).split()), len(str(content).split())
         usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
         usage |= fault.usage
-        model = payload.get("model")
+        model = fault.model or payload.get("model")
         return json.dumps(
             {
                 "id": "rude",
@@ -249,6 +252,7 @@ class RudeServer:
             disable_nagle_algorithm = True  # headers and body are two writes: the second would wait 40 ms for an answer
 
             def do_GET(self) -> None:
+                outer.looks += self.path == "/v1/models"
                 if outer.models is not None and self.path == "/v1/models":
                     self._answer(outer.models, outer.models.body or b"")
                     return

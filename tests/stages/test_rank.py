@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -83,6 +84,7 @@ class Fixed:
         self.asked: list[HintSet] = []
 
     def values(self, items: list[HintSet]) -> list[list[float]]:
+        assert items  # a model is not asked about nothing
         self.asked += items
         return [[self.given.get(hint, 0.0) for hint in item.hints] for item in items]
 
@@ -211,6 +213,15 @@ def test_plain_similarity_prefers_the_telling_hint(encoder) -> None:
     assert vague < telling
 
 
+def test_similarity_by_hand() -> None:
+    """A rival as near as the gold answer counts, and half of the rivals may be nearer than the gold answer."""
+    near = {"hint": 1.0, "Paris": 0.5, "London": 0.5, "Rome": 0.75, "Oslo": 0.25}
+    stub = SimpleNamespace(identity="stub", encode=lambda texts: np.array([[near[text]] for text in texts]))
+    model = SimilarityConvergence(stub, Convergence(margin=0))
+    items = [HintSet("?", ("hint",), "Paris", names) for names in (("London", "Rome", "Oslo"), ("Rome",), ())]
+    assert model.values(items) == [[0.5], [0.0], [0.0]]  # 1 - 2/4
+
+
 def test_pair_scores_become_convergence_by_the_formula() -> None:
     class Letters:
         """A hint refers to every candidate whose first letter it holds."""
@@ -218,7 +229,7 @@ def test_pair_scores_become_convergence_by_the_formula() -> None:
         identity = "letters"
 
         def score(self, pairs):
-            return np.array([float(pair.candidate[0] in pair.hint) for pair in pairs])
+            return np.array([0.5 * (pair.candidate[0] in pair.hint) for pair in pairs])  # as much as it takes
 
     item = HintSet("Which city?", ("p", "pl", "plb", "l"), "paris", ("london", "berlin", "madrid"))
     assert isinstance(Letters(), HintScorer)
@@ -243,10 +254,21 @@ def test_notes_of_missing_verdicts_do_not_depend_on_earlier_calls() -> None:
     assert first["note"].to_pylist() == [None, *[missing] * 4]
 
 
-def test_a_question_with_too_few_hints_is_rejected_not_dropped() -> None:
-    made = _rank(_tables([{"hint": f"hint {place}", "convergence": 0.1} for place in range(4)]))
+@pytest.mark.parametrize(("hints", "reasons"), [(4, ["too_few_hints"]), (0, [])])
+def test_a_question_with_too_few_hints_is_rejected_and_one_without_any_was_by_the_filter(hints, reasons) -> None:
+    made = _rank(_tables([{"hint": f"hint {place}", "convergence": 0.1} for place in range(hints)]))
     assert len(made["ranked_hints"]) == 0
-    assert made["rejects"].to_pylist()[0]["reason"] == "too_few_hints"
+    assert made["rejects"]["reason"].to_pylist() == reasons
+
+
+def test_a_model_that_says_too_little_is_refused_not_joined_by_position() -> None:
+    tables = _tables([{"hint": f"hint {place}"} for place in range(5)])
+    bare = {**tables, "candidates": tables["candidates"].slice(0, 0)}
+    silent, unread, typed = SimpleNamespace(identity="", values=lambda items: [[]]), Pool(), {"types": lambda asked: []}
+    unread.draw = lambda questions: []
+    for rows, rest in ((tables, {"model": silent}), (bare, {"pool": lambda: unread}), (tables, typed)):
+        with pytest.raises(ValueError, match="zip"):
+            rank_hints(**rows, **{"model": Fixed(), "types": _typed, "pool": Pool, "settings": Convergence(), **rest})
 
 
 def test_only_values_of_an_embedded_model_have_notes() -> None:

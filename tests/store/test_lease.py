@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from quit.errors import ServerError, WorkspaceError
 from quit.settings.remote import Remote
+from quit.store import lease as module
 from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects
 
@@ -21,6 +23,18 @@ class Stuck(Lease):
 
     def _beat(self) -> None:
         return
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The clock of who waits: it goes on only while they sleep."""
+    clock = SimpleNamespace(now=0.0)
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock.now, sleep=sleep))
+    return clock
 
 
 def test_of_many_who_try_at_once_exactly_one_holds(place: str) -> None:
@@ -44,22 +58,22 @@ def test_of_many_who_try_at_once_exactly_one_holds(place: str) -> None:
     assert most == [1] and sorted(order) == list(range(6))
 
 
-def test_a_dead_holder_is_replaced_when_its_lease_has_run_out_and_not_before(place: str) -> None:
+def test_a_dead_holder_is_replaced_when_its_lease_has_run_out_and_not_before(
+    place: str, clock: SimpleNamespace
+) -> None:
     dead = Stuck(open_objects(place, QUICK))
     dead.acquire(0)
-    began = time.monotonic()
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_objects(place, QUICK)).acquire(0.3)
+        Lease(open_objects(place, QUICK)).acquire(QUICK.lease_seconds - 0.1)
+    began = clock.now
     heir = Lease(open_objects(place, QUICK))
     heir.acquire(120)
-    assert time.monotonic() - began > QUICK.lease_seconds
+    assert QUICK.lease_seconds < clock.now - began < QUICK.lease_seconds + 2 * QUICK.poll_seconds
     heir.check()
     with pytest.raises(WorkspaceError, match="another run has taken the workspace"):
         dead.check()
     dead.release()  # changes nothing for the heir
     heir.check()
-    with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_objects(place, QUICK)).acquire(2)
     heir.release()
 
 
@@ -72,11 +86,11 @@ def test_a_living_holder_is_waited_for_however_long_it_takes(place: str) -> None
     holder.release()
 
 
-def test_the_holders_own_lease_counts_not_the_one_of_who_waits(place: str) -> None:
+def test_the_holders_own_lease_counts_not_the_one_of_who_waits(place: str, clock: SimpleNamespace) -> None:
     slow = Stuck(open_objects(place, QUICK.model_copy(update={"lease_seconds": 30})))
     slow.acquire(0)
     with pytest.raises(WorkspaceError, match="still holds"):
-        Lease(open_objects(place, QUICK)).acquire(2)
+        Lease(open_objects(place, QUICK)).acquire(29)
 
 
 def test_a_number_that_was_cleared_away_gives_nothing(place: str) -> None:
@@ -91,7 +105,7 @@ def test_a_number_that_was_cleared_away_gives_nothing(place: str) -> None:
     assert list(store.listing("locks")) == ["locks/build/00000003.json"]
 
 
-def test_a_damaged_lease_is_replaced_when_it_does_not_change(place: str) -> None:
+def test_a_damaged_lease_is_replaced_when_it_does_not_change(place: str, clock: SimpleNamespace) -> None:
     store = open_objects(place, QUICK)
     store.write("locks/build/00000005.json", b"{")
     lease = Lease(store)

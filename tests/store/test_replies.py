@@ -120,7 +120,7 @@ def test_the_models_of_a_pipeline_keep_their_replies_in_its_workspace(
         Pipeline(workspace, settings, [], models=models)
         assert workspace.store.objects.how.lease_seconds == 7
         with workspace.lock(60):
-            cache = models._cache
+            cache = models.cache
             assert cache is not None
             assert [reply.text for reply in cache.find(_keys(5)).values()] == ([] if name == "first" else ["reply 5"])
             cache.add(_entry(5)).result()

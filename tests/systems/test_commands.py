@@ -53,7 +53,7 @@ def test_the_grid(made: Path, tmp_path: Path) -> None:
     assert (whole["requests"], whole["left_out"]) == (QUESTIONS, 0) and 2 <= whole["arms"]["mean"] <= 4
     assert len({row["policy"] for row in whole["rows"]}) == 17
     quit_(*arguments, tmp_path / "two")
-    for name in ("bandits.json", "bandits.csv", "bandits.png"):
+    for name in ("bandits.json", "bandits.csv", "bandits.png", "bandits-recall.png"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
@@ -61,12 +61,15 @@ def test_two_levels_and_a_judge_without_a_language_model(made: Path, tmp_path: P
     said = quit_(
         "bandits", "run", "-c", made / "C", "--vectors", made / "D", "--runs", "20", "-o", tmp_path,
         "--arms", "two-level", "--relevance", "judge", "--policies", "random-rank-aware,bernoulli", "--budget", "10,50",
+        "--kind", "2hop", "--tune", "bernoulli-top-5", "--set", "bandits.trials=3",
     )  # fmt: skip
-    assert "opened step by step" in said
+    assert "opened step by step" in said and f"{QUESTIONS - 2} requests" in said
+    assert "Best of 3 trees for bernoulli-top-5: n " in said and "Relevance falls with the rank in " in said
     whole = json.loads((tmp_path / "bandits.json").read_text())
     assert whole["arms"]["most"] == 16 and whole["arms"]["least"] > 10  # fewer where titles run out
     assert whole["observed"].startswith("contained-or-near")
-    assert {row["policy"] for row in whole["trees"]} == {"bernoulli"}
+    assert {row["policy"] for row in whole["trees"]} == {"random-rank-aware", "bernoulli"}
+    assert len(whole["tuned"]["trials"]) == 3
 
 
 def test_arms_of_a_file_with_a_tree(made: Path, tmp_path: Path) -> None:
@@ -90,7 +93,7 @@ def test_complexity(made: Path, tmp_path: Path) -> None:
         "complexity", "run", "-c", made / "C", "-i", made / "B", "-i", made / "D", "-o", tmp_path,
         "--set", "complexity.resamples=50", "--set", "complexity.documents=4",
     )  # fmt: skip
-    assert "More than one hop" in said and "Kendall" in said
+    assert "Known to be complex" in said and "Kendall" in said
     rows = pq.read_table(tmp_path / "complexity.parquet").to_pylist()
     assert sum(row["hops"] > 1 for row in rows) == QUESTIONS and all(row["documents"] == 4 for row in rows)
     (tmp_path / "q.jsonl").write_text(json.dumps({"id": 1, "question": "Who?", "answers": ["nobody at all"]}) + "\n")
@@ -121,7 +124,7 @@ def test_reports_and_written_arms_by_a_language_model(made: Path, tmp_path: Path
         common = ("-c", made / "C", "-i", made / "B", "-p", profile, "--set", "bandits.language_model=reader-a")
         quit_(
             "bandits", "report", *common, "-o", tmp_path / "r", "--policies", "full,bernoulli-top-5", "--budget", "20",
-            "--questions", "3",
+            "--questions", "3", "--repeats", "2",
         )  # fmt: skip
         quit_(
             "bandits", "run", *common, "-o", tmp_path / "w", "--arms", "written", "--runs", "20", "--questions", "3",
@@ -136,9 +139,10 @@ def test_reports_and_written_arms_by_a_language_model(made: Path, tmp_path: Path
     assert full["documents"] > picked["documents"] >= 2
     for row in (full, picked):
         assert row["citation_support"] == pytest.approx(1 / 3) and row["sentence_support"] == pytest.approx(1 / 3)
-        assert (row["nugget_coverage"], row["reports"], row["invented"]) == (1.0, 3, 3)
+        assert row["nugget_coverage"] == 1.0 and row["reports"] == row["invented"] == 3 * row["repeats"]
+    assert (full["repeats"], picked["repeats"]) == (1, 2)
     lines = (tmp_path / "r" / "reports.jsonl").read_text().splitlines()
-    assert len(lines) == 6 and json.loads(lines[0])["sentences"][1]["text"] == "Second finding."
+    assert len(lines) == 9 and json.loads(lines[0])["sentences"][1]["text"] == "Second finding."
     assert json.loads((tmp_path / "w" / "bandits.json").read_text())["arms"]["mean"] == 3.0
     judged = json.loads((tmp_path / "j" / "bandits.json").read_text())
     assert judged["observed"].startswith("judged-relevance")

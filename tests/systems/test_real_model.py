@@ -32,7 +32,7 @@ from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import COUNTS, Asker, LanguageModelAnswers
 from quit.systems.sunar.run import Run, trace_path
 from quit.systems.sunar.scores import scores
-from quit.systems.sunar.variants import variant_settings
+from quit.systems.sunar.variants import effective
 from tests.servers.vllm import VllmServer
 from tests.systems.bandits.test_arms import DOCUMENTS, QRELS, QUERIES
 from tests.systems.scripted import SmallCollection, WordOverlap
@@ -57,7 +57,7 @@ def _answered(server: VllmServer) -> int:
 def test_sunar(real_model: VllmServer, variant: str, tmp_path: Path) -> None:
     sunar = {"language_model": NAME, "m": 2, "c": 2, "b": 2, "top": 2, "max_tokens": 32, "max_hops": 2}
     settings = _settings(real_model, sunar=sunar)
-    how = settings.sunar.model_copy(update=dict(variant_settings(variant)))
+    how = effective(settings.sunar, variant)
     if how.retrieval == "nar":
         how = how.model_copy(update={"retrieval": "rerank"})
     query = Query("q", "Where was the author of Ivanhoe born?", ("Edinburgh",), relevant={"d0": 1, "d1": 1})
@@ -104,7 +104,7 @@ def test_decompositions_reports_and_judged_documents(real_model: VllmServer) -> 
     before = _answered(real_model)
     assert bandits.reports(measured[:1], given[:1], collection, [None], 1.0, settings, generator) == scored
     assert _answered(real_model) == before
-    [(policy, report)] = scored
+    [(policy, _, report)] = scored
     citations = sum(len(sentence.cited) for sentence in report.sentences)
     assert policy == bandits.FULL and report.citations == citations >= report.invented
     assert report.verdicts == (citations - report.invented + 2 if report.text else 0) >= report.unread

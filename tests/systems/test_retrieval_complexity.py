@@ -139,7 +139,7 @@ def drawn(informative: bool) -> list[rrcp.Rated]:
 
 def test_agreement_is_found_where_it_is() -> None:
     found = rrcp.agreement(drawn(True), SETTINGS)
-    two = found["one_or_more_hops"]
+    two = found["known_complex"]
     assert two["auc"]["answerability"]["value"] < 0.1 and two["auc"]["answerability"]["p"] < 0.01
     assert two["chosen_thresholds"]["matthews"]["value"] > 0.6
     assert found["hops"]["answerability"]["value"] < -0.5
@@ -150,7 +150,7 @@ def test_agreement_is_found_where_it_is() -> None:
 def test_and_not_where_it_is_not() -> None:
     found = rrcp.agreement(drawn(False), SETTINGS)
     assert found["hops"]["answerability"]["low"] < 0 < found["hops"]["answerability"]["high"]
-    assert abs(found["one_or_more_hops"]["chosen_thresholds"]["matthews"]["value"] or 0) < 0.25
+    assert abs(found["known_complex"]["chosen_thresholds"]["matthews"]["value"] or 0) < 0.25
     assert found["kinds"]["completeness"]["p"] > 0.01
     one_kind = [one for one in drawn(False) if one.asked.hops == 2]
     assert rrcp.agreement(one_kind, SETTINGS) == {}
@@ -163,7 +163,7 @@ def test_a_prompted_model_is_one_more_decision_and_its_own_answers_are_compared(
     ]
     found = rrcp.agreement(rated, SETTINGS)
     first = int(rated[0].asked.hops > 1)  # what could not be read counts as a no
-    assert found["one_or_more_hops"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(rated))
+    assert found["known_complex"]["language_model"]["accuracy"] == pytest.approx(1 - first / len(rated))
     correct = found["correct"]
     assert correct["accuracy"]["complex"] == 0.0 and correct["accuracy"]["not_complex"] == 1.0
     assert correct["pearson"]["complex"]["value"] == pytest.approx(-1.0)
@@ -225,7 +225,8 @@ def test_a_judge_as_head() -> None:
 @pytest.mark.parametrize(
     ("line", "named"),
     [("{", "line 2"), ('{"id": 1}', "line 2"), ('{"id": 1, "question": "q", "answers": []}', "answers"),
-     ('{"id": 1, "question": "q", "answers": ["a"], "hops": "2"}', "hops"), ("[]", "line 2")],
+     ('{"id": 1, "question": "q", "answers": ["a"], "hops": "2"}', "hops"), ("[]", "line 2"),
+     ('{"id": 1, "question": "q", "answers": ["a"], "complex": 1}', "complex")],
 )  # fmt: skip
 def test_bad_question_files_name_the_line(tmp_path: Path, line: str, named: str) -> None:
     path = tmp_path / "q.jsonl"
@@ -235,6 +236,23 @@ def test_bad_question_files_name_the_line(tmp_path: Path, line: str, named: str)
         rrcp.read_asked(path)
     path.write_text(good + "\n")
     assert rrcp.read_asked(path) == [rrcp.Asked("7", "Who?", ("x",), 2, None, "7")]
+
+
+def test_labels_of_a_file_are_what_complexity_is_compared_with(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    rows = [{"complex": True}, {"complex": False, "hops": 3}, {"hops": 2}, {}]
+    lines = [json.dumps({"id": number, "question": "q", "answers": ["a"], **row}) for number, row in enumerate(rows)]
+    path.write_text("\n".join(lines))
+    asked = rrcp.read_asked(path)
+    assert [one.label for one in asked] == [True, False, True, None]
+    # Complex are 0 and 1 (no document holds an answer), so of the three labelled ones 0 is right and 1 and 2 are wrong.
+    got = [Retrieved(float(number > 1), 0.0, 0.1, 0.1, 3) for number in range(4)]
+    rated = [rrcp.Rated(one, retrieved, 0.5, 0.9) for one, retrieved in zip(asked, got, strict=True)]
+    found = rrcp.agreement(rated, SETTINGS)["known_complex"]
+    assert (found["items"], found["positive"], found["complex"]["accuracy"]) == (3, 2, pytest.approx(1 / 3))
+    whole = rrcp.write(rated, tmp_path, {}, SETTINGS)
+    assert "Known to be complex (2 of 3)" in "\n".join(rrcp.lines(whole))
+    assert pq.read_table(tmp_path / "complexity.parquet")["known_complex"].to_pylist() == [True, False, None, None]
 
 
 def test_nothing_to_ask(tmp_path: Path) -> None:

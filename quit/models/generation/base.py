@@ -62,7 +62,8 @@ class Completion:
 
     Token counts are the server's, 0 where it gives none.
     ``cached_tokens``: prompt tokens that came from its prefix cache when this was asked; not kept by the generation
-    cache. Raises :class:`ValueError` for what no table could hold: a text with lone surrogates, a count that is none.
+    cache. ``origin``: the server that gave it, its address and what it says of its model; empty for a model in this
+    program. Raises :class:`ValueError` for what no table could hold: a text with lone surrogates, a count that is none.
     """
 
     text: str
@@ -70,6 +71,7 @@ class Completion:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    origin: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):

@@ -1,48 +1,54 @@
 """The generation cache: every reply that was paid for is on disk before anyone uses it, and no reply is paid for twice.
 
 One SQLite file for all workspaces of a machine, in WAL mode, so that several processes can read and write at once.
-Rows are only ever added. A writer thread commits what has arrived since its last commit in one transaction; a reply
-counts as finished once that commit is done, so a kill costs the requests in flight and nothing else.
+A writer thread commits what has arrived since its last commit in one transaction; a reply counts as finished once that
+commit is done, so a kill costs the requests in flight and nothing else. Each reply has a checksum: one that no longer
+fits is not given out, and the next reply to the same request replaces it.
 """
 
 from __future__ import annotations
 
 import json
 import queue
-import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.common.files import replacing
 from quit.common.json_lines import json_lines
+from quit.common.progress import note
+from quit.common.words import counted
 from quit.errors import InputError, WorkspaceError
-from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key
+from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key, canonical
 from quit.models.generation.meter import Meter
 
+COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created, origin"
+_NAMES = COLUMNS.split(", ")
+_REPLY = slice(5, 9)  # of a row: text, finish reason and token counts of its completion
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS generations (
+CREATE TABLE IF NOT EXISTS replies (
     key BLOB PRIMARY KEY, model TEXT NOT NULL, prompt TEXT NOT NULL, label TEXT NOT NULL, sample INTEGER NOT NULL,
-    reply TEXT NOT NULL, finish_reason TEXT NOT NULL,
-    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, created REAL NOT NULL
+    reply TEXT NOT NULL, finish_reason TEXT NOT NULL, prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL, created REAL NOT NULL, origin TEXT NOT NULL, checksum INTEGER NOT NULL
 ) WITHOUT ROWID
 """
-COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created"
-_NAMES = COLUMNS.split(", ")
-_COMPLETION = _NAMES[5:9]
-_INSERT = f"INSERT OR IGNORE INTO generations ({COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?)"
-_FIND = f"SELECT key, {', '.join(_COMPLETION)} FROM generations WHERE key IN ({{keys}})"
-_VERSION = 1
-_TICK = 0.5  # seconds between looks at what another caller is asking for
+_INSERT = f"INSERT OR REPLACE INTO replies ({COLUMNS}, checksum) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+_FIND = f"SELECT {COLUMNS}, checksum FROM replies WHERE key IN ({{keys}})"
+_VERSION = 2
+_PORTION = 10_000  # rows
+_TICK = 0.5  # seconds between chances to be interrupted while another caller asks
+UNKNOWN = "unknown"
+"""Origin of replies that were kept without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,32 +75,48 @@ class GenerationCache:
         self._incoming: queue.SimpleQueue[tuple[Entry, Future[None]] | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._asked: dict[bytes, threading.Event] = {}
         self.heard: Callable[[Sequence[bytes]], None] | None = None
         """Called with the keys of all replies that are given out or added from then on."""
-        try:
-            self._database = open_wal(self.path, "FULL")  # for readers; the writer has another
+        with self._usable():
+            self._database = open_cache(self.path)  # for readers; the writer has another
             version = self._database.execute("PRAGMA user_version").fetchone()[0]
             if version > _VERSION:
                 raise WorkspaceError(f"{self.path} was written by a newer program (cache version {version}). Upgrade.")
             self._database.execute(_SCHEMA)
             if version < _VERSION:
-                self._database.execute(f"PRAGMA user_version = {_VERSION}")
-        except sqlite3.DatabaseError as error:
-            raise WorkspaceError(
-                f"{self.path} cannot be used as generation cache: {error}. "
-                "Move it away, or set QUIT_CACHE to another folder."
-            ) from error
+                self._copy_old()
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, Completion]:
-        """Return the completions of those keys that are known."""
-        with self._lock:
-            known = {key: Completion(*reply) for key, *reply in select_keys(self._database, _FIND, keys)}
+        """Return the completions of those keys that are known; a reply that does not fit its checksum is not."""
+        with self._lock, self._usable():
+            rows = list(select_keys(self._database, _FIND, keys))
+        known = {row[0]: Completion(*row[_REPLY], origin=row[-2]) for row in rows if is_fit(row)}
+        if damaged := len(rows) - len(known):
+            note(f"{_damaged(self.path, damaged)}. Asked again.", loud=True)
         if self.heard is not None and known:
             self.heard(list(known))
         return known
 
+    @contextmanager
+    def asking(self, keys: Sequence[bytes]) -> Iterator[tuple[list[bytes], set[threading.Event]]]:
+        """Give those keys that no other caller of this process asks for, which others leave alone in this block, and
+        what is set when these others are done."""
+        done = threading.Event()
+        with self._lock:
+            others = {self._asked[key] for key in keys if key in self._asked}
+            mine = [key for key in keys if key not in self._asked]
+            self._asked |= dict.fromkeys(mine, done)
+        try:
+            yield mine, others
+        finally:
+            with self._lock:
+                for key in mine:
+                    del self._asked[key]
+            done.set()
+
     def add(self, entry: Entry) -> Future[None]:
-        """Append a reply; the future is done when it is on disk. A key that is there already keeps its first reply.
+        """Append a reply; the future is done when it is on disk. A key that is there already keeps its first fit reply.
 
         Whatever stops the writing is the future's exception: :class:`WorkspaceError` where the file cannot be written.
         """
@@ -108,23 +130,33 @@ class GenerationCache:
         return written
 
     def statistics(self) -> list[dict[str, Any]]:
-        """Return one row a model: replies, tokens, first and last time (seconds since 1970)."""
+        """Return one row a model and origin: replies, tokens, first and last time (seconds since 1970)."""
         query = (
-            "SELECT model, count(*), sum(prompt_tokens), sum(completion_tokens), min(created), max(created) "
-            "FROM generations GROUP BY model ORDER BY model"
+            "SELECT model, origin, count(*), sum(prompt_tokens), sum(completion_tokens), min(created), max(created) "
+            "FROM replies GROUP BY model, origin ORDER BY model, origin"
         )
-        names = ("model", "replies", "prompt_tokens", "completion_tokens", "first", "last")
-        with self._lock:
+        names = ("model", "origin", "replies", "prompt_tokens", "completion_tokens", "first", "last")
+        with self._lock, self._usable():
             return [dict(zip(names, row, strict=True)) for row in self._database.execute(query)]
 
     def export(self, out: Path) -> int:
-        """Write every reply to a JSONL file, sorted by key; returns how many."""
-        count = 0
-        with self._lock, replacing(out) as partial, partial.open("w", encoding="utf-8") as file:
-            for key, *columns in self._database.execute(f"SELECT {COLUMNS} FROM generations ORDER BY key"):
-                row = dict(zip(_NAMES, (key.hex(), *columns), strict=True))
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        """Write every reply to a JSONL file, sorted by key; returns how many.
+
+        Raises :class:`WorkspaceError` where one does not fit its checksum; then nothing is written.
+        """
+        count = damaged = 0
+        with self._lock, self._usable(), replacing(out) as partial, partial.open("w", encoding="utf-8") as file:
+            for *row, checksum in self._database.execute(f"SELECT {COLUMNS}, checksum FROM replies ORDER BY key"):
+                if not is_fit((*row, checksum)):
+                    damaged += 1
+                    continue
+                fields = dict(zip(_NAMES, (row[0].hex(), *row[1:]), strict=True))
+                file.write(json.dumps(fields, ensure_ascii=False) + "\n")
                 count += 1
+            if damaged:
+                raise WorkspaceError(
+                    f"{_damaged(self.path, damaged)}. Nothing was written. To delete them: quit cache drop --damaged"
+                )
         return count
 
     def merge(self, path: Path) -> tuple[int, int]:
@@ -132,13 +164,29 @@ class GenerationCache:
 
         Raises :class:`InputError` for a bad line; then nothing is added.
         """
-        count = added = 0
-        with self._lock, self._database as database:  # rolls back on an error: all of the file or nothing
+        with self._lock, self._usable(), self._database as database:  # rolls back on an error: all of it or nothing
             database.execute("BEGIN IMMEDIATE")
-            for row in _read_export(path):
-                added += database.execute(_INSERT, row).rowcount
-                count += 1
+            added, count = insert(database, _read_export(path))
         return added, count - added
+
+    def drop(self, model: str, origin: str | None = None) -> int:
+        """Delete the replies of a model (its identity), all or those of an origin; returns how many."""
+        of_origin = "" if origin is None else " AND origin = ?"
+        return self._delete(f"model = ?{of_origin}", [(model,) if origin is None else (model, origin)])
+
+    def drop_damaged(self) -> int:
+        """Delete the replies that do not fit their checksum; returns how many."""
+        with self._lock, self._usable():
+            rows = self._database.execute(f"SELECT {COLUMNS}, checksum FROM replies")
+            damaged = [(row[0],) for row in rows if not is_fit(row)]
+        return self._delete("+key = ?", damaged)  # a damaged key is not where the index looks for it
+
+    def _delete(self, condition: str, values: Sequence[tuple[Any, ...]]) -> int:
+        with self._lock, self._usable(), self._database as database:
+            deleted = database.executemany(f"DELETE FROM replies WHERE {condition}", values).rowcount
+            if deleted and database.execute("SELECT 1 FROM sqlite_master WHERE name = 'remote_replies'").fetchone():
+                database.execute("DELETE FROM remote_replies WHERE key NOT IN (SELECT key FROM replies)")
+        return max(deleted, 0)
 
     def close(self) -> None:
         """Write what is waiting and let go of the file."""
@@ -155,6 +203,26 @@ class GenerationCache:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise WorkspaceError(
+                f"{self.path} cannot be used as generation cache: {error}. "
+                "Move it away, or set QUIT_CACHE to another folder."
+            ) from error
+
+    def _copy_old(self) -> None:
+        """Copy the replies of the table that had no checksums: they were paid for. All of them, or none."""
+        with self._database as database:
+            database.execute("BEGIN IMMEDIATE")
+            if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'generations'").fetchone():
+                rows = database.execute(f"SELECT {', '.join(_NAMES[:-1])} FROM generations")
+                insert(database, ((*row, UNKNOWN) for row in rows))
+                database.execute("DROP TABLE generations")
+            database.execute(f"PRAGMA user_version = {_VERSION}")
+
     def _write(self) -> None:
         database: sqlite3.Connection | None = None
         stop = False
@@ -166,7 +234,7 @@ class GenerationCache:
             batch = [item for item in waiting if item is not None]
             fault: BaseException | None = None
             try:
-                database = database or open_wal(self.path, "FULL")
+                database = database or open_cache(self.path)
                 self._commit(database, [entry for entry, _ in batch])
             except sqlite3.Error as error:
                 fault = WorkspaceError(
@@ -185,99 +253,71 @@ class GenerationCache:
     def _commit(self, database: sqlite3.Connection, entries: Sequence[Entry]) -> None:
         with database:
             database.execute("BEGIN IMMEDIATE")
-            database.executemany(_INSERT, map(_row, entries))
+            insert(database, map(_row, entries))
         if self.heard is not None and entries:
             self.heard([entry.key for entry in entries])
+
+
+def open_cache(path: Path) -> sqlite3.Connection:
+    """Return a connection that gives out damaged texts too, for their checksums to tell."""
+    database = open_wal(path, "FULL")
+    database.text_factory = lambda raw: raw.decode(errors="replace")
+    return database
+
+
+def insert(database: sqlite3.Connection, rows: Iterable[Sequence[Any]]) -> tuple[int, int]:
+    """Add rows of :data:`COLUMNS` in the caller's transaction; returns (added, rows).
+
+    A key with a fit reply keeps it; one that is damaged is replaced.
+    """
+    rows, added, count = iter(rows), 0, 0
+    while portion := list(islice(rows, _PORTION)):
+        first = {row[0]: row for row in reversed(portion)}
+        kept = {row[0] for row in select_keys(database, _FIND, list(first)) if is_fit(row)}
+        fresh = [(*row, _checksum(row)) for key, row in first.items() if key not in kept]
+        database.executemany(_INSERT, fresh)
+        added, count = added + len(fresh), count + len(portion)
+    return added, count
+
+
+def is_fit(row: Sequence[Any]) -> bool:
+    """Whether a row of :data:`COLUMNS` and ``checksum`` is what was written."""
+    try:
+        return bool(row[-1] == _checksum(row[:-1]))
+    except (AttributeError, TypeError, ValueError):  # one changed bit makes a blob of SQLite's text or number
+        return False
+
+
+def _checksum(row: Sequence[Any]) -> int:
+    return zlib.crc32(canonical([row[0].hex(), *row[1:]]))
+
+
+def _damaged(path: Path, count: int) -> str:
+    return f"{path}: {counted(count, 'kept reply does', 'kept replies do')} not fit the checksum"
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:
     completion = entry.completion
     reply = (completion.text, completion.finish_reason, completion.prompt_tokens, completion.completion_tokens)
-    return (entry.key, entry.model, entry.prompt, entry.label, entry.sample, *reply, time.time())
+    return (entry.key, entry.model, entry.prompt, entry.label, entry.sample, *reply, time.time(), completion.origin)
 
 
 def _read_export(path: Path) -> Iterator[tuple[Any, ...]]:
     for number, fields in json_lines(path):
         try:
+            fields = {"origin": UNKNOWN, **fields}
             row = [fields[name] for name in _NAMES]
             row[0] = bytes.fromhex(row[0])
             if len(row[0]) != 32 or not fields["reply"]:
                 raise ValueError("key or reply")
-            Completion(*(fields[name] for name in _COMPLETION))  # refuses what the table could not hold
-            "".join(fields[name] for name in ("model", "prompt", "label", "finish_reason")).encode()
-            if not 0 <= fields["sample"] < 1 << 63 or fields["created"] < 0:
+            Completion(*row[_REPLY])  # refuses what the table could not hold
+            "".join(fields[name] for name in ("model", "prompt", "label", "finish_reason", "origin")).encode()
+            if not 0 <= fields["sample"] < 1 << 63 or not 0 <= fields["created"] < 1 << 63:
                 raise ValueError("sample or created")
+            row[4], row[7], row[8], row[9] = int(row[4]), int(row[7]), int(row[8]), float(row[9])
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}, line {number}: not a reply of an exported generation cache ({error}).") from None
         yield tuple(row)
-
-
-class Claims:
-    """The keys of the requests that a caller is sending: its own among all callers of all processes that share a cache.
-
-    They are in ``<cache>-claims.sqlite``. As long as a caller has claims, it holds a lock on its file in the
-    folder ``<cache>-claims``. The system frees that lock however its process dies, so its claims go to the next
-    caller; no clock and no process number (which another machine may use too) decides. Close it.
-    """
-
-    def __init__(self, cache: Path) -> None:
-        self._path = cache.with_name(f"{cache.stem}-claims.sqlite")
-        self._folder = cache.with_name(f"{cache.stem}-claims")
-        self._owner = secrets.token_hex(8)
-        self._alive = FileLock(self._folder / self._owner, thread_local=False)
-
-    def take(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Claim keys; returns those that are this caller's now. The others are being asked for by living callers.
-
-        Raises :class:`WorkspaceError` where the file cannot be used.
-        """
-        if not keys:
-            return set()
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._alive.acquire()
-            with closing(self._open()) as database:
-                owners = self._claim(database, keys)
-                dead = [owner for owner in {*owners.values()} - {self._owner} if not self._lives(owner)]
-                if dead:
-                    with database:
-                        database.executemany("DELETE FROM claims WHERE owner = ?", [(owner,) for owner in dead])
-                    owners = self._claim(database, keys)
-        except (OSError, sqlite3.Error) as error:
-            raise WorkspaceError(
-                f"{self._path} cannot be used: {error}. "
-                "Free space, fix the folder's rights, or set QUIT_CACHE to another folder."
-            ) from error
-        return {key for key, owner in owners.items() if owner == self._owner}
-
-    def close(self) -> None:
-        """Let go of all claims: what was answered is in the cache by now, what was not is anyone's."""
-        with suppress(OSError, sqlite3.Error), closing(self._open()) as database, database:
-            database.execute("DELETE FROM claims WHERE owner = ?", (self._owner,))
-        with suppress(OSError):  # claims that are left have a dead owner, and go to the next caller
-            self._alive.release(force=True)
-            (self._folder / self._owner).unlink(missing_ok=True)
-
-    def _claim(self, database: sqlite3.Connection, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Claim what is free; returns key -> owner."""
-        with database:
-            database.executemany("INSERT OR IGNORE INTO claims VALUES (?, ?)", [(key, self._owner) for key in keys])
-            return dict(select_keys(database, "SELECT key, owner FROM claims WHERE key IN ({keys})", keys))
-
-    def _lives(self, owner: str) -> bool:
-        path = self._folder / owner
-        if not path.exists():
-            return False
-        try:
-            with FileLock(path, timeout=0, thread_local=False):
-                path.unlink(missing_ok=True)
-        except Timeout:
-            return True
-        return False
-
-    def _open(self) -> sqlite3.Connection:
-        schema = "CREATE TABLE IF NOT EXISTS claims (key BLOB PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID"
-        return open_wal(self._path, "OFF", schema)  # claims mean nothing after a power cut
 
 
 class CachedGenerator:
@@ -293,9 +333,9 @@ class CachedGenerator:
     def complete(self, requests: Sequence[ChatRequest]) -> list[Completion]:
         """Return one completion a request, in order.
 
-        Equal requests are asked for once, also by two shards, or two processes that share the cache, at the same
-        time. Empty replies are returned and not kept. Raises what the generator raises; every reply it gave before
-        that is in the cache.
+        Equal requests are asked for once, also by shards of this process at the same time. Two processes may both ask;
+        then both have the reply that was on disk first. Empty replies are returned and not kept. Raises what the
+        generator raises; every reply it gave before that is in the cache.
         """
         keys = [cache_key(self.identity, request) for request in requests]
         distinct: dict[bytes, ChatRequest] = {}
@@ -305,14 +345,14 @@ class CachedGenerator:
         self._meter.add(self.name, expected=len(distinct))
         if self._cache is None:
             self._ask(distinct, replies)
-        while missing := self._look_up(distinct, replies):
+        while left := [key for key in distinct if key not in replies]:
             assert self._cache is not None  # without one, every reply is there by now
-            with closing(Claims(self._cache.path)) as claims:
-                mine = claims.take(list(missing))
-                # Between the look-up and the claim, another caller may have asked and let go.
-                self._ask(self._look_up({key: missing[key] for key in missing if key in mine}, replies), replies)
-            if len(mine) < len(missing):
-                time.sleep(_TICK)
+            with self._cache.asking(left) as (mine, others):
+                self._ask(self._look_up({key: distinct[key] for key in mine}, replies), replies)
+            for other in others:
+                while not other.wait(_TICK):
+                    pass
+        self._meter.add(self.name, origins=Counter(reply.origin for reply in replies.values()))
         return [replies[key] for key in keys]
 
     def release(self) -> None:
@@ -323,13 +363,10 @@ class CachedGenerator:
         self, requests: Mapping[bytes, ChatRequest], replies: dict[bytes, Completion]
     ) -> dict[bytes, ChatRequest]:
         """Add what the cache has to ``replies``; returns the requests that have none."""
-        missing = {key: request for key, request in requests.items() if key not in replies}
-        if self._cache is None or not missing:
-            return missing
-        known = self._cache.find(list(missing))
+        known = self._cache.find(list(requests)) if self._cache is not None else {}
         replies |= known
         self._meter.add(self.name, cached=len(known))
-        return {key: request for key, request in missing.items() if key not in known}
+        return {key: request for key, request in requests.items() if key not in known}
 
     def _ask(self, requests: Mapping[bytes, ChatRequest], replies: dict[bytes, Completion]) -> None:
         """Ask the generator, in order; returns once every reply is in ``replies`` and on disk."""
@@ -362,3 +399,5 @@ class CachedGenerator:
         finally:
             for commit in list(commits):
                 commit.result()
+        if self._cache is not None:  # the reply on disk counts: another process may have been first
+            replies |= self._cache.find(keys)

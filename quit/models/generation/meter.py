@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -16,7 +17,8 @@ class Count:
 
     ``requests``: replies that were paid for; ``cached``: those from the generation cache; ``retries``: attempts that
     failed; ``empty``: empty replies; ``cached_tokens``: prompt tokens a server took from its prefix cache;
-    ``expected``: requests handed in, asked for or not; ``seconds``: wall time in which something was in flight.
+    ``expected``: requests handed in, asked for or not; ``seconds``: wall time in which something was in flight;
+    ``origins``: replies handed out by where they came from.
     """
 
     requests: int = 0
@@ -28,6 +30,7 @@ class Count:
     cached_tokens: int = 0
     expected: int = 0
     seconds: float = 0.0
+    origins: Counter[str] = field(default_factory=Counter)
 
 
 class Meter:
@@ -39,12 +42,12 @@ class Meter:
         self._busy: dict[str, tuple[int, float]] = {}
         self._lock = threading.Lock()
 
-    def add(self, name: str, **amounts: float) -> None:
+    def add(self, name: str, **amounts: Any) -> None:
         """Add to a model's counts."""
         with self._lock:
             count = self._counts.setdefault(name, Count())
-            for field, amount in amounts.items():
-                setattr(count, field, getattr(count, field) + amount)
+            for kind, amount in amounts.items():
+                setattr(count, kind, getattr(count, kind) + amount)
 
     @contextmanager
     def busy(self, name: str) -> Iterator[None]:
@@ -64,11 +67,11 @@ class Meter:
     def snapshot(self) -> dict[str, dict[str, Any]]:
         """Return model name -> counts, with the running time of what is busy."""
         with self._lock:
-            counts = {name: asdict(count) for name, count in self._counts.items()}
+            counts = {name: {**vars(count)} for name, count in self._counts.items()}
             now = time.monotonic()
             for name, (users, since) in self._busy.items():
                 if users:
-                    counts.setdefault(name, asdict(Count()))["seconds"] += now - since
+                    counts.setdefault(name, {**vars(Count())})["seconds"] += now - since
             return counts
 
     def take(self) -> dict[str, dict[str, Any]]:
@@ -77,7 +80,7 @@ class Meter:
         with self._lock:
             before, self._taken = self._taken, now
         return {
-            name: {field: amount - before.get(name, {}).get(field, 0) for field, amount in count.items()}
+            name: {kind: amount - before.get(name, {}).get(kind, type(amount)()) for kind, amount in count.items()}
             for name, count in now.items()
         }
 

@@ -12,13 +12,16 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
 
+from quit.common.progress import note
 from quit.common.secrets import repeats_a_key, shown
+from quit.common.words import counted
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
 from quit.models.generation.meter import Meter
@@ -29,6 +32,9 @@ _OVERLOADED = frozenset({429, 503, 529})
 _BYTES_A_TOKEN = 4.0  # for token budgets before the server's own count is known
 _MOST = 4 << 20  # bytes of a reply, after decompression; a thousand times what a long one has
 _QUOTED = 1 << 16  # bytes of it that are looked at for a message
+_SAY = 30.0  # seconds between lines on failed attempts
+_VOLATILE = ("id", "object", "created", "permission")  # of an entry of /v1/models: other after a restart, or known
+_NAMES = 3  # model names in replies that are told
 
 
 class Limiter:
@@ -140,7 +146,8 @@ class _Passing(QuitError):
 class Batch:
     """The requests of one call, over all replicas and waits.
 
-    ``attempts``: position of a request -> its failed attempts so far; ``finished``: positions of those with a reply.
+    ``attempts``: position of a request -> its failed attempts at its server; ``finished``: positions of those with a
+    reply.
     """
 
     session: aiohttp.ClientSession
@@ -153,16 +160,26 @@ class Batch:
 class Replica:
     """A base URL such as ``http://127.0.0.1:8000/v1``, and how it is treated.
 
-    ``last_fault``: why no connection to it could be made the last time.
+    ``last_fault``: why it did not answer the last time. ``served``: model names in replies so far, of all replicas.
     """
 
     def __init__(
-        self, name: str, url: str, key: str | None, options: ModelOptions, server: ServerSettings, meter: Meter
+        self,
+        name: str,
+        url: str,
+        key: str | None,
+        options: ModelOptions,
+        server: ServerSettings,
+        meter: Meter,
+        served: list[str],
     ) -> None:
         self.name = name
         self.url = url.rstrip("/")
         self.last_fault = ""
         self._failed = 0  # connections in a row that could not be made
+        self._served = served
+        self._origin: asyncio.Task[str] | None = None
+        self._said, self._unsaid = -_SAY, 0  # when a failed attempt was last told, and how many were not since
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._options = options
         self._server = server
@@ -212,8 +229,20 @@ class Replica:
                     return False
         except (aiohttp.ClientError, TimeoutError, OSError):
             return False
-        self._failed = 0
+        self._failed, self._origin = 0, None
         return True
+
+    async def _ask_origin(self, session: aiohttp.ClientSession) -> str:
+        """Return the address, and what the server says of its model."""
+        facts: dict[str, Any] = {}
+        with suppress(aiohttp.ClientError, OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError):
+            limit = aiohttp.ClientTimeout(total=self._server.connect_seconds)
+            url = f"{self.url}/models"
+            async with session.get(url, headers=self._headers, allow_redirects=False, timeout=limit) as response:
+                listed = json.loads(await response.content.read(_QUOTED))["data"]
+            facts = next((entry for entry in listed if entry["id"] == self._options.model), {})
+        told = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
+        return shown(" ".join([self.url, *told]))
 
     async def _answer(self, batch: Batch, position: int) -> None:
         completion = await self._complete(batch, position)
@@ -238,17 +267,22 @@ class Replica:
                 completion = await self._ask(batch.session, body)
             except _Passing as fault:
                 self._meter.add(self.name, retries=1)
+                self.last_fault = str(fault)
                 if fault.absent:
                     self._failed += 1
-                    self.last_fault = str(fault)
+                    self._say(f"{fault} (waiting for it up to {self._server.patience_seconds:g} s)")
                     if self.is_gone:
                         return None
                     await asyncio.sleep(pause(self._server, self._failed))
                 else:
-                    batch.attempts[position] += 1
-                    await asyncio.sleep(self._pause_after(fault, batch.attempts[position]))
+                    attempt = batch.attempts[position] = batch.attempts[position] + 1
+                    self._say(f"{fault} (attempt {attempt} of {self._server.attempts})")
+                    await asyncio.sleep(self._pause_after(fault, attempt))
                 continue
             self._failed = 0
+            if self._origin is None:
+                self._origin = asyncio.ensure_future(self._ask_origin(batch.session))
+            completion = replace(completion, origin=await asyncio.shield(self._origin))
             self._limiter.succeeded()
             if completion.prompt_tokens:
                 self._tokens.correct(estimate - tokens_used(completion, body, request.max_tokens))
@@ -256,6 +290,16 @@ class Replica:
                 return completion
             empty += 1
             self._meter.add(self.name, retries=1)
+
+    def _say(self, text: str) -> None:
+        """Tell a failed attempt at once, and of a storm one in half a minute."""
+        now = time.monotonic()
+        if now - self._said < _SAY:
+            self._unsaid += 1
+            return
+        more = f" ({counted(self._unsaid, 'more failed attempt')} since the last such line)" if self._unsaid else ""
+        self._said, self._unsaid = now, 0
+        note(f"{self.name}: {self.url}: {text}{more}", loud=True)
 
     def _pause_after(self, fault: _Passing, attempts: int) -> float:
         """Return the seconds until a request is sent again; raises :class:`ServerError` after its last attempt."""
@@ -308,6 +352,13 @@ class Replica:
             raise _Passing(f"a reply that is not a chat completion ({error}): {_quoted(content)}") from None
         if completion.finish_reason not in ("stop", "length"):
             raise _Passing(f"a reply that was not finished ({shown(completion.finish_reason)})")
+        model = shown(str(reply.get("model") or ""), 80)
+        if model and model not in self._served and len(self._served) < _NAMES:
+            self._served.append(model)
+            if len(self._served) > 1:
+                before = ", ".join(self._served[:-1])
+                text = f"{self.name}: {self.url} says that {model!r} replies; so far it was {before!r}"
+                note(f"{text}. Was the server started with another model? Its replies are kept as of one.", loud=True)
         thinking = message.get("reasoning_content") or message.get("reasoning")
         refuse_thinking(f"{self.name} ({self.url})", completion.text, thinking)
         if repeats_a_key(completion.text):

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 
+from quit.common.progress import note
 from quit.errors import ServerError
 from quit.models.generation.base import ChatRequest, Done, ModelOptions
 from quit.models.generation.meter import Meter
@@ -21,11 +22,11 @@ from quit.settings import ServerSettings
 class ServerGenerator:
     """A model on one or several equal servers.
 
-    A question's requests go to one replica, in order, so that its prefix cache serves them; a replica that is gone
-    leaves its questions to the others. This is the one layer that tries again: each request has ``attempts``, over
-    all replicas and waits, and nobody repeats what has used them up. Only a connection that cannot be made is not
-    counted: the server is absent, and is waited for, ``patience_seconds`` between two replies. Raises
-    :class:`SettingsError` where the API key is not set.
+    A question's requests go to one replica, in order, so that its prefix cache serves them. A replica that does not
+    answer leaves its questions to the others; so does one at which a request has used up its ``attempts``, for the
+    whole call. This is the one layer that tries again: nobody repeats what has used up its attempts at every replica.
+    Only a connection that cannot be made is not counted: the server is absent, and is waited for, ``patience_seconds``
+    between two replies. Raises :class:`SettingsError` where the API key is not set.
     """
 
     def __init__(self, name: str, options: ModelOptions, server: ServerSettings, meter: Meter | None = None) -> None:
@@ -34,7 +35,8 @@ class ServerGenerator:
         self._server = server
         meter = meter or Meter()
         urls, key = server.urls(), server.key()
-        self._replicas = [Replica(name, url, key, options, server, meter) for url in urls]
+        served: list[str] = []
+        self._replicas = [Replica(name, url, key, options, server, meter, served) for url in urls]
 
     def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
         """See :class:`quit.models.generation.base.Generator`."""
@@ -48,25 +50,40 @@ class ServerGenerator:
         timeout = aiohttp.ClientTimeout(total=self._server.timeout_seconds, connect=self._server.connect_seconds)
         connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=30)
         async with aiohttp.ClientSession(timeout=timeout, connector=connector, trust_env=False) as session:
-            batch = Batch(session, requests, done)
+            batch, failed = Batch(session, requests, done), set[Replica]()
             while left := [position for position in range(len(requests)) if position not in batch.finished]:
-                present = [replica for replica in self._replicas if not replica.is_gone]
+                others = [replica for replica in self._replicas if replica not in failed]
+                present = [replica for replica in others if not replica.is_gone]
                 if not present:
-                    present, waited = await self._wait_for_any(session, waited)
+                    present, waited = await self._wait_for_any(session, others, waited)
                 queues: dict[Replica, list[int]] = defaultdict(list)
                 for position in left:
                     queues[_of_group(present, requests[position].group)].append(position)
-                work = (replica.work(batch, positions) for replica, positions in queues.items())
-                tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
+                tasks = {asyncio.ensure_future(replica.work(batch, queues[replica])): replica for replica in queues}
+                working = set(tasks)
                 try:
-                    await asyncio.gather(*tasks)
+                    while working:
+                        finished, working = await asyncio.wait(working, return_when=asyncio.FIRST_EXCEPTION)
+                        for task in finished:
+                            try:
+                                task.result()
+                            except ServerError:
+                                failed.add(replica := tasks[task])
+                                if len(failed) == len(self._replicas):
+                                    raise
+                                for position in queues[replica]:
+                                    del batch.attempts[position]
+                                what = f"{self.name}: {replica.url} is left out for now ({replica.last_fault})"
+                                note(f"{what}. Its requests go to the other servers.", loud=True)
                 finally:
                     await stop(tasks)
                 if len(batch.finished) > len(requests) - len(left):
                     waited = 0.0
 
-    async def _wait_for_any(self, session: aiohttp.ClientSession, waited: float) -> tuple[list[Replica], float]:
-        """Wait until a replica is back; returns those that are, and the seconds waited since the last reply.
+    async def _wait_for_any(
+        self, session: aiohttp.ClientSession, replicas: Sequence[Replica], waited: float
+    ) -> tuple[list[Replica], float]:
+        """Wait until one of ``replicas`` is back; returns those that are, and the seconds waited since the last reply.
 
         ``waited``: the seconds so far. Raises :class:`ServerError` when patience is over.
         """
@@ -75,13 +92,13 @@ class ServerGenerator:
             await asyncio.sleep(min(pause, self._server.patience_seconds - waited))
             waited = min(waited + pause, self._server.patience_seconds)
             pause = min(pause * 1.5, 10.0)
-            back = [replica for replica in self._replicas if await replica.is_back(session)]
+            back = [replica for replica in replicas if await replica.is_back(session)]
             if back:
                 return back, waited
         tried = "; ".join(f"{replica.url} ({replica.last_fault})" for replica in self._replicas)
         raise ServerError(
-            f"The server of {self.name} is gone: {tried}. Waited {waited:.0f} s for it. "
-            "What it answered before is kept; start it and run the same command again."
+            f"The server of {self.name} did not answer: {tried}. Waited {waited:.0f} s for it. "
+            f"What it answered before is kept. {self._server.remedy} Then run the same command again."
         )
 
 

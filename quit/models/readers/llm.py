@@ -69,8 +69,9 @@ class LLMReader:
         return [replies[row] for row in range(len(prompts))]
 
     def _reply(self, completion: Completion) -> Reply:
-        raw, ended = before_stop(completion.text, self._stop), completion.finish_reason
-        if raw != completion.text:  # a server that does not know stop strings
+        text = cleaning.without_controls(completion.text)
+        raw, ended = before_stop(text, self._stop), completion.finish_reason
+        if raw != text:  # a server that does not know stop strings
             ended = "stop"
         return Reply(raw, cleaning.clean_answer(raw, ended, self._sentences, self._stop), ended)
 

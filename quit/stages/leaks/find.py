@@ -206,7 +206,7 @@ def _ask(
     Words that the question uses, and words of a longer answer itself, are not asked about: whether a part of a name
     gives it away is for the lexical rules to say ("canal" does not give away Panama Canal).
     """
-    near = _Nearness(encoder, settings.screen)
+    near = _Nearness(encoder if settings.screen > -1 else None, settings.screen)
     open_rows = [[row for row, leaks in enumerate(rows) if all(leak.overridden for leak in leaks)] for rows in found]
     near.learn(
         [
@@ -235,7 +235,7 @@ def _ask(
 
 
 class _Nearness:
-    """Cosine screen: which texts are near an answer? Each distinct text is encoded once."""
+    """Cosine screen: which texts are near an answer? Each distinct text is encoded once; without an encoder all are."""
 
     def __init__(self, encoder: Encoder | None, screen: float) -> None:
         self._encoder = encoder
@@ -244,11 +244,11 @@ class _Nearness:
 
     def learn(self, texts: Sequence[str]) -> None:
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if new and self._screen > -1 and self._encoder is not None:
+        if new and self._encoder is not None:
             self._vectors.update(zip(new, self._encoder.encode(new), strict=True))
 
     def close(self, text: str, answer: str) -> bool:
-        return self._screen <= -1 or float(np.dot(self._vectors[text], self._vectors[answer])) >= self._screen
+        return self._encoder is None or float(np.dot(self._vectors[text], self._vectors[answer])) >= self._screen
 
 
 def _stems(text: str) -> frozenset[str]:

@@ -13,7 +13,7 @@ from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.number_words import numbers_in
 from quit.stages.leaks.reading import FUNCTION_WORDS, TITLES, Word, answer_words, read
 
-_URL = re.compile(r"(?:https?://|www\.)\S+|\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
+_URL = re.compile(r"(?:https?://|www\.)\S+|(?<!\S)\S+\.(?:com|org|net|gov|edu|io|uk)\b\S*|[#@]\w+", re.IGNORECASE)
 _UNINITIALLED = FUNCTION_WORDS | {"jr", "sr"}
 _AFFIXES = frozenset(
     "s es ed ing er ers y ry ly ess less ful ness ship like un non anti sub super pre post re semi".split()

@@ -81,7 +81,7 @@ def _same_case(word: str, answer: str) -> bool:
 def _in_a_number(hint: str, start: int, end: int) -> bool:
     """Whether digits are a part of a longer number: 9 in 9,026 or 1.9, but not 365 in 365.25."""
     after = r"[.,]\d" if end - start == 1 else r",\d{3}"
-    return bool(re.search(r"\d[.,]$", hint[:start]) and hint[start].isdigit()) or bool(
+    return bool(re.search(r"\d[.,]$", hint[:start][-3:]) and hint[start].isdigit()) or bool(
         hint[end - 1].isdigit() and re.match(after, hint[end:])
     )
 
@@ -116,7 +116,8 @@ def _inflection(hint: str, answer: str, question: str) -> Iterator[str]:
 def _is_small_word(word: Word, name: Word) -> bool:
     """Whether a word is small, and the answer a name only (mainly and Maine)."""
     known = lexicon()
-    return not word.capital and known.has(word.plain) and name.plain in known.names - known.words
+    a_name = name.plain in known.names and name.plain not in known.words
+    return a_name and not word.capital and known.has(word.plain)
 
 
 def _singular_stem(word: Word) -> str:
@@ -162,15 +163,14 @@ def _family(hint: str, answer: str, question: str) -> Iterator[str]:
     return _forms_in(hint, [form for key in _keys(answer) for form in lexicon().family(key)], answer, question)
 
 
-def _keys(answer: str) -> Iterator[str]:
-    """Yield the names by which the lexicon may know an answer: as it is, without its article, in the singular."""
-    names = {plain_name(answer): None, " ".join(word.plain for word in answer_words(answer)): None}
-    for name in names:
-        yield name
+def _keys(answer: str) -> dict[str, None]:
+    """Return the names by which the lexicon may know an answer: as it is, without its article, in the singular."""
+    keys: dict[str, None] = {}
+    for name in (plain_name(answer), " ".join(word.plain for word in answer_words(answer))):
         before, _, last = name.rpartition(" ")
         single = lexicon().plurals.get(last) or (last[:-1] if last.endswith("s") and len(last) > 3 else last)
-        if single != last:
-            yield f"{before} {single}".strip()
+        keys |= {name: None, f"{before} {single}".strip(): None}
+    return keys
 
 
 def _forms_in(hint: str, forms: Iterable[str], answer: str, question: str) -> Iterator[str]:
@@ -260,7 +260,7 @@ def _reordered(hint: str, answer: str, question: str) -> Iterator[str]:
         return
     free = len(wanted) > 2 or any(word.plain in FUNCTION_WORDS for word in answer_words(answer))
     content = [word for word in read(hint) if word.plain not in FUNCTION_WORDS]
-    for start in range(len(content) - len(wanted) + 1):
+    for start in range(len(content)):
         found = content[start : start + len(wanted)]
         keys = [_key(word) for word in found]
         if keys == wanted or (free and sorted(keys) == sorted(wanted)):
@@ -300,7 +300,7 @@ def _is_ordinal(text: str, start: int, end: int) -> bool:
 def _date(hint: str, answer: str, question: str) -> Iterator[str]:
     """The same day in another notation (9/11 for September 11, 2001)."""
     wanted = dates_in(answer)
-    for month, day, year, start, end in dates_in(hint):
+    for month, day, year, start, end in dates_in(hint) if wanted else ():
         for other_month, other_day, other_year, _, _ in wanted:
             if (month, day) == (other_month, other_day) and (year is None or other_year in (None, year)):
                 yield hint[start:end]

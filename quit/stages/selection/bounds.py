@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from functools import lru_cache
 
 _UNIT = 1400
@@ -20,14 +21,8 @@ def upper_bound(wrong: int, sample: int, population: int, alpha: float) -> int:
     """
     from scipy.stats import hypergeom
 
-    low, high = wrong, population - sample + wrong
-    while low < high:
-        middle = (low + high + 1) // 2
-        if hypergeom.cdf(wrong, population, middle, sample) > alpha:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    more = range(wrong + 1, population + 1)
+    return wrong + bisect_left(more, -alpha, key=lambda count: -hypergeom.cdf(wrong, population, count, sample))
 
 
 def audit_size(population: int, error: float, alpha: float) -> int:

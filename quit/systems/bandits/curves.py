@@ -1,4 +1,4 @@
-"""What an experiment leaves behind: the table as CSV and JSON, and the curves of figure 4."""
+"""What an experiment leaves behind: the table as CSV and JSON, and the curves of precision and recall."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from quit.common.files import replacing, write_json, writing
 from quit.errors import MissingDependency
 from quit.systems.bandits.experiment import Grid
 
-TABLE, WHOLE, CURVES = "bandits.csv", "bandits.json", "bandits.png"
+TABLE, WHOLE = "bandits.csv", "bandits.json"
+CURVES = {"precision": "bandits.png", "recall": "bandits-recall.png"}
 _MARKS = "osv^<>PXD*dhH8p"
 
 
@@ -57,7 +58,8 @@ def alpha_ndcg_rows(grid: Grid) -> list[dict[str, Any]]:
 
 
 def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -> Path:
-    """Draw a metric over the budget, one line a policy, dashed for trees (figure 4), and return the picture's path.
+    """Draw a metric of :data:`CURVES` over the budget, one line a policy, dashed for trees (figures 4, 8 to 11 and 13),
+    and return the picture's path.
 
     Raises :class:`MissingDependency` without matplotlib.
     """
@@ -87,7 +89,7 @@ def plot(grid: Grid, folder: Path, metric: str = "precision", title: str = "") -
     axes.set_title(title)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    target = folder / CURVES
+    target = folder / CURVES[metric]
     with writing(target), replacing(target) as temporary:
         drawn.savefig(temporary, format="png", dpi=130, metadata={"Software": None})
     return target

@@ -36,10 +36,10 @@ class Ask:
 class LLMDecomposition:
     """Writes at most K sub-queries a request.
 
-    Each prompt is asked for K / 2, more where the other gave fewer. A reply that holds no list is asked for again; a
-    request of which nothing can be read keeps itself as its only arm. ``counts``: ``replies``, of which ``unread`` held
-    no list and ``cut`` ran into the limit of tokens; ``decompositions``, of which ``without_sub_queries`` are the
-    request itself.
+    Each prompt is asked for K; half of K are taken from each reply, more where the other gave fewer. A reply that holds
+    no list is asked for again; a request of which nothing can be read keeps itself as its only arm. ``counts``:
+    ``replies``, of which ``unread`` held no list and ``cut`` ran into the limit of tokens; ``decompositions``, of which
+    ``without_sub_queries`` are the request itself.
     """
 
     def __init__(

@@ -41,8 +41,9 @@ class Policy:
 
     @property
     def expands(self) -> bool:
-        """Whether it has a belief by which an arm can be expanded."""
-        return self.belief is not None
+        """Whether it runs in a tree too (table 4). One without a belief expands arms by the Beta belief that Bernoulli
+        would have, and does not select by it."""
+        return self.belief is not None or self.select in ("pool", "uniform", "stay")
 
 
 def policies(settings: Bandits, names: Sequence[str] = ("all",)) -> list[Policy]:

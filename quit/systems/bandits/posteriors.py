@@ -16,8 +16,8 @@ from scipy.special import ndtri, stdtrit
 
 from quit.settings.bandits import Bandits
 
-_CELLS = 4096
-"""Pieces in which a Beta density is integrated."""
+_EDGES = np.linspace(0.0, 1.0, 4097)
+"""Of the pieces in which a Beta density is integrated."""
 
 
 class Belief(Protocol):
@@ -191,7 +191,7 @@ class QuantileTable:
     @property
     def values(self) -> np.ndarray:
         """All rows one after the other, shape (rows * levels,)."""
-        return self._rows.reshape(-1)
+        return self._rows.ravel()
 
     def constant(self, value: float) -> int:
         """Return the row of a distribution that is always ``value``."""
@@ -226,8 +226,7 @@ class QuantileTable:
         return self._known[key]
 
     def _beta(self, alpha: float, beta: float) -> np.ndarray:
-        edges = np.linspace(0.0, 1.0, _CELLS + 1)
-        middle = (edges[1:] + edges[:-1]) / 2
+        middle = (_EDGES[1:] + _EDGES[:-1]) / 2
         density = np.exp((alpha - 1) * np.log(middle) + (beta - 1) * np.log1p(-middle))
         below = np.concatenate([[0.0], np.cumsum(density)])
-        return np.interp(self._at, below / below[-1], edges)
+        return np.interp(self._at, below / below[-1], _EDGES)

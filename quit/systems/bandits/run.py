@@ -81,13 +81,15 @@ def judge_of_documents(settings: Settings, encoder: Encoder, generator: CachedGe
     return JudgedRelevance(YesNo(generator, prompt, attempts=settings.bandits.attempts))
 
 
-def picked(request: Request, policy: Policy | None, budget: float, settings: Settings) -> list[int]:
-    """Return the distinct corpus rows that one run of a policy observes within a budget; all of them for no policy."""
+def picked(request: Request, policy: Policy | None, budget: float, settings: Settings, repeat: int = 0) -> list[int]:
+    """Return the distinct corpus rows that one run of a policy observes within a budget; all of them for no policy.
+    ``repeat`` numbers runs."""
     if policy is None:
         rows = request.documents[request.documents >= 0]
     else:
         [steps] = budget_documents(request.size, [budget])
-        rng = stream(settings.bandits.seed, request.stream, policy.name, "report")
+        again = [str(repeat)] if repeat else []
+        rng = stream(settings.bandits.seed, request.stream, policy.name, "report", *again)
         table = QuantileTable(settings.bandits.quantiles)
         order = simulate(request, policy, settings.bandits, table, rng, runs=1, steps=steps)[0]
         rows = request.documents.reshape(-1)[order]
@@ -102,9 +104,10 @@ def reports(
     budget: float,
     settings: Settings,
     generator: CachedGenerator,
-) -> list[tuple[str, Report]]:
-    """Return (policy, scored report) of every request and policy. ``questions``: the requests' questions, in the same
-    order.
+    repeats: int = 1,
+) -> list[tuple[str, int, Report]]:
+    """Return (policy, repeat, scored report) of every request, policy and run (``repeats`` a policy; all documents are
+    reported on once). ``questions``: the requests' questions, in the same order.
 
     Nuggets are the sub-questions with their answers; of a question without any, the question itself with its first
     answer.
@@ -117,14 +120,14 @@ def reports(
     ]
     judge = ReportJudge(asks[0], asks[1], given)
     scored = []
-    for policy in policies:
+    for policy, repeat in [(each, repeat) for each in policies for repeat in range(repeats if each else 1)]:
         tasks = [
-            _task(request, question, picked(request, policy, budget, settings), collection)
+            _task(request, question, picked(request, policy, budget, settings, repeat), collection)
             for request, question in zip(requests, questions, strict=True)
         ]
         name = FULL if policy is None else policy.name
         for task, (text, cut) in zip(tasks, writer.write(tasks), strict=True):
-            scored.append((name, replace(judge.score(task, text), cut=cut)))
+            scored.append((name, repeat, replace(judge.score(task, text), cut=cut)))
     return scored
 
 
@@ -135,18 +138,30 @@ def _task(request: Request, question: Question, rows: list[int], collection: Col
     return ReportTask(request.request_id, request.text, documents, nuggets)
 
 
-def write_reports(scored: Sequence[tuple[str, Report]], folder: Path, about: dict[str, Any]) -> list[dict[str, Any]]:
-    """Write ``reports.jsonl`` (a report a line) and ``reports.json``; return the mean scores of each policy."""
-    lines = (json.dumps({"policy": policy, **asdict(report)}, ensure_ascii=False) + "\n" for policy, report in scored)
+def write_reports(
+    scored: Sequence[tuple[str, int, Report]], folder: Path, about: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Write ``reports.jsonl`` (a report a line) and ``reports.json``; return the mean scores of each policy, with their
+    standard deviation over reports (``_sd``) and over the means of the runs (``_run_sd``)."""
+    lines = (
+        json.dumps({"policy": policy, "repeat": repeat, **asdict(report)}, ensure_ascii=False) + "\n"
+        for policy, repeat, report in scored
+    )
     write_lines(folder / "reports.jsonl", lines)
     summary = []
-    for policy in dict.fromkeys(name for name, _ in scored):
-        own = [report for name, report in scored if name == policy]
-        row: dict[str, Any] = {"policy": policy, "reports": len(own)}
+    for policy in dict.fromkeys(name for name, _, _ in scored):
+        runs: dict[int, list[Report]] = {}
+        for name, repeat, report in scored:
+            if name == policy:
+                runs.setdefault(repeat, []).append(report)
+        own = [report for run in runs.values() for report in run]
+        row: dict[str, Any] = {"policy": policy, "repeats": len(runs), "reports": len(own)}
         row["documents"] = statistics.fmean(len(report.documents) for report in own)
         for name in ("citation_support", "nugget_coverage", "sentence_support"):
             values = [getattr(report, name) for report in own]
             row[name], row[f"{name}_sd"] = statistics.fmean(values), statistics.pstdev(values)
+            means = [statistics.fmean(getattr(report, name) for report in run) for run in runs.values()]
+            row[f"{name}_run_sd"] = statistics.stdev(means) if len(means) > 1 else 0.0
         for name in ("verdicts", "unread", "citations", "invented", "cut"):
             row[name] = sum(getattr(report, name) for report in own)
         row["empty"] = sum(not report.sentences for report in own)

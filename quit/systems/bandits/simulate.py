@@ -38,15 +38,7 @@ def simulate(
     to pull opens the children of every arm it has, so that all policies reach the whole pool.
     """
     size = request.size if steps is None else min(steps, request.size)
-    if policy.select == "pool":
-        return _uniform_order(request, rng, runs, size)
     return _Runs(request, policy, settings, table, rng, runs, size, hierarchical).go()
-
-
-def _uniform_order(request: Request, rng: np.random.Generator, runs: int, size: int) -> np.ndarray:
-    """Return the pool in a random order, without replacement."""
-    pool = np.flatnonzero(request.documents.reshape(-1) >= 0).astype(np.int32)
-    return rng.permuted(np.broadcast_to(pool, (runs, len(pool))), axis=1)[:, :size]
 
 
 class _Runs:
@@ -67,13 +59,18 @@ class _Runs:
         self.arms, self.ranks = request.documents.shape
         self.size = size
         self.tree = hierarchical and policy.expands and bool((request.parents >= 0).any())
+        self.places = np.broadcast_to(np.arange(self.ranks), (runs, self.arms, self.ranks))
+        """Which rank each pull of an arm observes."""
+        if policy.select == "pool":
+            there = np.arange(self.ranks) < request.lengths[:, None]
+            self.places = np.where(there, rng.random(self.places.shape), 2.0).argsort(axis=2)
         self.belief = BELIEFS[policy.belief or "beta"](settings)
         self.reward = policy.reward(request)
         self.bonus = policy.bonus(self.ranks)
         self.closed = table.constant(_CLOSED) * table.levels
         self.drawn = table.constant(0.0) * table.levels  # a belief that is in no table: drawn as it is
         self.beliefs = self._beliefs()
-        self.exact = policy.belief is not None and (self.tree or policy.novelty is not None)
+        self.exact = self.tree or policy.novelty is not None
         self.every = np.arange(runs)
         self.pulls = np.zeros((runs, self.arms), dtype=np.int64)
         self.state = np.tile(self.belief.prior()[:, None, None], (1, runs, self.arms))
@@ -125,6 +122,9 @@ class _Runs:
             theta = theta + bonus[self.pulls].astype(np.float32)
         elif self.policy.select == "round-robin":
             theta = theta - 2 * self.pulls.astype(np.float32)
+        elif self.policy.select == "pool":  # the largest u^(1/w) is each arm's with probability w / sum of w
+            left = np.maximum(self.request.lengths - self.pulls, 1)
+            theta = np.where(theta > 0, np.maximum(theta, 0) ** (1 / left), theta)
         return theta
 
     def _select(self, theta: np.ndarray, last: np.ndarray) -> np.ndarray:
@@ -140,11 +140,12 @@ class _Runs:
 
     def _pull(self, arm: np.ndarray, step: int) -> None:
         """Observe the arm's next document and update its belief (lines 8 to 13)."""
-        rank = self.pulls[self.every, arm]
+        pulled = self.pulls[self.every, arm]
+        rank = self.places[self.every, arm, pulled]
         cell = arm * self.ranks + rank
         self.order[:, step] = cell
-        self.pulls[self.every, arm] = rank + 1
-        row = self.beliefs[arm, rank + 1]
+        self.pulls[self.every, arm] = pulled + 1
+        row = self.beliefs[arm, pulled + 1]
         if self.exact:
             reward = self.reward[arm, rank]
             if self.policy.novelty is not None and step:
@@ -155,7 +156,7 @@ class _Runs:
         self.row[self.every, arm] = row
         if self.tree:
             mean = self.belief.mean(state)
-            ready = expands(mean, rank + 1, self.settings.expand_after, self.settings.expand_above)
+            ready = expands(mean, pulled + 1, self.settings.expand_after, self.settings.expand_above)
             self._expand(self.every[ready], arm[ready])
 
     def _nearest(self, cell: np.ndarray, step: int) -> np.ndarray:
@@ -174,9 +175,10 @@ class _Runs:
             inherited = self.belief.inherited(self.state[:, mine, parent], self.settings.inheritance)
             for child in self.request.children(parent):
                 self.state[:, mine, child] = inherited
-                self.opened[mine, child] = self.own[mine, child] = True
+                self.opened[mine, child] = True
+                self.own[mine, child] = self.policy.belief is not None
                 if self.request.lengths[child]:
-                    self.row[mine, child] = self.drawn
+                    self.row[mine, child] = self.drawn if self.policy.belief else self.beliefs[child, 0]
 
     def _open_where_stuck(self) -> None:
         while len(stuck := np.flatnonzero((self.row == self.closed).all(axis=1))):

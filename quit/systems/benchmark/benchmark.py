@@ -14,15 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quit import __version__
 from quit.common.cache import cache_folder
 from quit.common.files import remove_leftovers, replacing, write_json, write_lines, writing
+from quit.common.ids import content_hash
 from quit.corpora.built import building
+from quit.corpora.vectors import stored_array
 from quit.errors import SettingsError, did_you_mean
 from quit.evaluate.metrics import READING, Measure
 from quit.export.dataset import Dataset
@@ -37,7 +41,7 @@ from quit.systems.benchmark.relabel import known_verdicts
 from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_lines
 from quit.systems.benchmark.run import Reading, Runner, System
 from quit.systems.benchmark.stages import Stages
-from quit.systems.benchmark.task import DocumentPassages, Task, open_documents, release_task
+from quit.systems.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
 
 Say = Callable[[str], None]
 
@@ -209,6 +213,11 @@ def _write(
             pq.write_table(table, temporary, compression="zstd")
     write_json(out / "results.json", results.to_pylist())
     facts = described_run(request, runner, task)
+    lengths = []
+    for name, passages in {system.task.name: system.task.passages for system in systems}.items():
+        kept = runner.context.cache / f"words-{content_hash(passages.identity)}.npy"  # Wikipedia takes minutes
+        lengths.append(f"{name} {stored_array(kept, partial(_mean_words, passages)):.2f}")
+    facts["mean words of a passage"] = ", ".join(lengths)
     write_lines(out / "leaderboard.html", [page(facts, results, compared, points, settings.benchmark.level)])
     write_json(
         described,
@@ -221,6 +230,10 @@ def _write(
         },
     )
     return results, compared
+
+
+def _mean_words(passages: Passages) -> np.ndarray:
+    return np.array(mean_words(passages))
 
 
 def described_run(request: Request, runner: Runner, task: Task) -> dict[str, str]:

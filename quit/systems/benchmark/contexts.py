@@ -7,6 +7,7 @@ sentence once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 Sentences = tuple[str, ...]
 
@@ -20,16 +21,18 @@ def union_freq(passages: Sequence[Sentences], alpha: float, beta: float, most: i
     """Return the union by descending score(s) = alpha * sum of 1 / rank(P) + beta * sum of 1 / pos_P(s), over passages
     P that hold s.
 
-    Ranks and positions count from 1; a sentence twice in one passage counts at its first position. Ties keep the order
-    of ``union_norm``. ``most``: sentences kept (0: all).
+    Ranks and positions count from 1; a sentence twice in one passage counts at its first position. Scores are exact, of
+    the weights as written (0.6 is 3/5), so rounding decides nothing: ties keep the order of ``union_norm``. ``most``:
+    sentences kept (0: all).
     """
-    score: dict[str, float] = {}
+    of_rank, of_position = Fraction(str(alpha)), Fraction(str(beta))
+    score: dict[str, Fraction] = {}
     for rank, passage in enumerate(passages, start=1):
         position = {
             sentence: rank_in_passage for rank_in_passage, sentence in reversed(list(enumerate(passage, start=1)))
         }
         for sentence in dict.fromkeys(passage):
-            score[sentence] = score.get(sentence, 0.0) + alpha / rank + beta / position[sentence]
+            score[sentence] = score.get(sentence, 0) + of_rank / rank + of_position / position[sentence]
     ordered = sorted(score, key=lambda sentence: -score[sentence])
     return tuple(ordered[:most] if most else ordered)
 

@@ -76,7 +76,8 @@ class MiniLMRetriever(DenseRetriever):
 
 
 class SentenceRetriever(DenseRetriever):
-    """Any sentence-transformers model, ``dense:MODEL``; two towers such as DPR are ``dense:QUERY_MODEL,PASSAGE_MODEL``.
+    """Any encoder (:func:`quit.models.encoders.sentence.load_encoder`), ``dense:MODEL``; two towers such as DPR are
+    ``dense:QUERY_MODEL,PASSAGE_MODEL``.
 
     Raises ``InputError`` where no model is named or it cannot be loaded.
     """
@@ -86,8 +87,9 @@ class SentenceRetriever(DenseRetriever):
         if not 1 <= len(names) <= 2:
             raise InputError("Name the model of a dense retriever: dense:MODEL, or dense:QUERY_MODEL,PASSAGE_MODEL.")
         prompt = context.settings.benchmark.query_prompts.get(names[0])
-        identity = f"{'+'.join(map(model_identity, names))}/batch={context.running.batch}"
+        pooled = {"pooling": context.settings.benchmark.pooling, "similarity": context.settings.benchmark.similarity}
+        identity = f"{'+'.join(map(model_identity, names))}/{'/'.join(pooled.values())}/batch={context.running.batch}"
         identity += f"/{content_hash(prompt, size=4)}" if prompt else ""
-        encoder = SentenceEncoder(names[0], context.running, identity, prompt)
-        of_passages = SentenceEncoder(names[1], context.running, identity) if len(names) > 1 else None
+        encoder = SentenceEncoder(names[0], context.running, identity, prompt, **pooled)
+        of_passages = SentenceEncoder(names[1], context.running, identity, **pooled) if len(names) > 1 else None
         super().__init__(context, encoder, of_passages)

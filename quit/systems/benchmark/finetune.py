@@ -23,7 +23,7 @@ from quit.export.release import export_tables_of_release
 from quit.export.training import FineTuning, Selection
 from quit.models.folders import model_identity
 from quit.models.loading import located
-from quit.settings import FineTune, Settings
+from quit.settings import Settings
 from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
 from quit.systems.benchmark.task import ReleasePassages
 from quit.systems.benchmark.train import base_models, train
@@ -78,8 +78,7 @@ def finetune(
     positives: int,
     dataset: Dataset,
     content_id: str,
-    settings: FineTune,
-    device: str,
+    settings: Settings,
     out: Path,
     say: Callable[[str], None] = lambda _: None,
 ) -> Tuned:
@@ -89,14 +88,17 @@ def finetune(
     ``out``: the folder of models; beside each lies ``NAME.json``, written last. Raises ``InputError`` for a model that
     cannot be loaded and a release without examples, ``MissingDependency`` without accelerate.
     """
-    wanted = FineTuning(positives, positives, settings.negative_kind)
+    tuning, running = settings.finetune, settings.benchmark
+    wanted = FineTuning(positives, positives, tuning.negative_kind)
+    pooled = {"pooling": running.pooling, "similarity": running.similarity}
     examples = triples(dataset, content_id, wanted)
     key = {
         "version": VERSION,
         "kind": kind,
         "base": "+".join(map(model_identity, base_models(base))),
         "examples": content_hash(examples),
-        "settings": settings.model_dump(mode="json"),
+        "settings": tuning.model_dump(mode="json"),
+        **(pooled if SPEC[kind] == "dense" else {}),
     }
     name = f"{_name(base)}-{kind}-{positives}pos-{content_hash(key, size=4)}"
     folder = out / name
@@ -106,7 +108,7 @@ def finetune(
         began = time.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
         with writing(folder):
-            train(kind, base, examples, settings, device, folder)
+            train(kind, base, examples, tuning, running.device, folder, **pooled)
         counts = {"positives": wanted.positives, "negatives": wanted.negatives, "count": len(examples)}
         facts = {**key, **counts, "seconds": round(time.monotonic() - began, 3)}
         write_json(marker, facts)
@@ -151,9 +153,8 @@ def run_finetune(
     dataset = Dataset(export_tables_of_release(request.release))
     content_id = dataset.tables.provenance["content_id"]
     models = out / "models"
-    device = settings.benchmark.device
     tuned = [
-        finetune(request.kind, request.base, number, dataset, content_id, settings.finetune, device, models, say)
+        finetune(request.kind, request.base, number, dataset, content_id, settings, models, say)
         for number in dict.fromkeys(request.positives)
     ]
     names = [f"{SPEC[request.kind]}:{model.folder}" for model in tuned]

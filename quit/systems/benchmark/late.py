@@ -1,8 +1,9 @@
 """Late interaction (ColBERT): a query token's best match among a passage's tokens, added up over the query's tokens.
 
 As a retriever, hints are encoded, not passages: a passage's best match is the best of its hints' ones, so 37,005 hints
-stand for 2.4 million passages, and the permutations of a subset have one score. As a reranker whole passages are
-encoded, and order counts.
+stand for 2.4 million passages, and the permutations of a subset have one score. Their token vectors are encoded once
+and kept as float16: with ColBERTv2's 128 numbers 256 bytes a token. As a reranker whole passages are encoded,
+and order counts.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from quit.common.ids import content_hash
 from quit.corpora.encoders import ColbertEncoder, LateEncoder, TokenVectors
 from quit.corpora.lexical import best_with_ties
 from quit.corpora.protocols import Ranking
 from quit.corpora.scorers import maxsim
+from quit.corpora.vectors import write_array
 from quit.models.folders import model_identity
 from quit.systems.benchmark.plugins import Context
 from quit.systems.benchmark.task import expand
 
-VERSION = 1
+VERSION = {"hints": 2, "passages": 1}
 MOST_KNOWN = 500_000
 """Scores remembered at most."""
 
@@ -31,32 +34,39 @@ class LateRetriever:
     def __init__(self, context: Context) -> None:
         self._passages = context.passages
         self._tokens = token_encoder(context)
-        self._chunk = context.settings.benchmark.chunk
-        self.identity = f"late/{VERSION}/hints/{self._tokens.identity}"
+        self.identity = f"late/{VERSION['hints']}/hints/{self._tokens.identity}"
+        chunk = context.settings.benchmark.chunk
+        self._step = max(1, chunk // 64 // max(map(len, self._passages.subsets)))  # a text has some sixty tokens
+        self._folder = context.cache / content_hash(self.identity, self._passages.identity, chunk)
 
     def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
         """Return at most ``depth`` passages a query."""
         passages = self._passages
         asked = self._tokens.queries(queries)
-        scores = [np.zeros(passages.groups * len(passages.subsets), dtype=np.float32) for _ in queries]
-        step = max(1, self._chunk // 64 // max(map(len, passages.subsets)))  # a text has some sixty tokens at most
-        for start in range(0, passages.groups, step):
-            groups = range(start, min(start + step, passages.groups))
-            texts = [text for group in groups for text in passages.parts(group)]
-            vectors = self._tokens.documents(texts)
-            ends = np.cumsum([len(tokens) for tokens in vectors])
-            stacked = np.concatenate(vectors)
+        best = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)) for _ in queries]
+        for start in range(0, passages.groups, self._step):
+            groups = range(start, min(start + self._step, passages.groups))
+            vectors, ends = self._vectors(groups)
+            parts = len(ends) // len(groups)
             for number, query in enumerate(asked):
-                matches = self._matches(query @ stacked.T, ends)
-                matches = matches.reshape(len(query), len(groups), len(texts) // len(groups))
-                best = [matches[:, :, list(subset)].max(axis=2).sum(axis=0) for subset in passages.subsets]
-                width = len(passages.subsets)
-                scores[number][start * width : (start + len(groups)) * width] = np.stack(best, axis=1).ravel()
-        rankings = []
-        for of_query in scores:
-            units = best_with_ties(of_query, depth)
-            rankings.append(expand(passages, units, of_query[units], depth))
-        return rankings
+                matches = self._matches(query @ vectors.T, ends).reshape(len(query), len(groups), parts)
+                sums = [matches[:, :, list(subset)].max(axis=2).sum(axis=0) for subset in passages.subsets]
+                first = start * len(passages.subsets)
+                units = np.concatenate([best[number][0], first + np.arange(len(groups) * len(passages.subsets))])
+                scores = np.concatenate([best[number][1], np.stack(sums, axis=1).ravel()])
+                kept = best_with_ties(scores, depth)
+                best[number] = units[kept], scores[kept]
+        return [expand(passages, *of_query, depth) for of_query in best]
+
+    def _vectors(self, groups: range) -> tuple[np.ndarray, np.ndarray]:
+        """Return the token vectors of the groups' parts, (tokens, dimension), and where each part ends, from disk where
+        they are."""
+        tokens, lengths = (self._folder / f"{groups.start:010d}.{name}.npy" for name in ("tokens", "lengths"))
+        if not lengths.is_file():  # written last
+            vectors = self._tokens.documents([text for group in groups for text in self._passages.parts(group)])
+            write_array(tokens, np.concatenate(vectors).astype(np.float16))
+            write_array(lengths, np.array([len(vector) for vector in vectors]))
+        return np.load(tokens).astype(np.float32), np.cumsum(np.load(lengths))
 
     def _matches(self, products: np.ndarray, ends: np.ndarray) -> np.ndarray:
         """Return each query token's best match in each text, (query tokens, texts); -1 without tokens."""
@@ -78,7 +88,7 @@ class LateReranker:
     def __init__(self, context: Context) -> None:
         self._tokens = token_encoder(context)
         self._known: dict[tuple[str, bytes], float] | None = {} if isinstance(self._tokens, TokenVectors) else None
-        self.identity = f"late/{VERSION}/passages/{self._tokens.identity}"
+        self.identity = f"late/{VERSION['passages']}/passages/{self._tokens.identity}"
 
     def score(self, query: str, texts: Sequence[str]) -> np.ndarray:
         """Return the sum over the query's tokens of the best cosine in each text, float64, shape (len(texts),)."""

@@ -41,7 +41,8 @@ def page(facts: Mapping[str, str], results: pa.Table, comparisons: pa.Table, fig
         *(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items()),
         "</dl>",
         f"<p class=note>Percent; below each value its {level:.0%} bootstrap interval over questions. The best system "
-        "of a column is bold; rows in italics are bounds that know the labels (oracle) and are not systems.</p>",
+        "of a column is bold; rows in italics are bounds that know the labels (oracle) and are not systems. Gain of "
+        "nDCG: the label, as in trec_eval; of nDCG(exp): 2^label - 1, as in the QUIT paper.</p>",
     ]
     for corpus in dict.fromkeys(row["corpus"] for row in rows):
         mine = [row for row in rows if row["corpus"] == corpus]

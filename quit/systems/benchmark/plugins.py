@@ -30,7 +30,7 @@ from quit.models.protocols import NO_ANSWER, Reader
 from quit.settings import FirstStages, Settings
 from quit.systems.benchmark.task import Passages, ranking
 
-# Of the paper's rerankers (section 4) two are missing here: RankT5 and LiT5. A plugin can add them.
+# Of the paper's rerankers (section 4) one is missing here: LiT5. A plugin can add it.
 GROUPS = ("quit.retrievers", "quit.rerankers", "quit.readers")
 ORACLE = "oracle"
 """Retriever and reranker that know the labels: not models, so no plugin can have the name."""
@@ -46,6 +46,7 @@ _OURS = {
         "late": "late:LateReranker",
         "cross-encoder": "rerankers:CrossEncoderReranker",
         "monot5": "rerankers:MonoT5",
+        "rankt5": "rerankers:RankT5",
         "upr": "rerankers:Upr",
         "listwise": "listwise:ListwiseReranker",
     },

@@ -1,4 +1,4 @@
-"""Pointwise rerankers: cross-encoders, MonoT5 and UPR. Each reads (question, passage) and gives one number."""
+"""Pointwise rerankers: cross-encoders, MonoT5, RankT5 and UPR. Each reads (question, passage) and gives one number."""
 
 from __future__ import annotations
 
@@ -76,29 +76,54 @@ class MonoT5(_LanguageModel):
     """
 
     name = "monot5"
+    words: tuple[str, ...] = MONOT5_WORDS
+
+    def _read(self, query: str, text: str) -> str:
+        return monot5_text(query, text)
+
+    def _score(self, logits: Any) -> Any:
+        """Return a score a text from the logits of the words, (texts, words)."""
+        return logits.log_softmax(dim=1)[:, 0]
 
     def _scored(self, query: str, texts: Sequence[str]) -> Any:
         import torch
 
         model, tokenizer, words = self._loaded
         inputs = tokenizer(
-            [monot5_text(query, text) for text in texts],
+            [self._read(query, text) for text in texts],
             padding=True,
             truncation=True,
             max_length=self._max_length,
             return_tensors="pt",
         ).to(self._device)
         start = torch.full((len(texts), 1), model.config.decoder_start_token_id, device=self._device)
-        logits = model(**inputs, decoder_input_ids=start).logits[:, 0, words]
-        return torch.log_softmax(logits.double(), dim=1)[:, 0]
+        return self._score(model(**inputs, decoder_input_ids=start).logits[:, 0, words].double())
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, list[int]]:
         model, tokenizer = load_pretrained("AutoModelForSeq2SeqLM", self._name, device=self._device)
-        words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in MONOT5_WORDS]
-        if any(len(pieces) != 1 for pieces in words) or words[0] == words[1]:
-            raise InputError(f"{self._name!r} has no single pieces for 'true' and 'false': it is not a MonoT5 model.")
-        return model, tokenizer, [pieces[0] for pieces in words]
+        words = [tokenizer(word, add_special_tokens=False)["input_ids"] for word in self.words]
+        pieces = {piece for some in words for piece in some if piece != tokenizer.unk_token_id}
+        if not len(pieces) == sum(map(len, words)) == len(words):
+            missing = " and ".join(map(repr, self.words))
+            raise InputError(f"{self._name!r} has no single pieces for {missing}: it is no model for {self.name}.")
+        return model, tokenizer, [piece for [piece] in words]
+
+
+class RankT5(MonoT5):
+    """RankT5 (Zhuang et al. 2023), encoder and decoder, ``rankt5:MODEL``: the logit of ``<extra_id_10>`` as first token
+    of T5's reply to ``Query: ... Document: ...``.
+
+    Raises ``InputError`` also where its vocabulary has not this token.
+    """
+
+    name, words = "rankt5", ("<extra_id_10>",)
+
+    def _read(self, query: str, text: str) -> str:
+        return f"Query: {query} Document: {text}"
+
+    def _score(self, logits: Any) -> Any:
+        return logits[:, 0]
 
 
 class Upr(_LanguageModel):

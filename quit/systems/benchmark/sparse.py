@@ -24,7 +24,7 @@ VERSION = 1
 
 class Bm25:
     """Okapi BM25, Lucene's form: idf = ln(1 + (N - n + 0.5) / (n + 0.5)), k1 and b from the settings; Snowball stems,
-    no stop words.
+    without our stop words (:func:`quit.corpora.lexical.terms`).
 
     A passage that shares no term with the query is not retrieved.
     """

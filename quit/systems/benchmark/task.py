@@ -243,6 +243,22 @@ def release_task(dataset: Dataset, content_id: str, split: str) -> Task:
     return Task("release", ReleasePassages(dataset, content_id), queries, relevance)
 
 
+def mean_words(passages: Passages) -> float:
+    """Return the mean length of all passages in words, split on single spaces (paper, table 1 and section 5.1)."""
+    copies = {
+        part: sum(
+            len(members) for subset, members in zip(passages.subsets, passages.members, strict=True) if part in subset
+        )
+        for part in {part for subset in passages.subsets for part in subset}
+    }
+    words = sum(
+        len(text.split(" ")) * copies[part]
+        for group in range(passages.groups)
+        for part, text in enumerate(passages.parts(group))
+    )
+    return words / len(passages)
+
+
 def expand(passages: Passages, units: np.ndarray, scores: np.ndarray, depth: int) -> Ranking:
     """Return the ranking of the passages behind scored subsets: unit = group * len(subsets) + subset. All permutations
     of a subset have its score; ties go to the lower row."""

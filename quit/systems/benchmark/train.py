@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from quit.errors import MissingDependency
+from quit.models.encoders.sentence import load_encoder
 from quit.models.loading import load_pretrained, load_sentence_model
 from quit.settings import FineTune
 from quit.systems.benchmark.rerankers import MONOT5_WORDS, monot5_text
@@ -35,9 +36,12 @@ def base_models(base: str) -> list[str]:
     return [name.strip() for name in base.split(",") if name.strip()]
 
 
-def train(kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path) -> None:
+def train(
+    kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path, **pooled: str
+) -> None:
     """Train a model on (question, positive, negative) triples and save it to ``folder``. Seeded: the same inputs on the
-    same machine give the same weights. Raises ``MissingDependency`` without accelerate."""
+    same machine give the same weights. ``pooled``: pooling and similarity of a base that is a plain checkpoint. Raises
+    ``MissingDependency`` without accelerate."""
     try:
         import accelerate  # noqa: F401  # what transformers' trainer runs on
     except ImportError as error:
@@ -48,7 +52,10 @@ def train(kind: str, base: str, examples: Triples, settings: FineTune, device: s
 
     transformers.utils.logging.set_verbosity_error()
     transformers.set_seed(settings.seed)
-    job = (_monot5_job if kind == "monot5" else _sentence_job)(kind, base, examples, settings, device, folder)
+    if kind == "monot5":
+        job = _monot5_job(base, examples, settings, device, folder)
+    else:
+        job = _sentence_job(kind, base, examples, settings, device, folder, pooled)
     job.remove_callback(transformers.PrinterCallback)
     job.train()
     shutil.rmtree(folder / "trainer", ignore_errors=True)
@@ -79,14 +86,19 @@ def _arguments(settings: FineTune, device: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def _sentence_job(kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path) -> Any:
+def _sentence_job(
+    kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path, pooled: dict[str, str]
+) -> Any:
     """Return the trainer of a model of sentence-transformers."""
     import sentence_transformers
 
     name, module, loss = _CLASSES[kind]
     crossed, towers = kind == "cross-encoder", kind == "two-tower"
-    head: dict[str, Any] = {"num_labels": 1, "max_length": settings.max_length} if crossed else {}
-    model = _two_towers(base, device) if towers else load_sentence_model(name, base, device=device, **head)
+    if name == "SentenceTransformer":
+        model = _two_towers(base, device, pooled) if towers else load_encoder(base, device=device, **pooled)
+    else:
+        head: dict[str, Any] = {"num_labels": 1, "max_length": settings.max_length} if crossed else {}
+        model = load_sentence_model(name, base, device=device, **head)
     if not crossed:
         model.max_seq_length = settings.max_length
     losses = import_module(f"sentence_transformers.{module}.losses")
@@ -108,16 +120,14 @@ def _sentence_job(kind: str, base: str, examples: Triples, settings: FineTune, d
     )
 
 
-def _two_towers(base: str, device: str) -> Any:
+def _two_towers(base: str, device: str, pooled: dict[str, str]) -> Any:
     """Return one model with an encoder of questions and one of passages (DPR, Karpukhin et al. 2020): separate weights,
     also where both start from the same model."""
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Router
 
     names = base_models(base)
-    of_questions, of_passages = (
-        load_sentence_model("SentenceTransformer", name, device=device) for name in (names[0], names[-1])
-    )
+    of_questions, of_passages = (load_encoder(name, device=device, **pooled) for name in (names[0], names[-1]))
     router = Router.for_query_document(list(of_questions.children()), list(of_passages.children()))
     return SentenceTransformer(modules=[router], device=device, similarity_fn_name=of_passages.similarity_fn_name)
 
@@ -134,7 +144,7 @@ def _rows(examples: Triples, crossed: bool) -> Any:
     return Rows.from_dict({"query": np.repeat(questions, 2).tolist(), "passage": texts, "label": labels})
 
 
-def _monot5_job(kind: str, base: str, examples: Triples, settings: FineTune, device: str, folder: Path) -> Any:
+def _monot5_job(base: str, examples: Triples, settings: FineTune, device: str, folder: Path) -> Any:
     """Return the trainer of MonoT5 (Nogueira et al. 2020): every positive with ``true``, every negative with
     ``false``."""
     import transformers

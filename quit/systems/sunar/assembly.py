@@ -15,6 +15,7 @@ from quit.systems.sunar import mer
 from quit.systems.sunar.entailment import Entailment, EquivalentAnswers, NaturalLanguageInference
 from quit.systems.sunar.extract import ExtractiveReader
 from quit.systems.sunar.planners import (
+    Decomp,
     GoldPlan,
     IRCoT,
     LanguageModelPlanner,
@@ -28,7 +29,9 @@ from quit.systems.sunar.reading import ANSWER_FIELDS, AnswerModel, Asker, Langua
 from quit.systems.sunar.retrieval import Library
 from quit.systems.sunar.system import System
 
-_PLANNERS: dict[str, type[LanguageModelPlanner]] = {each.name: each for each in (SelfAsk, ReAct, SearChain, IRCoT)}
+_PLANNERS: dict[str, type[LanguageModelPlanner]] = {
+    each.name: each for each in (SelfAsk, ReAct, SearChain, Decomp, IRCoT)
+}
 
 _NEEDS = "needs a language model: set sunar.language_model to a reader or judge of the profile."
 
@@ -54,7 +57,7 @@ class Assembly:
     def system(self, library: Library, how: Sunar) -> tuple[System, str]:
         """Return the system of a variant, and the identity of all that decides its traces, settings apart.
 
-        ``how``: the settings, of which retrieval, planner, asu and mer may be the variant's own.
+        ``how``: the variant's :func:`quit.systems.sunar.variants.effective` settings.
         Raises :class:`SettingsError` for a planner without a language model, and for a language model that the profile
         lacks.
         """
@@ -102,8 +105,6 @@ class Assembly:
         )
 
     def _planner(self, name: str) -> Planner:
-        if name == "auto":
-            name = "self-ask" if self._sunar.language_model else "gold"
         if name in ("none", "gold"):
             return NoPlan() if name == "none" else GoldPlan()
         if not self._sunar.language_model:

@@ -12,7 +12,7 @@ import numpy as np
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure, cover_em, run_values
 from quit.evaluate.significance import compare as paired
-from quit.systems.sunar.run import read_trace, trace_ids
+from quit.systems.sunar.run import by_substring, read_trace, trace_ids
 
 
 def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], top: int = 10) -> dict[str, Any]:
@@ -50,19 +50,24 @@ def compare(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, An
 
 
 def significance(
-    before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]], *, resamples: int, seed: int
+    before: Sequence[Mapping[str, Any]],
+    after: Sequence[Mapping[str, Any]],
+    *,
+    resamples: int,
+    seed: int,
+    substring: bool = False,
 ) -> dict[str, Any]:
     """Return cover-EM, Recall@10 and nDCG@10 of traces before and after, and whether they differ: the difference with
     its 95% bootstrap interval over questions, and two-sided p of a paired randomisation and a paired t test.
 
     Cover-EM is over questions with gold answers, the others over those with a relevant document (``questions``); a
-    measure over none is left out. ``holm``: the randomisation's p, corrected for the measures. The SUNAR paper marks
-    differences at the 0.1 level and names no test (table 1).
+    measure over none is left out. ``substring``: cover-EM counts an answer within a word. ``holm``: the randomisation's
+    p, corrected for the measures. The SUNAR paper marks differences at the 0.1 level and names no test (table 1).
     """
     values = {
         name: pair
         for name in ("cover_em", "Recall@10", "nDCG@10")
-        if len((pair := (_values(before, name), _values(after, name)))[0])
+        if len((pair := (_values(before, name, substring), _values(after, name, substring)))[0])
     }
     compared = paired([(new, old) for old, new in values.values()], resamples, 0.95, seed)
     return {
@@ -71,10 +76,10 @@ def significance(
     }
 
 
-def _values(traces: Sequence[Mapping[str, Any]], name: str) -> np.ndarray:
+def _values(traces: Sequence[Mapping[str, Any]], name: str, substring: bool) -> np.ndarray:
     if name == "cover_em":
         answered = [trace for trace in traces if trace["answers"]]
-        return np.array([cover_em(trace["prediction"], trace["answers"]) for trace in answered])
+        return np.array([cover_em(trace["prediction"], trace["answers"], substring) for trace in answered])
     judged = {trace["query_id"]: trace for trace in traces if trace["relevant"]}
     qrels = {query: dict.fromkeys(trace["relevant"], 1) for query, trace in judged.items()}
     run = {query: trace["evidence"] for query, trace in judged.items()}
@@ -85,14 +90,16 @@ def compare_runs(before: Path, after: Path, top: int = 10, *, resamples: int, se
     """Return :func:`compare` of two runs' folders, over the questions that both have answered, and as ``differences``
     their :func:`significance`.
 
-    Raises :class:`InputError` where they have none in common.
+    Raises :class:`InputError` where they have none in common, or differ in ``sunar.cover_em``.
     """
     known = set(trace_ids(before))
     common = [name for name in trace_ids(after) if name in known]
     if not common:
         raise InputError(f"{before} and {after} have answered no question in common.")
+    if by_substring(before) != by_substring(after):
+        raise InputError(f"{before} and {after} differ in sunar.cover_em, so their cover-EM cannot be compared.")
     earlier, later = ([read_trace(path, name) for name in common] for path in (before, after))
-    differences = significance(earlier, later, resamples=resamples, seed=seed)
+    differences = significance(earlier, later, resamples=resamples, seed=seed, substring=by_substring(after))
     return compare(earlier, later, top) | {"differences": differences}
 
 

@@ -23,7 +23,7 @@ from quit.systems.opening import open_collection
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query, of_corpus, of_file
 from quit.systems.sunar.run import Run
-from quit.systems.sunar.variants import variant_settings
+from quit.systems.sunar.variants import effective
 
 _EVERY = 20.0  # seconds between two lines of progress
 _SAME = ("workers", "batch", "device")  # settings that change no trace
@@ -48,6 +48,7 @@ def open_place(
     indexes: Sequence[Path] = (),
     queries: Path | None = None,
     source: str | None = None,
+    kind: str | None = None,
     limit: int | None = None,
 ) -> Place:
     """Open a corpus and what belongs to it; ``indexes`` are fused, without any BM25 is made in memory.
@@ -57,7 +58,7 @@ def open_place(
     """
     collection = open_collection(corpus, indexes, models, settings)
     opened = collection.corpus
-    known = questions(opened) if queries and source is None else chosen(opened, source)
+    known = questions(opened) if queries and source is None and kind is None else chosen(opened, source, kind)
     asked = of_corpus(opened, known)
     if queries:
         asked = of_file(queries, asked)
@@ -74,13 +75,10 @@ def run_variants(
     settings: Settings, models: Models, opened: Place, names: Sequence[str], out: Path, say: Callable[[str], None]
 ) -> dict[str, dict[str, Any]]:
     """Run variants over the questions of a place, each in a folder of its name below ``out``; returns their figures."""
-    chosen = {name: variant_settings(name) for name in names}  # a wrong name before any work
+    chosen = {name: effective(settings.sunar, name) for name in names}  # a wrong name before any work
     assembly = Assembly(settings, models)
     library = assembly.library(opened.corpus, opened.first_stage, opened.graph)
-    systems = {}
-    for name, given in chosen.items():
-        how = settings.sunar.model_copy(update=dict(given))
-        systems[name] = (how, *assembly.system(library, how))
+    systems = {name: (how, *assembly.system(library, how)) for name, how in chosen.items()}
     figures = {}
     for name, (how, system, identity) in systems.items():
         described = {"settings": how.model_dump(mode="json", exclude=set(_SAME)), "identity": identity.splitlines()}

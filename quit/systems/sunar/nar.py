@@ -1,8 +1,9 @@
 """Neighbourhood aware retrieval: Algorithm 1 of SUNAR (the SUNAR paper, section 3.1).
 
-Two readings of the printed algorithm were needed. Its line 18 never alternates as it stands ("R if C = F, N if C = N");
-the pools take turns here, as in the algorithm it comes from (MacAvaney et al. 2022). Its loop ends when R+ holds c
-documents; here also when R and N are empty, which a small corpus brings about.
+Three readings of the printed algorithm were needed. Its line 18 never alternates as it stands ("R if C = F, N if
+C = N"); the pools take turns here, as in the algorithm it comes from (MacAvaney et al. 2022). Its loop ends when R+
+holds c documents; here also when R and N are empty, which a small corpus brings about. Line 15 does not say which score
+of B a neighbour inherits: lines 9 and 10 leave B rescored, so by default the rescored one.
 """
 
 from __future__ import annotations
@@ -89,13 +90,15 @@ def nar(
     b: int,
     c: int,
     neighbours: int = 10,
+    raw_priority: bool = False,
 ) -> Pool:
     """Return R+, the documents that were scored.
 
     ``R``: initial ranking. ``G``: document graph; None never looks past R, which is plain re-ranking at the same
     budget. ``score``: the cross-encoder (line 5). ``rescore``: the feedback of lines 6 to 9; None leaves scores as they
     are. ``b``: batch size, at least 1. ``c``: budget of documents to score; below 1 nothing is scored. ``neighbours``:
-    how many a document adds to N. An empty R gives an empty pool. Raises ``ValueError`` for b < 1.
+    how many a document adds to N. ``raw_priority``: whether neighbours enter N with the cross-encoder's score of their
+    source document, in place of its rescored one. An empty R gives an empty pool. Raises ``ValueError`` for b < 1.
     """
     if b < 1:
         raise ValueError(f"b must be at least 1, got {b}")
@@ -126,7 +129,7 @@ def nar(
             first.pop(row, None)
             around.pop(row, None)
         if G is not None:
-            for row, value in zip(B, values.tolist(), strict=True):
+            for row, value in zip(B, (values if raw_priority else after).tolist()):
                 for near in G.neighbours(row, neighbours).tolist():
                     if near not in scored and (near not in around or value > around[near]):
                         around[near], parent[near] = value, row

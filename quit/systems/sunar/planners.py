@@ -17,6 +17,7 @@ _FOLLOW_UP = re.compile(r"follow[- ]?up\s*:", re.IGNORECASE)
 _ACTION = re.compile(r"\b(search|lookup|finish)\s*\[([^\]\n]*)\]?", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*thought\s*\d*\s*:|action\s*\d*\s*:?\s*$", re.IGNORECASE)
 """What a reply of ReAct has around its thought."""
+_RETRIEVE = re.compile(r"\[retrieve[^\]\n]*\]\s*([^\n]*\S)", re.IGNORECASE)
 _QUERY = re.compile(r"\[(?:unsolved )?query(?: ?\d+)?\]\s*:\s*([^\n]*)", re.IGNORECASE)
 
 
@@ -231,6 +232,33 @@ class SearChain(LanguageModelPlanner):
                 return Ask(wanted)
         answer = final_answer(reply)
         return Stop("final answer" if answer else "no new query in the reply", answer)
+
+
+class Decomp(LanguageModelPlanner):
+    """Decomposed prompting (Khot et al. 2023; the SUNAR paper, figure 8): a sub-question after ``[retrieve odqa]`` is
+    retrieved for and answered; ``[multihop titleqa]`` is for the question itself, whose ``[Final Answer]:`` ends.
+
+    The prompt shows all documents so far, in place of the figure's lists of titles.
+    """
+
+    name = prompt = "decomp"
+    stop = ("\nAnswer:", "\n[Question]:")
+    fields = frozenset({"question", "path", "evidence"})
+
+    def written(self, path: Sequence[Hop]) -> str:
+        """Return the sub-questions with their answers, and the opening of the next."""
+        steps = [
+            f'Subquestion {number}: (select) [retrieve odqa] {hop.sub_question}\nAnswer: "answer": ["{hop.answer}"]'
+            for number, hop in enumerate(path, start=1)
+        ]
+        return "\n".join([*steps, f"Subquestion {len(path) + 1}:"])
+
+    def read(self, reply: str, path: Sequence[Hop]) -> Ask | Stop:
+        """See :class:`LanguageModelPlanner`."""
+        if match := _RETRIEVE.search(reply):
+            return Ask(match[1].strip())
+        answer = final_answer(reply)
+        return Stop("final answer" if answer else "neither a sub-question nor a final answer in the reply", answer)
 
 
 class IRCoT(LanguageModelPlanner):

@@ -72,6 +72,7 @@ class Retrieval:
             b=how.b,
             c=how.c,
             neighbours=how.neighbours,
+            raw_priority=how.priority == "raw",
         )
         ranked = pool.ranked(library.documents.ids)
         trace = {"first_stage": len(R), "batches": batch_traces(pool, library.documents.ids)}

@@ -16,7 +16,7 @@ from quit.systems.sunar.queries import Query
 from quit.systems.sunar.scores import scores
 from quit.systems.sunar.system import System
 
-VERSION = 3
+VERSION = 4
 """Version of what traces hold; rises when the same run would give others."""
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
@@ -80,9 +80,14 @@ class Run:
             )
         write_lines(self.path / "run.trec", lines)
         write_lines(self.path / "answers.jsonl", answers)
-        figures = scores(traces, queries)
+        figures = scores(traces, queries, by_substring(self.path))
         write_json(self.path / "scores.json", figures)
         return figures
+
+
+def by_substring(path: Path) -> bool:
+    """Return whether cover-EM of the run in a folder counts an answer within a word."""
+    return _read(path / "run.json").get("settings", {}).get("cover_em") == "substring"
 
 
 def read_trace(path: Path, query_id: str) -> dict[str, Any]:

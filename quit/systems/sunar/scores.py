@@ -13,17 +13,18 @@ from quit.systems.sunar.queries import Query
 MEASURES = ("nDCG@10", "Recall@1", "Recall@10", "Recall@100")
 
 
-def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query]) -> dict[str, Any]:
+def scores(traces: Sequence[Mapping[str, Any]], queries: Sequence[Query], substring: bool = False) -> dict[str, Any]:
     """Return the figures of a run, means over its questions.
 
     ``traces`` and ``queries`` belong together, in order. ``cover_em``: over the questions with gold answers
-    (``answered_for`` of them). The measures of :data:`MEASURES` and ``pool_recall`` (the share of the relevant
-    documents among all that was scored) are over the questions with a relevant document (``judged`` of them); the
-    others have no value that could be right or wrong. A figure over no question is None. ``replies``: what language
-    models were asked, and what could not be read (:func:`replies`).
+    (``answered_for`` of them); ``substring``: as :func:`quit.evaluate.metrics.cover_em` has it. The measures of
+    :data:`MEASURES` and ``pool_recall`` (the share of the relevant documents among all that was scored) are over the
+    questions with a relevant document (``judged`` of them); the others have no value that could be right or wrong. A
+    figure over no question is None. ``replies``: what language models were asked, and what could not be read
+    (:func:`replies`).
     """
     covers = [
-        cover_em(trace["prediction"], query.answers)
+        cover_em(trace["prediction"], query.answers, substring)
         for trace, query in zip(traces, queries, strict=True)
         if query.answers
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 from quit.evaluate.normalize import normalize_question
@@ -58,8 +59,7 @@ class System:
             answer = self._reader.answer(query.text, self._planner.collected(path))
             stop = stop if answer == NO_ANSWER else replace(stop, answer=answer)
         pool = list(dict.fromkeys(row for each in evidences for row in each.rows))
-        read = list(dict.fromkeys(row for each in evidences for row in each.rows[: self._settings.top]))
-        merged = self._merged(query, read) if len(evidences) > 1 else pool
+        merged = self._merged(query, evidences) if len(evidences) > 1 else pool
         prediction, source = self._conclusion(path, steps, stop)
         reasoned: dict[str, Any] | None = None
         if self._reasoner is not None:
@@ -117,8 +117,13 @@ class System:
         names = self._library.documents.ids(read)
         return evidence, {"sub_question": sub_question, "answer": answer, "read": names, **evidence.trace}
 
-    def _merged(self, query: Query, rows: Sequence[int]) -> list[int]:
-        """Return the evidence of all sub-questions by its score for the original question, ties by document id."""
+    def _merged(self, query: Query, evidences: Sequence[Evidence]) -> list[int]:
+        """Return the documents read for all sub-questions by their score for the original question, ties by document
+        id; where nothing is scored, the first of every sub-question, then the second, and so on."""
+        turns = zip_longest(*(each.rows[: self._settings.top] for each in evidences))
+        rows = list(dict.fromkeys(row for turn in turns for row in turn if row is not None))
+        if self._settings.retrieval in ("first", "gold"):
+            return rows
         scores = self._library.scorer.score(query.text, self._texts(rows)).tolist()
         names = self._library.documents.ids(rows)
         return [row for _, _, row in sorted(zip((-score for score in scores), names, rows, strict=True))]

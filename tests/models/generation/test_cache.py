@@ -11,19 +11,22 @@ import sys
 import textwrap
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quit.common.progress import listening
 from quit.errors import InputError, ServerError, WorkspaceError
 from quit.models.generation import CachedGenerator, ChatRequest, Completion, GenerationCache, Meter
 from quit.models.generation.base import Done, cache_key
-from quit.models.generation.cache import Entry
+from quit.models.generation.cache import COLUMNS, Entry
 from quit.models.prompting import load_prompt
+from tests.models.generation.test_server import Heard
 
 ROOT = Path(__file__).parents[3]
 PROMPT = load_prompt("probe")
@@ -42,6 +45,67 @@ def test_what_was_added_is_found_by_another_reader(tmp_path: Path) -> None:
         cache.add(_entry(1, "été")).result()
         with GenerationCache(tmp_path / "g.sqlite") as other:
             assert other.find([_entry(1).key, _entry(2).key]) == {_entry(1).key: Completion("été", "stop", 10, 2)}
+
+
+def _bits(path: Path) -> list[int]:
+    """Return the positions of the bits of the only reply's row in a cache file."""
+    raw = path.read_bytes()
+    start = raw.index(_entry(1).key)
+    return [*range(8 * start, 8 * (raw.index(b"SERVER") + 6 + 4))]
+
+
+def test_one_changed_bit_in_a_reply_is_found_and_the_reply_asked_for_again(tmp_path: Path) -> None:
+    """Whatever bit of the row changes: the reply is given out as it was, or not at all."""
+    path = tmp_path / "g.sqlite"
+    entry = replace(_entry(1, "Lesotho"), completion=Completion("Lesotho", "stop", 10, 2, origin="SERVER"))
+    with GenerationCache(path) as cache:
+        cache.add(entry).result()
+    whole, refused = path.read_bytes(), 0
+    for bit in _bits(path):
+        raw = bytearray(whole)
+        raw[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(raw)
+        with GenerationCache(path) as cache:
+            assert cache.find([entry.key]) in ({}, {entry.key: entry.completion})
+            if not cache.find([entry.key]):
+                refused += 1
+                with pytest.raises(WorkspaceError, match="1 kept reply does not fit .*quit cache drop --damaged"):
+                    cache.export(tmp_path / "out.jsonl")
+                assert not (tmp_path / "out.jsonl").exists()
+            if refused % 8 == 1:
+                assert cache.drop_damaged() == 1 or cache.find([entry.key])
+        for leftover in tmp_path.glob("g.sqlite-*"):
+            leftover.unlink()
+    assert refused > 8 * 60, "the key, the texts, the counts, the time, the origin and the checksum"
+
+
+def test_a_damaged_reply_is_told_asked_for_again_and_replaced(tmp_path: Path) -> None:
+    counting, heard = Counting(), Heard()
+    with GenerationCache(tmp_path / "g.sqlite") as cache, listening(heard):
+        CachedGenerator(counting, cache).complete([_request(text) for text in "abc"])
+        with closing(sqlite3.connect(cache.path)) as other, other:
+            other.execute("UPDATE replies SET reply = 'to q' WHERE reply = 'to b'")
+        for _ in range(2):
+            replies = CachedGenerator(counting, cache).complete([_request(text) for text in "abc"])
+            assert [reply.text for reply in replies] == ["to a", "to b", "to c"]
+        assert cache.export(tmp_path / "out.jsonl") == 3
+    assert counting.asked == ["a", "b", "c", "b"]
+    assert heard.lines == [f"{tmp_path / 'g.sqlite'}: 1 kept reply does not fit the checksum. Asked again."]
+
+
+def test_replies_of_the_table_without_checksums_are_copied_once(tmp_path: Path) -> None:
+    columns = COLUMNS.removesuffix(", origin")
+    rows = [(_entry(n).key, "m", "p", "", 0, f"reply {n}", "stop", 1, 2, 3.0) for n in (1, 2)]
+    with closing(sqlite3.connect(tmp_path / "g.sqlite")) as before, before:
+        before.execute(f"CREATE TABLE generations ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
+        before.executemany(f"INSERT INTO generations VALUES ({','.join('?' * 10)})", rows)
+        before.execute("PRAGMA user_version = 1")
+    for _ in range(2):
+        with GenerationCache(tmp_path / "g.sqlite") as cache:
+            assert cache.find([row[0] for row in rows]) == {
+                row[0]: Completion(row[5], "stop", 1, 2, origin="unknown") for row in rows
+            }
+            assert cache.export(tmp_path / "out.jsonl") == 2
 
 
 def test_the_first_reply_stays(tmp_path: Path) -> None:
@@ -253,6 +317,47 @@ def test_two_shards_that_ask_the_same_at_once_pay_once(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
     assert sorted(counting.asked) == list("abcdef")
+
+
+def test_of_two_processes_that_ask_at_once_both_have_the_reply_that_is_on_disk(tmp_path: Path) -> None:
+    class Overtaken(Counting):
+        def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+            with GenerationCache(tmp_path / "g.sqlite") as other:  # another process has its own
+                CachedGenerator(Counting({"a": "the other's"}), other).complete(requests)
+            super().generate(requests, done)
+
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        for model in (Overtaken(), Counting()):
+            replies = CachedGenerator(model, cache).complete([_request("a"), _request("b")])
+            assert [reply.text for reply in replies] == ["the other's", "to b"]
+
+
+def test_a_shard_that_waits_for_one_that_fails_asks_itself(tmp_path: Path) -> None:
+    asking, failing = Event(), Event()
+
+    class Failing(Counting):
+        def generate(self, requests: Sequence[ChatRequest], done: Done) -> None:
+            asking.set()
+            failing.wait(60)
+            raise ServerError("gone")
+
+    def fail() -> None:
+        with pytest.raises(ServerError):
+            CachedGenerator(Failing(), cache).complete([_request("a")])
+
+    with GenerationCache(tmp_path / "g.sqlite") as cache:
+        well, threads = Counting(), [Thread(target=fail)]
+        threads[0].start()
+        assert asking.wait(60)
+        threads.append(Thread(target=CachedGenerator(well, cache).complete, args=([_request("b"), _request("a")],)))
+        threads[1].start()
+        while "b" not in well.asked:
+            time.sleep(0.01)
+        assert well.asked == ["b"], "somebody else asks for the other"
+        failing.set()
+        for thread in threads:
+            thread.join(60)
+    assert well.asked == ["b", "a"]
 
 
 def test_empty_replies_are_returned_and_not_kept(tmp_path: Path) -> None:

@@ -2,14 +2,31 @@
 
 import asyncio
 import email.utils
-import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from quit.models.generation.base import Completion
-from quit.models.generation.replica import Limiter, pause, retry_after, tokens_used
+from quit.models.generation.replica import Budget, Limiter, pause, retry_after, tokens_used
 from quit.settings import ServerSettings
+
+
+def test_a_budget_is_spent_evenly_after_a_burst_of_one_second(clock: SimpleNamespace) -> None:
+    async def scene(budget: Budget, amounts: list[float]) -> list[float]:
+        began, after = clock.now, []
+        for amount in amounts:
+            await budget.spend(amount)
+            after.append(clock.now - began)
+        return after
+
+    budget = Budget(600)  # ten a second
+    assert asyncio.run(scene(budget, [1] * 12)) == pytest.approx([0] * 10 + [0.1, 0.2])
+    clock.now += 60
+    assert asyncio.run(scene(budget, [25, 1])) == pytest.approx([1.5, 1.6]), "no more than a second's is saved up"
+    budget.correct(5)
+    assert asyncio.run(scene(budget, [3, 3])) == pytest.approx([0, 0.1]), "six spent, five given back"
+    assert asyncio.run(scene(Budget(0), [10**6] * 3)) == [0, 0, 0], "no limit"
 
 
 async def _settle() -> None:
@@ -53,15 +70,18 @@ def test_after_an_overload_places_are_taken_away_until_the_new_limit_holds() -> 
     asyncio.run(scene())
 
 
-def test_the_limit_halves_once_for_one_overload_and_grows_back() -> None:
+def test_the_limit_halves_once_for_one_overload_and_grows_back(clock: SimpleNamespace) -> None:
     async def scene() -> None:
         limiter = Limiter(32)
         for _ in range(20):  # one overload refuses many requests at once
             limiter.overloaded()
         assert limiter.limit == 16
-        for _ in range(16):
+        clock.now += 1
+        limiter.overloaded()
+        assert limiter.limit == 8
+        for _ in range(8):
             limiter.succeeded()
-        assert 16.9 < limiter.limit <= 17.1, "about one more after a full round"
+        assert 8.9 < limiter.limit <= 9.1, "about one more after a full round"
         for _ in range(10_000):
             limiter.succeeded()
         assert limiter.limit == 32
@@ -92,11 +112,10 @@ def test_pauses_double_up_to_the_cap_and_are_no_shorter_than_the_server_asks(att
     assert pause(server, attempt, 60) == 60
 
 
-def test_retry_after_is_seconds_or_a_date() -> None:
+def test_retry_after_is_seconds_or_a_date(clock: SimpleNamespace) -> None:
     assert retry_after("7") == 7
-    soon = email.utils.formatdate(time.time() + 30, usegmt=True)
-    assert 27 <= retry_after(soon) <= 31
-    assert retry_after(email.utils.formatdate(time.time() - 30, usegmt=True)) == 0
+    assert retry_after(email.utils.formatdate(clock.now + 30, usegmt=True)) == 30
+    assert retry_after(email.utils.formatdate(clock.now - 30, usegmt=True)) == 0
     assert retry_after(None) is None and retry_after("soon") is None
     assert retry_after("Fri, 31 Dec 1999 23:59:59 +99999999999999") is None  # more than a time zone can be
 

@@ -5,9 +5,11 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from quit.common.progress import Listener, listening
 from quit.errors import QuitError, ServerError, SettingsError, WorkspaceError
 from quit.models.generation import ChatRequest, Completion, Meter
 from quit.models.generation.base import ModelOptions
@@ -47,6 +49,16 @@ def _ask(
     return replies, meter
 
 
+class Heard(Listener):
+    """Keeps what is told to those who want to hear nothing but errors."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def noted(self, text: str, loud: bool) -> None:
+        self.lines += [text] * loud
+
+
 @pytest.mark.parametrize(
     "fault",
     [
@@ -75,18 +87,17 @@ def test_a_passing_fault_costs_one_more_attempt_and_nothing_else(fault: rude.Fau
 
 def test_a_slow_server_is_waited_for_and_a_hanging_one_asked_again() -> None:
     with RudeServer([rude.slow(0.3), rude.HANGS], reply=_question) as server:
-        replies, _ = _ask(_requests(3), server.base_url, concurrency=1, timeout_seconds=0.8)
+        replies, _ = _ask(_requests(3), server.base_url, concurrency=1, timeout_seconds=2)
         assert replies == {n: f"Q{n}?" for n in range(3)}
         assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize("as_date", [False, True])
-def test_retry_after_is_honoured(as_date: bool) -> None:
-    wait = 2.5 if as_date else 0.7  # a date has whole seconds
-    with RudeServer([rude.too_many(wait, as_date=as_date)]) as server:
+def test_retry_after_is_honoured(as_date: bool, clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: clock.now)
+    with RudeServer([rude.too_many(60, as_date=as_date)]) as server:
         _ask(_requests(1), server.base_url)
-        first, second = server.requests
-        assert second.arrived - first.left >= (wait - 1 if as_date else wait) * 0.98
+    assert len(server.requests) == 2 and clock.pauses == [60]
 
 
 def test_requests_arrive_in_order_and_no_more_at_once_than_allowed() -> None:
@@ -195,13 +206,85 @@ def test_a_replica_that_is_gone_leaves_its_questions_to_the_others() -> None:
         assert len(replies) == 30 == len(other.answered)
 
 
+@pytest.mark.parametrize("others", ["none", "well", "gone", "bad"])
+def test_a_replica_that_fails_leaves_its_questions_to_the_others(others: str) -> None:
+    with RudeServer(lambda *_: rude.failure(500, "broken")) as bad, RudeServer(reply=_question) as other:
+        if others == "gone":
+            other._server.server_close()
+        if others == "bad":
+            other.script = lambda *_: rude.failure(500, "broken")
+        urls = [bad.base_url, *([other.base_url] if others != "none" else [])]
+        heard = Heard()
+        with listening(heard):
+            if others == "well":
+                replies, _ = _ask(_requests(30), *urls, concurrency=3, attempts=2)
+                assert replies == {n: f"Q{n}?" for n in range(30)} and len(other.answered) == 30
+            else:
+                with pytest.raises(
+                    ServerError, match="did not answer" if others == "gone" else "failed 2 times.*broken"
+                ):
+                    _ask(_requests(30), *urls, concurrency=3, attempts=2, circuit_failures=2)
+        assert len(bad.requests) <= 3 * 2, "left out for the rest of the call"
+        moved = [line for line in heard.lines if "left out for now (HTTP 500: broken)" in line and bad.base_url in line]
+        if others != "bad":  # of two, either may be the first
+            assert len(moved) == (others != "none")
+
+
+def test_the_first_failed_attempt_is_told_and_a_storm_is_not() -> None:
+    heard = Heard()
+    with RudeServer(lambda number, _: rude.failure(503) if number < 40 else None) as server, listening(heard):
+        _ask(_requests(10), server.base_url, attempts=50)
+    [line] = heard.lines
+    assert line.startswith(f"r: {server.base_url}: HTTP 503") and "(attempt 1 of 50)" in line
+
+
+def test_a_server_that_never_answers_is_told() -> None:
+    heard = Heard()
+    with (
+        RudeServer(lambda *_: rude.HANGS) as server,
+        listening(heard),
+        pytest.raises(ServerError, match="no reply within"),
+    ):
+        _ask(_requests(1), server.base_url, attempts=2, timeout_seconds=0.2)
+    assert heard.lines == [f"r: {server.base_url}: no reply within 0.2 s (attempt 1 of 2)"]
+
+
+@pytest.mark.parametrize(
+    ("models", "says"),
+    [
+        (None, ""),
+        (b'{"data": [{"id": "rude", "created": 7, "permission": [{"id": "x"}], "root": "org/rude", "owned_by": "me"}]}',
+         " owned_by=me root=org/rude"),
+        (b"<html>", ""),
+        (b'{"data": 7}', ""),
+    ],
+)  # fmt: skip
+def test_a_reply_knows_its_server_and_what_that_says_of_the_model(models: bytes | None, says: str) -> None:
+    origins: list[str] = []
+    with RudeServer() as server:
+        server.models = models and rude.Fault(body=models)
+        generator = ServerGenerator("r", RUDE, _settings(server.base_url))
+        for _ in range(2):
+            generator.generate(_requests(3), lambda position, reply: origins.append(reply.origin))
+    assert origins == [f"{server.base_url}{says}"] * 6 and server.looks == 1
+
+
+def test_another_model_in_replies_is_told_once() -> None:
+    heard = Heard()
+    with RudeServer(lambda number, _: rude.Fault(model="alias" if number < 3 else "other")) as server, listening(heard):
+        _ask(_requests(8), server.base_url, concurrency=1)
+    [line] = heard.lines
+    assert "'other'" in line and "'alias'" in line and server.base_url in line
+
+
 def test_a_server_that_is_gone_opens_the_circuit_with_a_clear_message() -> None:
     gone = RudeServer()
     gone._server.server_close()
-    began = time.monotonic()
-    with pytest.raises(ServerError, match="is gone: .*start it and run the same command again"):
-        _ask(_requests(500), gone.base_url, concurrency=8)
-    assert time.monotonic() - began < 5, "it does not try five hundred requests eight times each"
+    meter = Meter()
+    generator = ServerGenerator("r", RUDE, _settings(gone.base_url, concurrency=8, circuit_failures=5), meter)
+    with pytest.raises(ServerError, match="did not answer: .*Start it .* Then run the same command again"):
+        generator.generate(_requests(500), lambda position, reply: None)
+    assert 5 <= meter.snapshot()["r"]["retries"] < 5 + 8, "those in flight, not five hundred requests eight times each"
 
 
 def test_a_server_that_comes_back_is_waited_for() -> None:
@@ -238,11 +321,10 @@ def test_what_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not {"top_k", "min_p", "repetition_penalty", "structured_outputs"} & set(openai)
 
 
-def test_a_budget_of_requests_a_minute_is_kept() -> None:
+def test_a_budget_of_requests_a_minute_is_kept(clock: SimpleNamespace) -> None:
     with RudeServer() as server:
         _ask(_requests(12), server.base_url, requests_per_minute=600)
-        times = [request.arrived for request in server.requests]
-    assert times[-1] - times[0] >= 0.15, "ten a second after a burst of one second"
+    assert clock.pauses == pytest.approx([0.1, 0.1]), "ten a second after a burst of one second"
 
 
 def test_an_address_that_is_none_is_refused() -> None:

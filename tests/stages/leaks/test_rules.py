@@ -3,7 +3,7 @@
 import pytest
 
 from quit.stages.leaks.number_words import dates_in, numbers_in
-from quit.stages.leaks.rules import RULES, lexical_leaks
+from quit.stages.leaks.rules import RULES, for_rules_alone, lexical_leaks
 
 LEAKS = [
     ("exact", "It was painted by Leonardo da Vinci.", "Leonardo da Vinci", "Who painted it?"),
@@ -58,6 +58,31 @@ LEAKS = [
     ("spelling", "An anasthesiolgist came.", "Anesthesiologist", "Who makes you sleep?"),
     ("spelling", "The prophet Mohammed was born there.", "Muhammad", "Who founded it?"),
     ("spelling", "Chaikovsky wrote its music.", "Tchaikovsky", "Who wrote Swan Lake?"),
+    ("exact", "A year has 365.25 days.", "365", "How many days has a year?"),  # but 36 is no part of it
+    ("exact", "In 1990,Paris was the host.", "Paris", "Which city?"),
+    ("exact", "It is Polish for a fool.", "polish", "Which language?"),
+    ("inflection", "The cats slept.", "Cat", "Which animal?"),
+    ("inflection", "Parisian cafes are full.", "Paris", "Which city?"),
+    ("inflection", "Chinese silk was dear.", "China", "Which country?"),
+    ("inflection", "Koreans invented it.", "Korea", "Which peninsula?"),
+    ("inflection", "It has a Nietzschean hero.", "Friedrich Nietzsche", "Who wrote of Zarathustra?"),
+    ("inflection", "His inspection took hours.", "Inspector", "Who looks after safety?"),
+    ("other_name", "The fridges hum.", "Refrigerators", "What keeps milk cold?"),
+    ("part", "Climbers of Everest need oxygen.", "Mount Everest", "Which is the highest mountain?"),
+    ("part", "The French Bourbon kings ruled.", "Louis XIV Bourbon", "Who built Versailles?"),
+    ("part", "The captain was Bobby Frederick Moore.", "Bobby Moore", "Who lifted the cup?"),
+    ("part", "Joanne Rowling wrote it.", "J. K. Rowling", "Who wrote of Hogwarts?"),
+    ("part", "The brave Zidane lost his temper.", "Zinedine Zidane", "Who was sent off?"),
+    ("part", "At Wembley, Moore lifted the cup.", "Bobby Moore", "Who captained England?"),
+    ("part", "Captain Twain went down the river.", "Mark Twain", "Who wrote of Tom Sawyer?"),
+    ("reordered", "He fought in the 1812 war", "War of 1812", "Where did Jackson fight?"),
+    ("inflection", "It has a freudian subtext.", "Sigmund Freud", "Who wrote of dreams?"),
+    ("inflection", "Arabic coffee is strong.", "Arabia", "Which peninsula?"),
+    ("other_name", "An automobile needs petrol.", "Cars", "What did Ford make?"),
+    ("part", "The Bohr model has shells.", "Niels Bohr", "Who described the atom?"),
+    ("part", "Its unit is the volt.", "Alessandro Volta", "Who built the first battery?"),
+    ("part", "The Kennedys sailed there.", "John F. Kennedy", "Which president was shot in Dallas?"),
+    ("part", "Great Zidane lost his temper.", "Zinedine Zidane", "Who was sent off?"),
 ]
 
 SAFE = [
@@ -97,6 +122,18 @@ SAFE = [
     ("Twelve men sat there.", "Hands", "What do people clap with?"),
     ("Look for it there.", "Three", "How many?"),
     ("It orbits the Sun twice as fast.", "Saturn", "Which planet?"),
+    ("A week has 7.5 of them.", "7", "How many?"),
+    ("It cost 15,026 dollars.", "15", "How many?"),
+    ("A year has 365.25 days.", "36", "How many?"),
+    ("A pianist and a violinist played.", "Player piano", "Which instrument?"),
+    ("The ship is made of wood.", "Woods", "Which golfer?"),
+    ("That joke was a corker.", "Cork", "Which county is the largest of Ireland?"),
+    ("Water is a constituent of air.", "Constitution", "What was signed in Philadelphia?"),
+    ("The graveyard is old.", "Cemetery", "What is another word for graveyard?"),
+    ("It was filmed with Mark Hopper.", "Grace Hopper", "Who found the first bug?"),
+    ("It was filmed with Thurlow Hopper.", "Grace Hopper", "Who found the first bug?"),
+    ("A newt lives in the pond.", "Isaac Newton", "Who saw an apple fall?"),
+    ("An airplane landed.", "Planet", "What goes around a star?"),
 ]
 
 
@@ -110,6 +147,21 @@ def test_leaks_are_found_by_the_rule_for_them(rule: str, hint: str, answer: str,
 @pytest.mark.parametrize(("hint", "answer", "question"), SAFE)
 def test_innocent_hints_are_left_alone(hint: str, answer: str, question: str) -> None:
     assert lexical_leaks(hint, answer, question) == []
+
+
+@pytest.mark.parametrize(
+    ("span", "answer", "alone"),
+    [
+        ("Moore", "Bobby Moore", True),  # the rule for parts of a name knows
+        ("Bobby", "Bobby Moore", False),
+        ("planet", "Plane", True),  # begins as the answer, and is a word of its own
+        ("planex", "Plane", False),
+        ("cat", "Plane", False),
+        ("bowl", "punch bowl", False),  # no name
+    ],
+)
+def test_a_name_s_last_word_and_a_word_that_begins_as_the_answer_are_for_rules(span, answer, alone) -> None:
+    assert for_rules_alone(span, answer) is alone
 
 
 def test_every_rule_has_a_case() -> None:

@@ -13,6 +13,8 @@ def test_hand_worked() -> None:
     # C(6,5)/C(10,5) = 6/252 = 0.024: at 5% the bound is 3, at 1% (5 wrong: 1/252 = 0.004) it is 4.
     assert upper_bound(0, 5, 10, 0.05) == 3
     assert upper_bound(0, 5, 10, 0.01) == 4
+    # One of 2 drawn, and it is not wrong: with 1 wrong that has probability 1/2, which is not above 1/2.
+    assert upper_bound(0, 1, 2, 0.5) == 0
 
 
 def test_the_rule_of_three() -> None:

@@ -75,9 +75,9 @@ def test_what_is_written(grid, tmp_path: Path) -> None:
     whole = curves.write(grid, tmp_path, {"arms_from": "test"})
     with (tmp_path / "bandits.csv").open() as file:
         rows = list(csv.DictReader(file))
-    # random, its rank-aware form, the two extremes and epsilon-greedy have no tree
+    # the two extremes have no tree
     flat, tree = len(grid.policies), sum(policy.expands for policy in grid.policies)
-    assert len(rows) == (flat + tree) * 10 * 7 and tree == flat - 5
+    assert len(rows) == (flat + tree) * 10 * 7 and tree == flat - 2
     own = [
         row
         for row in rows
@@ -96,5 +96,6 @@ def test_what_is_written(grid, tmp_path: Path) -> None:
         if (row["policy"], row["budget"], row["metric"]) == ("bernoulli", 0.1, "precision")
     )
     assert at["tree"] == pytest.approx(grid.value("bernoulli", 0.1, structure="tree").mean())
-    first = curves.plot(grid, tmp_path).read_bytes()
-    assert first[:4] == b"\x89PNG" and curves.plot(grid, tmp_path).read_bytes() == first
+    first, recall = (curves.plot(grid, tmp_path, metric).read_bytes() for metric in ("precision", "recall"))
+    assert first[:4] == recall[:4] == b"\x89PNG" and first != recall
+    assert curves.plot(grid, tmp_path).read_bytes() == first

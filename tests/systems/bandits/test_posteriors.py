@@ -77,6 +77,7 @@ def test_draws_and_quantiles_are_of_one_distribution_around_the_mean(belief) -> 
 def test_which_arms_expand(relevant: int, pulls: int, expected: bool) -> None:
     mean = BETA.mean(np.array([[1.0 + relevant], [1.0 + pulls - relevant]]))
     assert bool(expands(mean, np.array([pulls]), N, TAU)[0]) is expected
+    assert not expands(np.array([TAU]), np.array([N]), N, TAU), "above tau, not at it"
 
 
 def test_a_child_keeps_the_mean() -> None:
@@ -96,5 +97,6 @@ def test_gaussian_quantiles_and_growth() -> None:
     table = QuantileTable(256)
     rows = [table.gaussian(mean, 0.25) for mean in range(100)]
     assert rows == list(range(100))
+    assert table.gaussian(7 + 4e-10, 0.25) == 7 and table.gaussian(7 + 6e-10, 0.25) == 100, "equal to nine digits"
     made = table.values[7 * 256 : 8 * 256]
     assert made == pytest.approx(stats.norm.ppf((np.arange(256) + 0.5) / 256, 7, 0.5), abs=1e-4)

@@ -40,7 +40,7 @@ def table_1(name: str, rel: np.ndarray, n: int, near: float | None) -> float:
     novel = 1 if near is None else 1 - (near + 1) / 2
     concave = 1 if near is None or near < 0 else math.exp(-5 * near**15)
     return {
-        "bernoulli": rel[n],
+        **dict.fromkeys(("bernoulli", "random", "random-rank-aware", "epsilon-greedy"), rel[n]),
         "bernoulli-ucb": rel[n] + ucb,
         "bernoulli-top-5": window,
         "bernoulli-rank-aware": rel[n] / math.log2(n + 2),
@@ -63,6 +63,8 @@ def written_out(request: Request, name: str, runs: int, hierarchical: bool = Fal
         alpha, beta, pulls = np.ones(arms), np.ones(arms), np.zeros(arms, int)
         mean, weight = np.zeros(arms), np.ones(arms)  # Gaussian: mu and 1 / sigma^2, the latter also kappa
         shape, rate = np.ones(arms), np.ones(arms)
+        last = unread = -1
+        left = [list(range(length)) for length in lengths]
         open_ = (request.parents < 0) if hierarchical else np.ones(arms, bool)
         expanded: set[int] = set()
         seen: list[int] = []
@@ -73,7 +75,15 @@ def written_out(request: Request, name: str, runs: int, hierarchical: bool = Fal
                     expanded.add(i)
                     inherit(request, i, open_, mean, alpha, beta, weight, shape, rate)
                 free = [i for i in range(arms) if open_[i] and pulls[i] < lengths[i]]
-            if name == "gaussian":
+            if name == "random":
+                cells = [(i, rank) for i in free for rank in left[i]]
+                chosen, unread = cells[rng.integers(len(cells))]
+                theta = [float(i == chosen) for i in free]
+            elif name in ("random-rank-aware", "epsilon-greedy"):
+                theta = list(rng.random(len(free)))
+                if name == "epsilon-greedy" and last in free and rel[last, pulls[last] - 1]:
+                    theta = [float(i == last) for i in free]
+            elif name == "gaussian":
                 theta = [rng.normal(mean[i], math.sqrt(1 / weight[i])) for i in free]
             elif name == "gaussian-ing":
                 deviations = [math.sqrt(1 / rng.gamma(shape[i], 1 / rate[i]) / weight[i]) for i in free]
@@ -81,7 +91,9 @@ def written_out(request: Request, name: str, runs: int, hierarchical: bool = Fal
             else:
                 theta = [rng.beta(alpha[i], beta[i]) for i in free]
             a = free[int(np.argmax(theta))]
-            n = int(pulls[a])
+            n = unread if name == "random" else int(pulls[a])
+            left[a].remove(n)
+            last = a
             document = int(request.places[a * rel.shape[1] + n])
             near = max((float(request.similarity[document, other]) for other in seen), default=None)
             r = table_1(name, rel[a, : lengths[a]], n, near)
@@ -147,7 +159,10 @@ def test_runs_are_distributed_as_the_algorithm_written_out(name: str) -> None:
         assert apart(_both(other)[0], theirs) > ENOUGH, other
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "bernoulli-top-5", "diversity", "gaussian", "gaussian-ing"])
+TREES = ("bernoulli", "bernoulli-top-5", "diversity", "gaussian", "gaussian-ing")
+
+
+@pytest.mark.parametrize("name", [*TREES, "random", "random-rank-aware", "epsilon-greedy"])
 def test_trees_too(name: str) -> None:
     good = request_of(
         [[1, 1, 1, 1, 0, 1], [0, 1, 0, 0, 0, 0], [1, 1, 0, 1], [0, 0, 0, 0, 1, 0], [1, 1, 1, 0]],

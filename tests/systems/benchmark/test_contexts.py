@@ -32,6 +32,8 @@ def test_one_passage_is_itself_by_both() -> None:
 
 def test_ties_keep_the_order_of_first_occurrence() -> None:
     assert union_freq([("A",), ("B",)], 0.0, 1.0) == ("A", "B")
+    # Each sentence is in every passage and once at each position, so all score 11/6; floats would put A first.
+    assert union_freq([("B", "A", "C"), ("C", "B", "A"), ("A", "C", "B")], 0.6, 0.4) == ("B", "A", "C")
 
 
 def test_a_sentence_twice_in_a_passage_counts_at_its_first_position() -> None:

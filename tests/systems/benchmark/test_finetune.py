@@ -172,7 +172,7 @@ def test_a_cross_encoder_is_made_once_and_has_its_rows(release: Path, tmp_path: 
     dataset = Dataset(export_tables_of_release(release))
     made = finetune(
         "cross-encoder", "minilm", 1, dataset, dataset.tables.provenance["content_id"],
-        settings.finetune, "cpu", out / "models", said.append,
+        settings, out / "models", said.append,
     )  # fmt: skip
     assert made.folder == tuned[0].folder and said[-1].startswith("finetune")
     assert (made.folder / "model.safetensors").read_bytes() == weights

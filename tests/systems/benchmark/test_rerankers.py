@@ -42,6 +42,16 @@ def test_monot5_is_the_first_tokens_true_against_false(world, t5) -> None:
     assert len(reranker.score("who", [])) == 0
 
 
+def test_rankt5_is_the_logit_of_its_sentinel_token(world, tmp_path: Path) -> None:
+    folder, model, tokenizer = tiny.t5(tmp_path / "t5", "<extra_id_10> who flows it north is long he malaga")
+    reranker = make_reranker(f"rankt5:{folder}", world.context("benchmark.batch=2"))
+    for text, score in zip(TEXTS, reranker.score("who", TEXTS), strict=True):
+        given = tokenizer(f"Query: who Document: {text}", return_tensors="pt")["input_ids"]
+        with torch.inference_mode():
+            logits = model(input_ids=given, decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+        assert score == pytest.approx(float(logits[tokenizer.convert_tokens_to_ids("<extra_id_10>")]), abs=1e-5)
+
+
 QUESTION = "who flows north"
 
 
@@ -88,11 +98,18 @@ def test_upr_ranks_by_another_prompt_under_another_identity(world, t5) -> None:
         world.context("benchmark.upr_prompt=no passage in it")
 
 
-def test_a_model_without_the_two_words_is_no_monot5(world, t5, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "words", "message"),
+    [
+        ("monot5", "Query: Document: Relevant: true", "no single pieces for 'true' and 'false'"),
+        ("rankt5", "Query: Document: true false", "no single pieces for '<extra_id_10>': it is no model for rankt5"),
+    ],
+)
+def test_a_model_without_the_words_of_its_kind_is_refused(world, t5, name: str, words: str, message: str) -> None:
     folder = t5[0]
-    tiny.tokenizer(folder, "Query: Document: Relevant:")
-    with pytest.raises(InputError, match="not a MonoT5"):
-        make_reranker(f"monot5:{folder}", world.context()).score("who", TEXTS)
+    tiny.tokenizer(folder, words)
+    with pytest.raises(InputError, match=message):
+        make_reranker(f"{name}:{folder}", world.context()).score("who", TEXTS)
 
 
 def test_a_cross_encoder_gives_its_logits(world, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from quit.settings import Corpora
 from quit.systems.benchmark.task import (
     DocumentPassages,
     expand,
+    mean_words,
     open_documents,
     ranking,
     release_task,
@@ -29,6 +30,16 @@ def test_the_passages_of_a_release(world) -> None:
     assert passages.texts([3]) == ["It is very long. It flows north."]
     assert passages.sentences([3, 8]) == [("It is very long.", "It flows north."), ("It lies on the Pacific.",)]
     assert passages.subsets == ((0,), (0, 1), (1,)) and [one.tolist() for one in passages.members] == [[0], [1, 3], [2]]
+
+
+def test_mean_words_are_those_of_every_passage(world, tmp_path: Path) -> None:
+    passages = world.task.passages
+    assert mean_words(passages) == pytest.approx(np.mean([len(text.split(" ")) for text in passages.texts(range(12))]))
+    # Two hints a question: each is in three of its four passages, and 3 / 12 is 1 / 4.
+    assert mean_words(passages) == sum(len(text.split(" ")) for group in range(3) for text in passages.parts(group)) / 4
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"id": "a", "title": "Nile", "text": "A river."}\n{"id": "b", "text": "Lima"}\n', encoding="utf-8")
+    assert mean_words(DocumentPassages(open_documents(path))) == 2.0  # 3 with its title, and 1
 
 
 def test_labels_count_only_for_the_questions_own_passages(world) -> None:

@@ -51,3 +51,15 @@ def encoder(folder: Path, words: str, similarity: str) -> Path:
     model = SentenceTransformer(str(folder / "bert"), device="cpu", similarity_fn_name=similarity)
     model.save_pretrained(str(folder / "encoder"), create_model_card=False)
     return folder / "encoder"
+
+
+def dpr(folder: Path, words: str, architecture: str, **options: Any) -> Path:
+    """Save an encoder of DPR (``DPRQuestionEncoder``, ``DPRContextEncoder``) or its reader."""
+    import transformers
+
+    made = tokenizer(folder, words)
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = transformers.DPRConfig(vocab_size=len(made), **sizes, **options)
+    getattr(transformers, architecture)(config).save_pretrained(folder)
+    return folder

@@ -20,7 +20,7 @@ from quit.systems.sunar.assembly import Assembly, prompt_name
 from quit.systems.sunar.experiment import Place, open_place, run_variants
 from quit.systems.sunar.reading import ANSWER_FIELDS
 from quit.systems.sunar.show import lines
-from quit.systems.sunar.variants import VARIANTS
+from quit.systems.sunar.variants import VARIANTS, effective
 from tests.systems.sunar.small import Scripted
 
 
@@ -161,6 +161,8 @@ def test_shipped_prompts_have_the_fields_that_are_filled() -> None:
         ("react", planners.ReAct.fields),
         ("searchain", planners.SearChain.fields),
         ("ircot", planners.IRCoT.fields),
+        ("decomp", planners.Decomp.fields),
+        ("zero-shot", ANSWER_FIELDS),
         ("meta_reasoner", mer.FIELDS),
     ):
         for prompts in ("musique", "2wiki"):
@@ -184,13 +186,18 @@ def test_self_ask_has_the_exemplars_of_figures_5_and_6(name: str, follow_ups: li
         assert "here: Yes.\n" in exemplar and exemplar.count("[Final Answer]: ") == 1
 
 
-def test_other_prompts_have_the_parts_of_figures_4_7_and_9_in_their_order() -> None:
+def test_other_prompts_have_the_parts_of_figures_4_and_7_to_9_in_their_order() -> None:
     for name in ("meta_reasoner_musique", "meta_reasoner_2wiki"):
         text = _prompt(name)
         assert text.index("{path}") < text.index("{evidence}") < text.index("{question}")
     chain = _prompt("searchain")
     assert chain.index("Intermediate Answer") < chain.index("{question}") < chain.index("[Query 1]")
     assert chain.count("[Final Content]: ") == 2 and chain.count("[Unsolved Query]: ") == 3
+    text = _prompt("decomp")
+    assert text.index("{evidence}") < text.index("{question}") < text.index("{path}")
+    for exemplar in text.split("\n[Question]: ")[1:5]:
+        assert exemplar.count("[retrieve odqa] ") == exemplar.count('\nAnswer: "answer": ["') == 2
+        assert exemplar.index("[multihop titleqa] ") < exemplar.index("[Final Answer]: ")
     text = _prompt("react")
     assert text.count("\nQuestion: ") == 4 and text.index("{evidence}") < text.index("{question}")
     assert text.count("Action 1: Search[") == 3 and text.count(": Lookup[") == 2
@@ -214,7 +221,7 @@ def test_a_language_model_of_the_profile_plans_answers_and_reasons(place: Place)
     )
     assembly = Assembly(settings, Models(settings))
     library = assembly.library(place.corpus, place.first_stage, place.graph)
-    _, identity = assembly.system(library, settings.sunar)
+    _, identity = assembly.system(library, effective(settings.sunar, "as-set"))
     for part in (
         "self-ask/chat/m",
         "sub_answer@",
@@ -241,7 +248,11 @@ class Talks(Models):
             else "Search[Who was Henry Baring?]",
             "searchain": "[Query 1]: Who was Henry Baring?\n[Answer 1]: in Fife"
             + ("\n[Final Answer]: Leith" if "[Answer 1]: a sub-answer" in shown else ""),
+            "decomp": "(select) [multihop titleqa] Where?\n[Final Answer]: Leith"
+            if '"answer": ["a sub-answer"]' in shown
+            else "(select) [retrieve odqa] Who was Henry Baring?",
             "sub_answer": "a sub-answer",
+            "zero_shot": "Henry Baring lived in Fife.\n[Final Answer]: Fife",
             "ircot_musique": "Henry Baring was a banker."
             if shown.endswith("Reasoning:")
             else "So the answer is Fife, perhaps.",
@@ -269,6 +280,8 @@ def test_chain_of_thought_reads_what_the_question_retrieves_or_what_is_relevant(
     [step] = trace["steps"]
     [ranking] = one.first_stage.search([trace["question"]], 10)
     assert step["read"] == one.corpus.ids(ranking.rows.tolist()) and trace["prediction"] == "Leith"
+    trace = _talked(one, "zero-shot", tmp_path)
+    assert trace["steps"][0]["read"] == step["read"] and trace["prediction"] == "Fife"
     trace = _talked(one, "gold-evidence", tmp_path)
     assert sorted(trace["steps"][0]["read"]) == trace["relevant"] and len(trace["relevant"]) == 2
     assert trace["prediction"] == "Leith"
@@ -293,6 +306,7 @@ def test_the_profile_paper_has_the_papers_checkpoints_and_numbers() -> None:
     assert how.entailment == "nli" and how.literal
     assert (how.first, how.neighbours, how.top) == (100, 10, 10)
     assert (how.max_tokens, how.frequency_penalty, how.presence_penalty) == (1000, 0.8, 0.6)
+    assert (how.cover_em, how.priority) == ("substring", "rescored")
 
 
 @pytest.mark.parametrize(
@@ -316,6 +330,8 @@ def test_an_index_or_graph_of_another_encoder_is_refused(corpus: BuiltCorpus, gr
         ("searchain", "nar", ("Edinburgh", "mer")),
         ("react-first", "first", ("Leith", "planner")),
         ("searchain-first", "first", ("Leith", "planner")),
+        ("decomp-first", "first", ("Leith", "planner")),
+        ("decomp-rerank", "rerank", ("Leith", "planner")),
     ],
 )
 def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name, retrieval, answer) -> None:
@@ -324,8 +340,8 @@ def test_other_planners_search_read_and_end(one: Place, tmp_path: Path, name, re
         ("Who was Henry Baring?", "a sub-answer")
     ]
     assert (trace["prediction"], trace["prediction_from"]) == answer
-    assert trace["planner"] == name.removesuffix("-first") and trace["ended"]["reason"] == "final answer"
-    assert ("batches" in trace["steps"][0]) == (retrieval == "nar")
+    assert trace["planner"] == name.split("-")[0] and trace["ended"]["reason"] == "final answer"
+    assert ("batches" in trace["steps"][0]) == (retrieval != "first")
     assert trace["steps"][0]["read"]
 
 
@@ -375,6 +391,10 @@ def test_the_commands_run_show_and_compare(corpus: BuiltCorpus, tmp_path: Path) 
     assert code == 0 and json.loads(out)["questions"] == 1
     code, _, said = _quit("run", *given, "--variant", "read", "--set", "sunar.top=3")
     assert code == 7 and "sunar.top (10, now 3)" in said
+    by_part = [*given[:5], tmp_path / "other", *given[6:], "--set", "sunar.cover_em=substring"]
+    assert _quit("run", *by_part, "--variant", "read")[0] == 0
+    code, _, said = _quit("compare", tmp_path / "out" / "read", tmp_path / "other" / "read")
+    assert code == 3 and "differ in sunar.cover_em" in said
 
 
 def test_the_command_walks_along_a_graph(corpus: BuiltCorpus, graph: Path, place: Place, tmp_path: Path) -> None:
@@ -413,5 +433,7 @@ def test_wrong_folders_are_said(arguments: list[str], code: int, said: str) -> N
 def test_an_unknown_source_or_question_names_the_known_ones(corpus: BuiltCorpus, tmp_path: Path) -> None:
     code, _, said = _quit("run", "--corpus", corpus.path, "--source", "2wiki", "--out", tmp_path)
     assert code == 3 and "its sources: musique" in said
+    code, _, said = _quit("run", "--corpus", corpus.path, "--kind", "9hop", "--out", tmp_path)
+    assert code == 3 and "its kinds: 2hop" in said
     code, out, _ = _quit("variants")
     assert code == 0 and all(name in out for name in VARIANTS)

@@ -52,7 +52,9 @@ def test_priority_is_the_highest_score_of_a_scored_parent() -> None:
     scores = {0: 0.1, 1: 0.9, 7: 0.0, 8: 0.0, 9: 0.0}
     graph = Edges({0: [9, 7], 1: [7, 8]}, 10)
     pool = nar(ranking(0, 1), graph, lambda rows: np.array([scores[row] for row in rows]), b=2, c=3, neighbours=2)
-    assert _pools(pool) == [("R", (1, 0)), ("N", (7,))]
+    assert _pools(pool) == [("R", (1, 0)), ("N", (7,))] and pool.batches[1].parents == (1,)
+    tied = nar(ranking(0, 1), Edges({0: [7], 1: [7]}, 8), lambda rows: np.zeros(len(rows)), b=2, c=3)
+    assert tied.batches[1].parents == (0,), "the first of those that tie"
 
 
 def test_an_empty_pool_is_skipped() -> None:
@@ -81,12 +83,20 @@ def test_a_batch_size_below_one_is_refused() -> None:
         nar(R, GRAPH, _score, b=0, c=3)
 
 
+def test_scores_of_another_number_of_documents_are_refused() -> None:
+    with pytest.raises(ValueError):
+        nar(Ranking(np.arange(2), np.ones(1)), GRAPH, _score, b=2, c=3)
+    short = nar(R, None, _score, lambda rows, scores: Rescored(scores[1:]), b=2, c=3)
+    with pytest.raises(ValueError):
+        short.ranked(_ids)
+
+
 def test_ties_go_to_the_earlier_batch_then_to_the_id() -> None:
     pool = nar(ranking(3, 2, 1, 0), None, lambda rows: np.zeros(len(rows)), b=2, c=4)
     assert [one.row for one in pool.ranked(_ids)] == [2, 3, 0, 1]
 
 
-def test_feedback_changes_the_ranking_and_not_the_walk() -> None:
+def test_feedback_changes_the_ranking() -> None:
     def rescore(rows, scores):
         return Rescored(scores / (4 if 1 in rows else 1), {"s": 4 if 1 in rows else 1})
 
@@ -95,6 +105,21 @@ def test_feedback_changes_the_ranking_and_not_the_walk() -> None:
     assert _pools(fed) == _pools(plain)
     assert [one.row for one in fed.ranked(_ids)] == [4, 6, 2, 5, 1, 3, 0, 7]
     assert [batch.trace["s"] for batch in fed.batches] == [4, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("raw", "last"), [(True, 8), (False, 6)])
+def test_neighbours_have_the_rescored_or_the_raw_score_of_their_source(raw: bool, last: int) -> None:
+    # 0 scores 0.9 and is divided by 4: its neighbours 5 and 8 enter with 0.225, or 0.9. 5, scored 0.5, brings 6.
+    scores = {0: 0.9, 1: 0.4, 5: 0.5, 6: 0.1, 8: 0.1}
+
+    def rescore(rows, values):
+        return Rescored(values / (4 if 0 in rows else 1))
+
+    graph = Edges({0: [5, 8], 5: [6]}, 9)
+    pool = nar(
+        ranking(0, 1), graph, lambda rows: np.array([scores[row] for row in rows]), rescore, b=1, c=4, raw_priority=raw
+    )
+    assert _pools(pool) == [("R", (0,)), ("N", (5,)), ("R", (1,)), ("N", (last,))]
 
 
 graphs = st.lists(st.lists(st.integers(0, 14), max_size=4, unique=True), min_size=15, max_size=15)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quit.systems.sunar.planners import Ask, GoldPlan, Hop, IRCoT, NoPlan, ReAct, SearChain, SelfAsk, Stop
+from quit.systems.sunar.planners import Ask, Decomp, GoldPlan, Hop, IRCoT, NoPlan, ReAct, SearChain, SelfAsk, Stop
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import final_answer
 from tests.systems.sunar.small import asker
@@ -159,6 +159,22 @@ def test_ircot_retrieves_for_the_question_and_then_for_each_sentence() -> None:
 def test_ircot_ends(reply: str, reason: str, answer: str | None) -> None:
     made, _ = asker("ircot_2wiki", lambda request: reply)
     assert IRCoT(made, 4, 15).next(QUERY, PATH) == Stop(reason, answer, reply)
+
+
+def test_decomp_asks_shows_answers_and_documents_and_ends() -> None:
+    reply = " (select) [retrieve odqa] Where was Ada Byron born? \nAnswer: Leith\n[Final Answer]: Leith"
+    move, model = _move(Decomp, "decomp", reply, [SEARCHED])
+    assert move == Ask("Where was Ada Byron born?", reply)
+    shown = model.requests[0].messages()[-1]["content"]
+    assert shown.endswith(
+        "[2] Ada Byron was born again in 1990.\n[Question]: Where was the founder of X born?\n"
+        'Subquestion 1: (select) [retrieve odqa] Who founded X?\nAnswer: "answer": ["Ada Byron"]\nSubquestion 2:'
+    )
+    done = "(select) [multihop titleqa] Where was the founder of X born?\n[Final Answer]: Leith\n\n[Question]: Who?"
+    assert _move(Decomp, "decomp", done, [SEARCHED])[0] == Stop("final answer", "Leith", done)
+    for unread in ("(select) [multihop titleqa] Where?", "[retrieve odqa]\n", "I do not know."):
+        said = "neither a sub-question nor a final answer in the reply"
+        assert _move(Decomp, "decomp", unread)[0] == Stop(said, None, unread)
 
 
 def test_searchain_retrieves_for_the_first_query_that_was_not_retrieved_for() -> None:

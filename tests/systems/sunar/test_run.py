@@ -148,6 +148,15 @@ def test_figures_by_hand(tmp_path: Path) -> None:
     }
 
 
+def test_cover_em_counts_an_answer_within_a_word_if_the_run_says_so(tmp_path: Path) -> None:
+    run = Run(tmp_path / "r", {"settings": {"cover_em": "substring"}})
+    run.work(Echo(), QUERIES, 1, _nothing)  # type: ignore[arg-type]
+    assert run.finish(QUERIES, "echo")["cover_em"] == 1.0  # Lima in Limassol too
+    within = [_answered(number, "Limassol", ["d1"]) for number in range(2)]
+    by_part, by_word = (significance(within, within, resamples=10, seed=0, substring=part) for part in (True, False))
+    assert (by_part["cover_em"]["before"], by_word["cover_em"]["before"]) == (1.0, 0.0)
+
+
 def test_a_run_over_nothing_that_could_be_judged_has_no_figures() -> None:
     query = Query("q", "x")
     figures = scores([_trace(query, pool=[], evidence=[])], [query])

@@ -93,12 +93,17 @@ def test_uncertainty_is_told_of_every_batch_and_off_without_it() -> None:
         assert all((batch["scores"] == batch["rescored"]) != asu for batch in batches)
 
 
-def test_the_first_stage_alone_scores_nothing() -> None:
+def test_the_first_stage_alone_scores_nothing_and_takes_turns() -> None:
     library = _library()
     trace = _system(library, kind="first").answer(QUERY)
-    # The evidence of both sub-questions is put in order by the scorer once, for the original question.
-    assert {query for query, _ in library.scorer.scored} == {QUERY.text}
+    assert not library.scorer.scored
     assert trace["prediction"] == "Edinburgh" and "batches" not in trace["steps"][0]
+    # By shared words: d0 (4), d3 (3), d1 (1); then d1 (4), d0 (3), d3 (1).
+    assert [step["read"] for step in trace["steps"]] == [["d0", "d3", "d1"], ["d1", "d0", "d3"]]
+    assert trace["evidence"] == ["d0", "d1", "d3"]
+    # Where documents were scored, the evidence of both is put in order by the scorer for the original question.
+    _system(library, kind="rerank").answer(QUERY)
+    assert QUERY.text in {query for query, _ in library.scorer.scored}
 
 
 def test_feedback_expands_the_query_that_documents_are_scored_for() -> None:

@@ -1,0 +1,66 @@
+"""A folder's manifest: facts, and bytes and SHA-256 of its files, made when they are built and compared when they are
+opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from quit.common.files import file_mark, is_settled, json_bytes, known_checksum, read_json, write_json
+from quit.common.ids import content_hash
+from quit.errors import WorkspaceError
+
+
+def file_entry(path: Path) -> dict[str, Any]:
+    """Return {bytes, sha256} of a file."""
+    return {"bytes": path.stat().st_size, "sha256": known_checksum(path)}
+
+
+def write_manifest(path: Path, facts: Mapping[str, Any], files: Iterable[Path]) -> None:
+    """Write ``facts`` with the entries of ``files``, which lie below the manifest's folder, and a checksum of all this.
+
+    Raises :class:`WorkspaceError` where the disk refuses.
+    """
+    entries = {file.relative_to(path.parent).as_posix(): file_entry(file) for file in sorted(files)}
+    manifest = json.loads(json_bytes({**facts, "files": entries}))
+    write_json(path, {**manifest, "checksum": content_hash(manifest)})
+
+
+def fault(path: Path) -> str | None:
+    """Return which file is not what the manifest ``path`` was written with, itself included; None where all are.
+
+    A file is read once for as long as nobody writes to it (:func:`quit.common.files.file_mark`), which a hidden file
+    beside the manifest remembers.
+    """
+    manifest = read_json(path)
+    if not isinstance(manifest, dict) or manifest.pop("checksum", None) != content_hash(manifest):
+        return f"{path} is missing or was altered"
+    before, now = remembered(path), {}
+    for name, entry in manifest["files"].items():
+        file = path.parent / name
+        try:
+            mark = file_mark(file)
+            state = [*mark[1:], entry["sha256"]]
+            if before.get(name) != state and file_entry(file) != entry:
+                return f"{file} was altered since it was written"
+        except OSError as error:
+            return f"{file} cannot be read ({error.strerror or error})"
+        if is_settled(mark):
+            now[name] = state
+    if now != before:
+        with suppress(WorkspaceError):  # a folder that only reads: compared again each time
+            write_json(_memory(path), now)
+    return None
+
+
+def remembered(path: Path) -> dict[str, Any]:
+    """Return the files of a manifest that had their checksums: name -> size, times, inode, checksum."""
+    known = read_json(_memory(path))
+    return known if isinstance(known, dict) else {}
+
+
+def _memory(path: Path) -> Path:
+    return path.with_name(f".{path.stem}.checked.json")

@@ -1,0 +1,31 @@
+"""What prints for people: control characters of the data are shown as escapes and never reach the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from quit.common.visible import visible
+
+
+class SafeConsole(Console):
+    """A console whose own styles are the only control sequences that it writes."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return a text to print; cells of tables are measured as this too."""
+        return super().render_str(visible(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield what is written: what is no text but a ``Text`` or a bar passes here alone."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text; the escapes in it are JSON's, so that JSON still says the same."""
+    typer.echo(visible(str(text)), err=err, nl=nl)

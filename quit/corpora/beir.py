@@ -1,0 +1,138 @@
+"""A folder in BEIR's layout as a corpus with questions: ``corpus.jsonl``, ``queries.jsonl``, ``qrels/*.tsv``.
+
+A line of ``queries.jsonl`` is {_id, text}; beside these or in ``metadata``: ``answers`` (a list, or one text; also
+``answer``), ``kind``, and of a sub-question ``parent_id`` and ``hop``, as ``quit corpus export`` writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from quit.common.json_lines import json_lines
+from quit.corpora import corpus
+from quit.corpora.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
+from quit.errors import InputError
+from quit.sources.records import Reject
+
+EXPECTED = "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv (query-id, corpus-id, score)"
+
+
+class _Judged(NamedTuple):
+    """A line of qrels: its file and number, the document's id and its relevance."""
+
+    file: str
+    line: int
+    document: str
+    relevance: int
+
+
+def read(folder: Path) -> Iterator[CorpusRecord]:
+    """Yield one record a document, then one a whole question with its sub-questions and the documents relevant to them.
+
+    What has relevance 0 or less is not relevant. Rejects name file and line: lines without id or text, a sub-question
+    without its question or hop, relevance of an unknown query or document. Raises :class:`InputError` for a file that
+    is missing or cannot be read, naming the line.
+    """
+    judged = _qrels(folder)
+    wanted = {pair.document for pairs in judged.values() for pair in pairs}
+    documents: dict[str, RawDocument] = {}
+    for record in corpus.read(folder, "beir"):
+        if record.documents and record.record_id in wanted:
+            documents.setdefault(record.record_id, record.documents[0])
+        yield record
+    whole: dict[str, tuple[int, dict[str, Any]]] = {}
+    steps: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+    for line, row in json_lines(folder / "queries.jsonl", "the queries"):
+        fields = {**(metadata if isinstance(metadata := row.get("metadata"), dict) else {}), **row}
+        identity, text, parent = str(row.get("_id", row.get("id", ""))), row.get("text"), fields.get("parent_id")
+        if not identity or not isinstance(text, str) or not clean(text):
+            yield _rejected("queries.jsonl", line, "missing_field", "the query has no _id or no text", identity)
+        elif identity in whole:
+            yield _rejected(
+                "queries.jsonl", line, "duplicate_id", f"an earlier query has the id {identity!r}", identity
+            )
+        elif parent is None:
+            whole[identity] = line, {**fields, "id": identity}
+        elif type(fields.get("hop")) is not int or fields["hop"] < 1:
+            yield _rejected("queries.jsonl", line, "missing_field", "the sub-question has no hop (1, 2, ...)", identity)
+        else:
+            steps.setdefault(str(parent), []).append((line, {**fields, "id": identity}))
+    for identity, (line, row) in whole.items():
+        rows = [row, *(step for _, step in sorted(steps.pop(identity, []), key=lambda step: step[1]["hop"]))]
+        yield _record(line, identity, rows, judged, documents)
+    for parent, orphans in steps.items():
+        for line, row in orphans:
+            judged.pop(row["id"], None)
+            yield _rejected("queries.jsonl", line, "no_question", f"there is no query {parent!r}", row["id"])
+    for query, pairs in judged.items():
+        for pair in pairs:
+            yield _rejected(pair.file, pair.line, "no_question", f"there is no query {query!r}", query)
+
+
+def files(folder: Path) -> list[Path]:
+    """Return a folder's files: corpus, queries, qrels. Raises :class:`InputError` for those that are missing."""
+    qrels = sorted((folder / "qrels").glob("*.tsv"))
+    every = [folder / "corpus.jsonl", folder / "queries.jsonl", *(qrels or [folder / "qrels" / "*.tsv"])]
+    for path in every:
+        if not path.is_file():
+            raise InputError(f"There is no {path}; expected {EXPECTED}.")
+    return every
+
+
+def _qrels(folder: Path) -> dict[str, list[_Judged]]:
+    """Return query id -> its relevant documents. Raises :class:`InputError` for a line that is none of qrels."""
+    judged: dict[str, list[_Judged]] = {}
+    for path in files(folder)[2:]:
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"Cannot read {path}: {error}.") from error
+        for number, line in enumerate(lines, start=1):
+            columns = line.split("\t")
+            try:
+                query, document, relevance = columns[0], columns[1], int(columns[2])
+            except (IndexError, ValueError):
+                if not line.strip() or (number == 1 and len(columns) == 3):
+                    continue  # the heading
+                raise InputError(
+                    f"{path}, line {number}: expected query-id, corpus-id and a whole number, with tabs between them, "
+                    f"found {line[:60]!r}."
+                ) from None
+            if relevance > 0:
+                judged.setdefault(query, []).append(_Judged(path.name, number, document, min(relevance, 127)))
+    return judged
+
+
+def _record(
+    line: int,
+    identity: str,
+    rows: list[dict[str, Any]],
+    judged: dict[str, list[_Judged]],
+    documents: dict[str, RawDocument],
+) -> CorpusRecord:
+    places: dict[str, int] = {}
+    queries: list[RawQuery] = []
+    rejects: list[Reject] = []
+    for row in rows:
+        relevant = []
+        for pair in judged.pop(row["id"], []):
+            if pair.document in documents:
+                relevant.append((places.setdefault(pair.document, len(places)), pair.relevance))
+            else:
+                detail = f"corpus.jsonl has no usable document {pair.document!r}"
+                rejects += _rejected(pair.file, pair.line, "no_document", detail, row["id"]).rejects
+        answers = row.get("answers", row.get("answer", ()))
+        answers = (answers,) if isinstance(answers, str) else answers if isinstance(answers, list | tuple) else ()
+        texts = dict.fromkeys(clean(answer) for answer in answers if isinstance(answer, str) and clean(answer))
+        kind = row.get("kind") if isinstance(row.get("kind"), str) else None
+        hop = row["hop"] if row is not rows[0] else None
+        queries.append(RawQuery(clean(row["text"]), tuple(texts), tuple(relevant), hop, kind))
+    found = tuple(RawDocument(documents[name].title, documents[name].text, name) for name in places)
+    return CorpusRecord("beir", "queries.jsonl", line - 1, identity, found, tuple(queries), tuple(rejects))
+
+
+def _rejected(file: str, line: int, reason: str, detail: str, identity: str) -> CorpusRecord:
+    reject = Reject(STAGE, "record", reason, f"line {line}: {detail}", "beir", file, line - 1, identity or None)
+    return CorpusRecord("beir", file, line - 1, identity, rejects=(reject,))

@@ -1,0 +1,118 @@
+"""Before a build asks language models: is the first server there, where do kept replies come from, and asking again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from http.client import HTTPException
+from urllib.error import HTTPError
+
+from quit.common.progress import note
+from quit.common.secrets import shown
+from quit.common.words import counted
+from quit.engine.damage import discard_to_compare
+from quit.engine.pipeline import Pipeline, StageRun
+from quit.errors import ServerError
+from quit.models.generation.cache import UNKNOWN
+from quit.models.language import Unasked, generator_identity, language_reader
+from quit.models.serving import listed
+from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
+from quit.settings import Judge, ReaderSettings
+
+_SAMPLE = 20  # questions whose passages are looked up
+
+
+def look_ahead(pipeline: Pipeline) -> None:
+    """Tell which kept replies of this build's models come from other servers, and ask the first server that is needed
+    whether it is there. The others may not be started yet.
+
+    Raises :class:`ServerError` where nothing accepts a connection and not all replies are kept, and ``SettingsError``
+    for a server without address or key.
+    """
+    pending = [(run, spec) for run in pipeline.runs if not pipeline.is_done(run) for spec in _asked(pipeline, run)]
+    served = [(run, spec) for run, spec in pending if spec.kind == "server"]
+    if served:
+        _tell_origins(pipeline, {generator_identity(spec): spec for _, spec in served})
+        _ask_first(pipeline, *served[0])
+
+
+def ask_again(pipeline: Pipeline) -> None:
+    """Delete the kept replies of this build's language models, and its tables that rest on them.
+
+    The caller holds the workspace. Later tables are made again only where these come out different.
+    """
+    for run in pipeline.runs:
+        if [*_asked(pipeline, run)]:
+            discard_to_compare(pipeline.workspace, pipeline.folder(run))
+    cache, models = pipeline.models.cache, pipeline.settings.language_models.values()
+    dropped = sum(cache.drop(identity) for identity in {generator_identity(spec) for spec in models}) if cache else 0
+    note(f"{counted(dropped, 'kept reply', 'kept replies')} deleted. This build's language models are asked again.")
+
+
+def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge]:
+    """Yield the language models that a stage run asks, in the order in which it does."""
+    settings, stage = pipeline.settings, run.stage.name
+    names = [run.reader] if run.reader else []
+    names += [reader.name for reader in settings.labelers_in_order] if stage == "select" else []
+    names += [settings.convergence.language_model] if stage == "rank" and settings.convergence.method == "llm" else []
+    names += [settings.judge.name] if stage in ("probe", "select", "judge") or run in pipeline.waves else []
+    yield from (settings.language_models[name] for name in names if name in settings.language_models)
+
+
+def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | Judge]) -> None:
+    for row in pipeline.models.cache.statistics() if pipeline.models.cache else ():
+        spec = models.get(row["model"])
+        if spec is None or row["origin"] == UNKNOWN:
+            continue
+        address = row["origin"].partition(" ")[0]
+        if address not in [url.rstrip("/") for url in pipeline.settings.server(spec.server or "").urls()]:
+            date = time.strftime("%Y-%m-%d", time.localtime(row["last"]))
+            text = f"{counted(row['replies'], 'kept reply', 'kept replies')} of {spec.model} come from {row['origin']}"
+            note(f"{text}, {date}. To ask again: --fresh-replies", loud=True)
+
+
+def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge) -> None:
+    server = pipeline.settings.server(spec.server or "")
+    urls, key = server.urls(), server.key()
+    absent = []
+    for url in urls:
+        try:
+            served = [str(model["id"]) for model in listed(url, key, server.connect_seconds)]
+        except (HTTPError, HTTPException, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
+            continue  # something is there, and may be busy
+        except OSError as error:
+            absent.append(f"{url} ({shown(str(getattr(error, 'reason', error)))})")
+            continue
+        if spec.model not in served:
+            names = shown(", ".join(served[:5])) or "nothing"
+            note(f"{url} does not list {spec.model}, which {spec.name} needs; it lists {names}.", loud=True)
+    if not absent:
+        return
+    text = f"The server of {spec.name} did not answer: {'; '.join(absent)}. {server.remedy}"
+    if len(absent) == len(urls) and _is_needed(pipeline, run, spec):
+        raise ServerError(text)
+    note(f"{text} Until then only kept replies are used.", loud=True)
+
+
+def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge) -> bool:
+    """Whether it is certain that a reply is not kept. Of a judge it never is: its questions follow from answers.
+
+    Before the hints are ranked, a question may still be left out, so one reply that is kept leaves it open; so does
+    ``labels.economy``.
+    """
+    if not isinstance(spec, ReaderSettings) or run.reader != spec.name:
+        return False
+    if (cache := pipeline.models.cache) is None:
+        return True
+    questions, _ = planned_questions(pipeline)
+    reads = run.stage.name == "read"
+    if reads:
+        questions = questions[:: len(questions) // _SAMPLE + 1]
+    reader = language_reader(spec, pipeline.settings, Unasked(generator_identity(spec)))
+    repetitions = 1 if reads else pipeline.settings.probe.repetitions
+    wanted = kept = 0
+    for question in questions:
+        paths = passage_paths(len(question.hints)) if reads else [()]
+        wanted += len(paths) * repetitions
+        kept += cached_replies(reader, question, paths, repetitions, cache)
+    return kept < wanted if is_current(pipeline, "rank") and run not in pipeline.waves else not kept and wanted > 0

@@ -1,0 +1,125 @@
+"""Every file of a corpus, an index and a graph, damaged in every way: named when it is opened, and made again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from quit.corpora.build import build
+from quit.corpora.built import BuiltCorpus
+from quit.corpora.first_stage import build_first_stage, open_first_stage
+from quit.corpora.graph import NeighbourhoodGraph, build_graph
+from quit.corpora.sources import parse_corpus_source
+from quit.corpora.vectors import encode_corpus
+from quit.errors import InputError, WorkspaceError
+from quit.settings import Corpora, FirstStages, Graph
+from tests.corpora.worlds import Given, corpus_of, unit, use
+
+TEXTS = [f"document {row} of the river" for row in range(30)]
+STAGES = FirstStages(block=8)
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "flipped": _flip,
+    "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "emptied": lambda path: path.write_bytes(b""),
+    "removed": Path.unlink,
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A corpus, and for each kind of folder how it is made, how it is opened and the command of the message."""
+    vectors = unit(len(TEXTS), 8, 3)
+    use(monkeypatch, Given(dict(zip(TEXTS, vectors, strict=True))))
+    entries = np.arange(4, dtype=np.int32)
+    sparse = SimpleNamespace(name="s", identity="s@1", dimension=8)
+    sparse.documents = lambda texts: [(entries, np.full(4, len(text), np.float32)) for text in texts]
+    monkeypatch.setattr("quit.corpora.first_stage.sparse_encoder", lambda *_: sparse)
+    corpus = corpus_of(TEXTS, tmp_path)
+    source = parse_corpus_source(f"jsonl:{tmp_path / 'texts.jsonl'}")
+
+    def index(encoder: str) -> tuple[Callable[[Path], object], Callable[[Path], object], str]:
+        return (
+            lambda folder: build_first_stage(corpus, encoder, folder, STAGES),
+            lambda folder: open_first_stage(folder, corpus, STAGES),
+            f"quit index build --corpus {corpus.path} --encoder {encoder} --out",
+        )
+
+    kinds = {
+        "corpus": (
+            lambda folder: build([source], folder, Corpora()),
+            BuiltCorpus.open,
+            "quit corpus build --source jsonl:texts.jsonl --out",
+        ),
+        **{name: index(name) for name in ("bm25", "given", "sparse:s")},
+        "graph": (
+            lambda folder: build_graph(corpus, "given", 3, folder, Graph(), STAGES),
+            lambda folder: NeighbourhoodGraph.open(folder, corpus),
+            f"quit graph build --corpus {corpus.path} --encoder given --k 3 --out",
+        ),
+    }
+    return SimpleNamespace(corpus=corpus, kinds=kinds)
+
+
+@pytest.mark.parametrize("kind", ["corpus", "bm25", "given", "sparse:s", "graph"])
+def test_damage_is_named_with_the_command_that_makes_it_again(
+    kind: str, world: SimpleNamespace, tmp_path: Path
+) -> None:
+    make, open_again, command = world.kinds[kind]
+    good = tmp_path / "good"
+    make(good)
+    open_again(good)
+    names = [path.relative_to(good) for path in good.rglob("*") if path.is_file() and not path.name.startswith(".")]
+    names = [name for name in names if kind != "graph" or name.parts[0] != "vectors"]  # for a larger corpus only
+    assert len(names) >= 4
+    for name in names:
+        for damage in DAMAGES.values():
+            bad = tmp_path / "bad"
+            shutil.rmtree(bad, ignore_errors=True)
+            shutil.copytree(good, bad)
+            damage(bad / name)
+            with pytest.raises(InputError) as error:
+                open_again(bad)
+            message = str(error.value)
+            assert "\n" not in message and "quit " in message
+            manifest = name.name in ("manifest.json", "index.json", "graph.json", "pt_meta.json")
+            if not manifest or "holds no" not in message:
+                assert str(bad / name) in message and f"{command} {bad}" in message
+            make(bad)
+            assert all((bad / each).read_bytes() == (good / each).read_bytes() for each in names)
+            open_again(bad)
+
+
+def test_damaged_vectors_are_not_taken_over(world: SimpleNamespace, tmp_path: Path) -> None:
+    encoder = Given(dict(zip(TEXTS, unit(len(TEXTS), 8, 3), strict=True)))
+    whole = np.array(encode_corpus(world.corpus, encoder, tmp_path / "V", 8).matrix)
+    _flip(tmp_path / "V" / "vectors.f32")
+    said: list[str] = []
+    again = encode_corpus(world.corpus, encoder, tmp_path / "V", 8, said.append).matrix
+    assert np.array_equal(again, whole) and "vectors.f32" in said[0] and len(encoder.seen) == 2 * len(TEXTS)
+
+
+def test_two_builds_of_one_index_do_not_meet(world: SimpleNamespace, tmp_path: Path) -> None:
+    """The second begins while the first encodes."""
+    refused: list[str] = []
+
+    def meanwhile(_: str) -> None:
+        if not refused:
+            with pytest.raises(WorkspaceError, match="Another run is at work") as error:
+                build_first_stage(world.corpus, "given", tmp_path / "I", STAGES)
+            refused.append(str(error.value))
+
+    build_first_stage(world.corpus, "given", tmp_path / "I", STAGES, meanwhile)
+    assert refused

@@ -1,0 +1,270 @@
+"""Every command of docs/fidelity.md runs as it is printed, on small data, and what the page says of settings is so.
+
+Data and checkpoints lie where the page's names point: ``R`` or ``facebook/contriever`` is a file or folder of that name
+in the working folder. Checkpoints are tiny ones of the same classes; the profile ``paper`` keeps its models' names and
+asks a scripted server.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import zlib
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import torch
+
+from quit.models.encoders.minilm import model_folder
+from quit.models.encoders.sentence import load_encoder
+from quit.settings import Settings, load
+from quit.settings.loading import PROFILES
+from tests.conftest import ROOT, call_quit
+from tests.corpora.worlds import musique_record, write_lines
+from tests.docs.pages import Block, blocks
+from tests.release import published, small
+from tests.servers.rude import RudeServer
+from tests.systems.benchmark import tiny
+
+PAGE = ROOT / "docs" / "fidelity.md"
+BLOCKS = [block for block in blocks(PAGE) if block.kind == "sh"]
+TOPICS = ("river", "city", "lake", "desert", "island", "mountain", "forest", "bridge")
+WORDS = " ".join((*TOPICS, "what is the of which a a0 a1 true false <extra_id_10>"))
+
+
+def _hints(topic: str) -> list[str]:
+    return [f"It is older than any other {topic} {number}." for number in ("one", "two", "three", "four", "five")]
+
+
+def _triviahg(path: Path) -> None:
+    records = [
+        {"Q_ID": topic, "Question": f"Which {topic} is meant?", "ExactAnswer": [f"The {topic}shire"],
+         "Candidates_Answers": ["Alpha", "Beta"], "Hints": _hints(topic), "Convergence": [0.5] * 5}
+        for topic in TOPICS[:4]
+    ]  # fmt: skip
+    path.write_text(json.dumps(records), encoding="utf-8")
+
+
+def _wikihint(path: Path) -> None:
+    records = [
+        {"id": topic, "question": f"Which {topic} is meant?", "answer": f"The {topic}shire",
+         "hints": [{"hint": hint, "rank": rank} for rank, hint in enumerate(_hints(topic), 1)]}
+        for topic in TOPICS[4:]
+    ]  # fmt: skip
+    path.write_text(json.dumps(records), encoding="utf-8")
+
+
+def _documents(path: Path) -> None:
+    write_lines(path, [{"id": topic, "text": f"The {topic} of Lima lies in Peru."} for topic in TOPICS])
+
+
+def _release(path: Path) -> None:
+    """A release with two questions to train on, one to develop and one to test on."""
+    path.mkdir()
+    more = ((small.SPLIT, "train"), (small.ASKED, "Which lake is high?"), (small.GOLD, "Titicaca"),
+            (small.HINTS, ["Reeds grow there.", "Boats cross it."]))  # fmt: skip
+    with ExitStack() as patched:
+        for part, value in more:
+            patched.enter_context(patch.dict(part, {"q4": value}))
+        small.freeze(path, small.rows())
+
+
+def _published(path: Path) -> None:
+    published.write(path, published.splits())
+
+
+def _musique(path: Path) -> None:
+    paragraphs = [(topic.title(), f"The {topic} is beside the a{number}.") for number, topic in enumerate(TOPICS)]
+    records = [musique_record("2hop__1", paragraphs, [1, 0]), musique_record("2hop__2", paragraphs[::-1], [2, 0])]
+    write_lines(path, records)
+
+
+def _twowiki(path: Path) -> None:
+    context = [[topic.title(), [f"The {topic} is old.", "It is far."]] for topic in TOPICS]
+    evidences = [["River", "age", "1"], ["City", "age", "2"]]
+    record = {"_id": "w1", "type": "comparison", "question": "Which is older?", "answer": "River", "context": context,
+              "supporting_facts": [["River", 0], ["City", 0]], "evidences": evidences}  # fmt: skip
+    path.write_text(json.dumps([record]), encoding="utf-8")
+
+
+def _beir(path: Path) -> None:
+    _documents(path / "corpus.jsonl")
+    queries = [{"_id": topic, "text": f"Which {topic} of Lima?", "answers": ["Peru"]} for topic in TOPICS[:2]]
+    write_lines(path / "queries.jsonl", queries)
+    (path / "qrels").mkdir()
+    rows = "".join(f"{topic}\t{topic}\t1\n" for topic in TOPICS[:2])
+    (path / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}", encoding="utf-8")
+
+
+def _arms(path: Path) -> None:
+    trees = [{"query_id": f"beir-{topic}", "arms": [topic, "Lima", f"{topic} Peru"], "parents": [None, None, 0]}
+             for topic in TOPICS[:2]]  # fmt: skip
+    write_lines(path, trees)
+
+
+def _questions(path: Path) -> None:
+    write_lines(path, [{"id": topic, "question": f"Which {topic}?", "answers": ["Peru"], "hops": 1 + row % 2}
+                       for row, topic in enumerate(TOPICS[:4])])  # fmt: skip
+
+
+def _bert(kind: str, **options: Any) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        import transformers
+
+        tokens = transformers.AutoTokenizer.from_pretrained(model_folder())
+        tokens.save_pretrained(path)
+        torch.manual_seed(0)
+        sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        config = transformers.BertConfig(vocab_size=len(tokens), **sizes, **options)
+        getattr(transformers, kind)(config).save_pretrained(path)
+
+    return make
+
+
+def _contriever(path: Path) -> None:
+    _bert("BertModel")(path)
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "architectures": ["Contriever"]}))
+
+
+def _late(path: Path) -> None:
+    from sentence_transformers import MultiVectorEncoder
+
+    _bert("BertModel")(path.with_name(f"{path.name}-bert"))
+    made = MultiVectorEncoder(str(path.with_name(f"{path.name}-bert")), device="cpu")
+    made.save_pretrained(str(path))
+
+
+def _dense(path: Path) -> None:
+    tiny.encoder(path.with_name(f"{path.name}-made"), WORDS, "cosine").rename(path)
+
+
+def _dpr(kind: str) -> Callable[[Path], object]:
+    return lambda path: tiny.dpr(path, WORDS, kind)
+
+
+def _t5(path: Path) -> None:
+    tiny.t5(path, WORDS)
+
+
+NLI = {"id2label": {0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}}
+INPUTS: dict[str, Callable[[Path], object]] = {
+    "TRIVIAHG": _triviahg, "WIKIHINT": _wikihint, "CORPUS": _documents, "QUIT": _published, "R": _release,
+    "MSMARCO": _documents, "WIKIPEDIA": _documents, "MUSIQUE": _musique, "WIKI": _twowiki, "BEIR": _beir,
+    "ARMS": _arms, "QUESTIONS": _questions, "MODEL": _dense,
+    "facebook/dpr-question_encoder-single-nq-base": _dpr("DPRQuestionEncoder"),
+    "facebook/dpr-ctx_encoder-single-nq-base": _dpr("DPRContextEncoder"),
+    "facebook/contriever": _contriever, "BAAI/bge-large-en-v1.5": _dense, "colbert-ir/colbertv2.0": _late,
+    "bert-base-uncased": _bert("BertModel"), "t5-large": _t5, "Soyoung97/RankT5-3b": _t5, "bigscience/T0_3B": _t5,
+    "castorini/monot5-3b-msmarco-10k": _t5, "naver/splade_v2_max": _bert("BertForMaskedLM"),
+    "nreimers/mmarco-mMiniLMv2-L12-H384-v1": _bert("BertForSequenceClassification", num_labels=1),
+    "FacebookAI/roberta-large-mnli": _bert("BertForSequenceClassification", num_labels=3, **NLI),
+}  # fmt: skip
+"""What the page names -> what lies there: it is called with the path."""
+MADE = {"FT_DPR": "dpr/models/*/", "FT_COLBERT": "colbert/models/*/", "FT_MONOT5": "monot5/models/*/"}
+"""What the page calls the folders that its commands print -> where they are."""
+GIVEN = {"paper": "paper.toml", "ID": "musique-2hop_1", "NAME": "llama-31-8b"}
+"""What is given in place of a word."""
+SMALLER = """
+[convergence]
+hints = 2
+[split]
+method = "share"
+[finetune]
+max_steps = 2
+[benchmark]
+resamples = 100
+"""
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A working folder with the profile ``paper``, asked of a server that knows half of the answers."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with RudeServer(reply=_reply) as server:
+        text = (PROFILES / "paper.toml").read_text(encoding="utf-8")
+        text = re.sub(r"https?://[\w.:]+/v1", server.base_url, text)
+        text = text.replace('equivalence = "bem"', 'equivalence = "embedded"').replace(
+            "human_coverage = 1.0", "human_coverage = 0.0"
+        )
+        (tmp_path / "paper.toml").write_text(text + SMALLER, encoding="utf-8")
+        yield tmp_path
+
+
+def _reply(payload: Any) -> str:
+    text = json.dumps(payload["messages"])
+    meant = re.findall(r"Which (\w+) is meant", text)
+    return f"The {meant[-1]}shire" if meant and "Context" in text and zlib.crc32(text.encode()) % 2 else "NO ANSWER"
+
+
+def _laid_out(folder: Path, block: str) -> None:
+    """Make what a block names, except what one of its commands makes."""
+    text = block + (folder / "paper.toml").read_text(encoding="utf-8") * ("-p paper" in block)
+    for name, make in INPUTS.items():
+        if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text) and f"--out {name}\n" not in f"{block}\n":
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            make(folder / name)
+
+
+def _run(folder: Path, block: Block) -> None:
+    _laid_out(folder, block.text)
+    for line in block.text.splitlines():
+        words = shlex.split(line, comments=True)
+        for name, place in MADE.items():
+            if any(name in word for word in words) and not (folder / name).exists():
+                (folder / name).symlink_to(next(folder.glob(place)))
+        if words:
+            assert words[0] == "quit", line
+            command = [re.sub(r"\b(paper$|ID|NAME)\b", lambda word: GIVEN[word[0]], word) for word in words[1:]]
+            done = call_quit(*command)
+            assert done.returncode == 0, f"{line}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", BLOCKS, ids=[f"line {block.line}" for block in BLOCKS])
+def test_the_pages_commands_run(block: Block, world: Path, request: pytest.FixtureRequest) -> None:
+    if "quit build" in block.text:
+        request.getfixturevalue("prefect_home")
+    _run(world, block)
+    if "FT_DPR" in block.text:
+        _check_encoders(world)
+
+
+def _check_encoders(folder: Path) -> None:
+    """Compare the table of encoders with what the page's checkpoints are loaded as."""
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    table = PAGE.read_text(encoding="utf-8").partition("| encoder | pooling | similarity |\n")[2].partition("\n\n")[0]
+    rows = [[cell.strip(" `") for cell in line.strip("| ").split("|")] for line in table.splitlines()[1:]]
+    assert len(rows) >= 4
+    for name, *shown in rows:
+        model = load_encoder(str(folder / name), device="cpu")
+        [pooling] = {part.pooling_mode for part in model.modules() if isinstance(part, Pooling)}
+        assert [pooling, model.similarity_fn_name] == shown, name
+
+
+def test_settings_that_the_page_names_exist_and_have_the_values_that_it_says() -> None:
+    """`` `a.b = "c"` `` (*paper*) is the profile's value; without that mark, and without *ours*, the default one."""
+    page = PAGE.read_text(encoding="utf-8")
+    defaults, paper = load("embedded").settings, load("paper").settings
+    named = set(re.findall(r"`(?:--set )?([a-z_]+)\.([a-z_]+)(?==| =|`)", page))
+    sections = {name for name in Settings.model_fields}
+    files = {"csv", "json", "jsonl", "png", "txt"}
+    settings = [(section, key) for section, key in sorted(named) if section in sections and key not in files]
+    assert len(settings) > 30
+    for section, key in settings:
+        assert hasattr(getattr(defaults, section), key), f"{section}.{key}"
+    count = 0
+    for section, key, value, mark in re.findall(r'`([a-z_]+)\.([a-z_]+) = "([^"`]*)"`( \(\*paper\*\))?', page):
+        count += 1
+        assert getattr(getattr(paper if mark else defaults, section), key) == value, f"{section}.{key}"
+        if not mark:
+            continue
+        assert getattr(getattr(defaults, section), key) != value, f"{section}.{key} is no setting of paper alone"
+    assert count >= 6

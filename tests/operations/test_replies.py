@@ -1,0 +1,150 @@
+"""What a build says of its language models' servers and kept replies before it begins, and asking again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quit.common.progress import listening
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
+from quit.errors import ServerError
+from quit.models.generation import Completion
+from quit.models.generation.base import cache_key
+from quit.models.generation.cache import Entry
+from quit.models.language import Unasked, generator_identity, language_reader
+from quit.operations.plan import planned_questions
+from quit.operations.replies import look_ahead
+from quit.settings import parse
+from quit.sources import parse_source
+from tests.conftest import STARTER, call_quit
+from tests.models.generation.test_server import Heard
+from tests.servers import rude
+from tests.servers.rude import RudeServer
+
+ABSENT = "http://127.0.0.1:9/v1"
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "two.jsonl"
+    path.write_text("\n".join(STARTER.read_text(encoding="utf-8").splitlines()[1:5:2]) + "\n", encoding="utf-8")
+    return path
+
+
+def _pipeline(source: Path, *urls: str) -> Pipeline:
+    """A build whose readers, one of each server, are called a, b and so on."""
+    names = "abcd"[: len(urls)]
+    readers = [{"name": n, "role": "labeler", "kind": "server", "server": n, "model": f"org/{n}"} for n in names]
+    servers = [
+        {"name": n, "base_urls": [url], "base_url_env": "QUIT_BASE_URL", "flavour": "openai"}
+        for n, url in zip(names, urls, strict=True)
+    ]
+    settings = parse({"readers": readers, "servers": servers})
+    return Pipeline(Workspace.create(source.parent / "W"), settings, [parse_source(f"jsonl:{source}")])
+
+
+def _keep(pipeline: Pipeline, questions: int, origin: str) -> None:
+    """Keep the replies of the first reader's probe to so many questions."""
+    spec = pipeline.settings.readers[0]
+    reader = language_reader(spec, pipeline.settings, Unasked(generator_identity(spec)))
+    for question in planned_questions(pipeline)[0][:questions]:
+        for sample in range(pipeline.settings.probe.repetitions):
+            request = reader.request(type(question)(question.question_id, question.question), sample)
+            key = cache_key(generator_identity(spec), request)
+            reply = Completion("x", "stop", origin=origin)
+            pipeline.models.cache.add(Entry(key, generator_identity(spec), "probe", "", sample, reply)).result()
+
+
+def test_the_first_server_is_asked_whether_it_is_there(source: Path) -> None:
+    with RudeServer() as later, pytest.raises(ServerError, match="The server of a did not answer") as raised:
+        look_ahead(_pipeline(source, ABSENT, later.base_url))
+    for part in (ABSENT, "refused", "ollama serve", "QUIT_BASE_URL"):
+        assert part in str(raised.value)
+    assert later.looks == 0
+
+
+def test_others_need_not_be_there_yet_and_another_model_is_only_told(source: Path) -> None:
+    heard = Heard()
+    with RudeServer() as first, listening(heard):
+        look_ahead(_pipeline(source, first.base_url, ABSENT))
+        assert first.looks == 1 and not first.requests
+    assert heard.lines == [f"{first.base_url} does not list org/a, which a needs; it lists rude."]
+
+
+@pytest.mark.parametrize("answer", [rude.failure(404), rude.failure(503), rude.NOT_JSON, rude.HALF_JSON])
+def test_a_server_without_a_list_of_models_is_there(source: Path, answer: rude.Fault) -> None:
+    heard = Heard()
+    with RudeServer() as server, listening(heard):
+        server.models = answer
+        look_ahead(_pipeline(source, server.base_url))
+    assert heard.lines == []
+
+
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_where_replies_are_kept_no_server_is_needed(source: Path, kept: int) -> None:
+    heard, pipeline = Heard(), _pipeline(source, ABSENT)
+    _keep(pipeline, kept, ABSENT)
+    with listening(heard):
+        if not kept:
+            with pytest.raises(ServerError, match="did not answer"):
+                look_ahead(pipeline)
+            return
+        look_ahead(pipeline)  # the filter may leave out the question whose reply is not kept
+    [line] = heard.lines
+    assert "did not answer" in line and "only kept replies" in line
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:11434/v1 root=x", "unknown", None])
+def test_replies_of_another_server_are_told(source: Path, origin: str | None) -> None:
+    heard = Heard()
+    with RudeServer() as server, listening(heard):
+        server.models = rude.Fault(body=b'{"data": [{"id": "org/a"}]}')
+        pipeline = _pipeline(source, server.base_url)
+        _keep(pipeline, 2, origin or server.base_url)
+        look_ahead(pipeline)
+    told = [line for line in heard.lines if line.startswith(f"6 kept replies of org/a come from {origin}, 20")]
+    assert heard.lines == told and len(told) == (origin is not None and origin != "unknown")
+
+
+@pytest.mark.slow
+def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(source: Path, tmp_path: Path) -> None:
+    profile = tmp_path / "p.toml"
+    text = """
+        convergence.hints = 2
+        probe.repetitions = 1
+        split.method = "share"
+        readers = [{ name = "r", role = "labeler", kind = "server", server = "s", model = "rude" }]
+        servers = [{ name = "s", base_url_env = "QUIT_BASE_URL" }]
+    """
+    profile.write_text("\n".join(["description = 'rude'", *map(str.strip, text.splitlines())]))
+
+    def build(place: str, *more: str, **variables: str) -> str:
+        asked = () if "--fresh-replies" in more else ("-p", str(profile), "-s", f"jsonl:{source}")
+        done = call_quit("build", "-w", str(tmp_path / place), *asked, *more, **variables)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def answers(place: str) -> list[str]:
+        shown = call_quit("query", "-w", str(tmp_path / place), "SELECT DISTINCT raw FROM distinct_answers", "--json")
+        return [row["raw"] for row in json.loads(shown.stdout)]
+
+    with RudeServer(reply=lambda _: "Rome") as old, RudeServer(reply=lambda _: "Oslo") as new:
+        assert "come from" not in build("A", QUIT_BASE_URL=old.base_url)
+        asked = len(old.requests)
+        told = build("B", QUIT_BASE_URL=new.base_url)
+        assert told.count(f"{asked} kept replies of rude come from {old.base_url}, ") == 1
+        assert answers("B") == ["Rome"] and not new.requests
+        assert f"{asked} kept replies deleted" in build("B", "--fresh-replies", QUIT_BASE_URL=new.base_url)
+        assert answers("B") == ["Oslo"] and len(new.requests) == asked and len(old.requests) == asked
+        assert answers("A") == ["Rome"]
+    status = json.loads(call_quit("status", "-w", str(tmp_path / "B"), "--json").stdout)
+    assert status["origins"] == {"r": {old.base_url: asked, new.base_url: asked}}
+    assert f"r: {asked} from" in call_quit("status", "-w", str(tmp_path / "B")).stdout
+    done = call_quit("export", "-w", str(tmp_path / "A"), "--format", "huggingface", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    card = (tmp_path / "out" / "huggingface" / "README.md").read_text(encoding="utf-8")
+    assert f"`r`: {asked} replies from {old.base_url}." in card

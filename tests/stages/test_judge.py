@@ -1,0 +1,90 @@
+"""Verdicts: which answers are judged, and in which of their forms."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+import schemas
+from quit.models.protocols import Verdict
+from quit.stages.answers import Answers, number_answers
+from quit.stages.judge import judge_answers, judge_stage
+
+QUESTIONS = schemas.table("questions").from_rows(
+    [
+        {"question_id": name, "question": f"Which {name}?", "answers": golds, "source": "jsonl", "content_key": name}
+        for name, golds in (("country", ["United States", "America"]), ("city", ["Rome"]))
+    ]
+)
+
+
+class Judges:
+    """A judge that accepts what it is given by name, and remembers what it is asked."""
+
+    def __init__(self, name: str, *accepted: str) -> None:
+        self.name, self.identity, self.accepted = name, f"{name}/1", accepted
+        self.asked: list[tuple] = []
+
+    def verdicts(self, items, sample: int = 0) -> list[Verdict]:
+        self.asked += [(item.question_id, item.question, item.gold_answers, item.candidate) for item in items]
+        return [Verdict(item.candidate in self.accepted, 0.75, "said", "noted") for item in items]
+
+
+def _replies(country: list[str], city: list[str], asked: list[bool]) -> dict[str, pa.Table]:
+    question_ids = ["country"] * len(country) + ["city"] * len(city)
+    rows = {"question_id": question_ids, "permutation": list(map(str, range(len(question_ids))))}
+    return number_answers(pa.table({**rows, "answer": country + city, "asked": asked}))
+
+
+# USA: one reader says "the usa" most often, both together "USA" as often as that.
+REPLIES = {
+    "one": _replies(["the usa", "USA", "the usa", "NO ANSWER"], ["rome!", "Oslo"], [True] * 3 + [False, True, True]),
+    "two": _replies(["USA", "U.S.A.", "america"], ["Oslo", "oslo", "oslo", "oslo"], [True] * 7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("by_wave", "forms"), [(False, ["oslo", "USA"]), (True, ["Oslo", "the usa"])])
+def test_an_answer_is_judged_once_in_its_most_frequent_form_and_what_costs_nothing_never(by_wave, forms) -> None:
+    judge = Judges("plain", "USA", "the usa")
+    rows = judge_answers(
+        QUESTIONS, [Answers.numbered(tables) for tables in REPLIES.values()], judge, by_wave
+    ).to_pylist()
+    assert judge.asked == [
+        ("city", "Which city?", ("Rome",), forms[0]),
+        ("country", "Which country?", ("United States", "America"), forms[1]),
+    ]
+    columns = ("question_id", "answer_key", "answer", "correct", "basis", "passages", "probability")
+    assert [tuple(row[column] for column in columns) for row in rows] == [
+        ("city", "oslo", forms[0], False, "model", 5, 0.75),
+        ("city", "rome", "rome!", True, "exact", 1, None),
+        ("country", "america", "america", True, "exact", 1, None),
+        ("country", "usa", forms[1], True, "model", 5, 0.75),
+    ]  # NO ANSWER was written where the reader was not asked: no answer
+    assert {(row["judge"], row["producer"]) for row in rows} == {("plain", "plain/1")}
+    assert [(row["raw"], row["note"]) for row in rows] == [("said", "noted"), ("", None), ("", None), ("said", "noted")]
+
+
+@pytest.mark.parametrize(("economy", "form"), [("off", "USA"), ("adaptive", "the usa")])
+def test_a_second_judge_rules_on_the_same_answers(economy: str, form: str) -> None:
+    def of(name: str):
+        return lambda columns, reader, question_ids: REPLIES[reader][name].select(columns)
+
+    first, second = Judges("first", form), Judges("second")
+    for judge in (second, None):
+        context = SimpleNamespace(
+            models=SimpleNamespace(judge=first, second_judge=judge),
+            settings=SimpleNamespace(labels=SimpleNamespace(economy=economy), readers_in_order=["one", "two"]),
+        )
+        tables = judge_stage.function(context, QUESTIONS, of("answers"), of("distinct_answers"))
+        said = {
+            name: [
+                (row["judge"], row["answer"], row["correct"]) for row in table.to_pylist() if row["answer_key"] == "usa"
+            ]
+            for name, table in tables.items()
+        }
+        assert said == {
+            "verdicts": [("first", form, True)],
+            "second_verdicts": [("second", form, False)] if judge else [],
+        }
