@@ -79,7 +79,7 @@ def fault_of_the_machine(error: BaseException) -> WorkspaceError | None:
 
     None for any other.
     """
-    text = " ".join(str(error).split())
+    text = str(error).partition("\n")[0]
     if isinstance(error, MemoryError) or _NO_MEMORY.search(text):
         return WorkspaceError(
             f"There is too little memory ({text or type(error).__name__}). Free some or raise the limit (ulimit -v), "

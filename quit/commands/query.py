@@ -23,6 +23,7 @@ def query(
 
     Example: `quit query -w W "SELECT label, count(*) FROM labels GROUP BY label"`
     """
+    import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     from quit.errors import SettingsError
@@ -35,7 +36,10 @@ def query(
         print_json(rows.to_pylist())
     elif csv:
         text = io.BytesIO()
-        arrow_csv.write_csv(rows, text)
+        try:
+            arrow_csv.write_csv(rows, text)
+        except pa.ArrowInvalid as error:
+            raise SettingsError(f"CSV cannot hold such a column ({error}): use --json, or array_to_string.") from None
         rows_text = text.getvalue().decode()
         sys.stdout.write(visible(rows_text) if sys.stdout.isatty() else rows_text)
     else:

@@ -113,11 +113,6 @@ class Pipeline:
             return []
         return [StageRun(read_stage, name) for name in labelers[: labelers.index(run.reader)]]
 
-    @property
-    def waves(self) -> list[StageRun]:
-        """The runs of ``read`` that ask only what earlier labelers leave open."""
-        return [run for run in self.runs if self._earlier_labelers(run)]
-
     def makers_of(self, run: StageRun, name: str) -> list[StageRun]:
         """Return the runs before this one whose rows of a table it reads; none for an optional input that it does
         without.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.client import HTTPException
 from urllib.error import HTTPError
 
@@ -29,9 +29,7 @@ def look_ahead(pipeline: Pipeline) -> None:
     Raises :class:`ServerError` where nothing accepts a connection and not all replies are kept, and ``SettingsError``
     for a server without address or key.
     """
-    pending = [(run, spec) for run in pipeline.runs if not pipeline.is_done(run) for spec in _asked(pipeline, run)]
-    served = [(run, spec) for run, spec in pending if spec.kind == "server"]
-    if served:
+    if served := _served(pipeline, [run for run in pipeline.runs if not pipeline.is_done(run)]):
         _tell_origins(pipeline, {generator_identity(spec): spec for _, spec in served})
         _ask_first(pipeline, *served[0])
 
@@ -39,8 +37,11 @@ def look_ahead(pipeline: Pipeline) -> None:
 def ask_again(pipeline: Pipeline) -> None:
     """Delete the kept replies of this build's language models, and its tables that rest on them.
 
-    The caller holds the workspace. Later tables are made again only where these come out different.
+    The caller holds the workspace. Later tables are made again only where these come out different. Raises
+    :class:`ServerError` where nothing accepts a connection at the first server; then nothing is deleted.
     """
+    if served := _served(pipeline, pipeline.runs):
+        _ask_first(pipeline, *served[0], fresh=True)
     for run in pipeline.runs:
         if [*_asked(pipeline, run)]:
             discard_to_compare(pipeline.workspace, pipeline.folder(run))
@@ -49,13 +50,20 @@ def ask_again(pipeline: Pipeline) -> None:
     note(f"{counted(dropped, 'kept reply', 'kept replies')} deleted. This build's language models are asked again.")
 
 
+def _served(pipeline: Pipeline, runs: Sequence[StageRun]) -> list[tuple[StageRun, ReaderSettings | Judge]]:
+    return [(run, spec) for run in runs for spec in _asked(pipeline, run) if spec.kind == "server"]
+
+
 def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge]:
     """Yield the language models that a stage run asks, in the order in which it does."""
     settings, stage = pipeline.settings, run.stage.name
     names = [run.reader] if run.reader else []
     names += [reader.name for reader in settings.labelers_in_order] if stage == "select" else []
-    names += [settings.convergence.language_model] if stage == "rank" and settings.convergence.method == "llm" else []
-    names += [settings.judge.name] if stage in ("probe", "select", "judge") or run in pipeline.waves else []
+    names += (
+        [settings.convergence.language_model or ""] if stage == "rank" and settings.convergence.method == "llm" else []
+    )
+    judged = stage in ("probe", "select", "judge") or (stage == "read" and settings.labels.economy != "off")
+    names += [settings.judge.name] if judged else []
     yield from (settings.language_models[name] for name in names if name in settings.language_models)
 
 
@@ -65,13 +73,13 @@ def _tell_origins(pipeline: Pipeline, models: dict[str, ReaderSettings | Judge])
         if spec is None or row["origin"] == UNKNOWN:
             continue
         address = row["origin"].partition(" ")[0]
-        if address not in [url.rstrip("/") for url in pipeline.settings.server(spec.server or "").urls()]:
+        if address not in [shown(url.rstrip("/")) for url in pipeline.settings.server(spec.server or "").urls()]:
             date = time.strftime("%Y-%m-%d", time.localtime(row["last"]))
             text = f"{counted(row['replies'], 'kept reply', 'kept replies')} of {spec.model} come from {row['origin']}"
             note(f"{text}, {date}. To ask again: --fresh-replies", loud=True)
 
 
-def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge) -> None:
+def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge, *, fresh: bool = False) -> None:
     server = pipeline.settings.server(spec.server or "")
     urls, key = server.urls(), server.key()
     absent = []
@@ -89,7 +97,7 @@ def _ask_first(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge) 
     if not absent:
         return
     text = f"The server of {spec.name} did not answer: {'; '.join(absent)}. {server.remedy}"
-    if len(absent) == len(urls) and _is_needed(pipeline, run, spec):
+    if len(absent) == len(urls) and (fresh or _is_needed(pipeline, run, spec)):
         raise ServerError(text)
     note(f"{text} Until then only kept replies are used.", loud=True)
 
@@ -115,4 +123,5 @@ def _is_needed(pipeline: Pipeline, run: StageRun, spec: ReaderSettings | Judge) 
         paths = passage_paths(len(question.hints)) if reads else [()]
         wanted += len(paths) * repetitions
         kept += cached_replies(reader, question, paths, repetitions, cache)
-    return kept < wanted if is_current(pipeline, "rank") and run not in pipeline.waves else not kept and wanted > 0
+    certain = is_current(pipeline, "rank") and pipeline.settings.labels.economy == "off"
+    return kept < wanted if certain else not kept and wanted > 0

@@ -20,6 +20,7 @@ from quit import errors
 from quit.cli import app
 from quit.common.progress import Listener, advance, listening
 from quit.engine.workspace import Workspace
+from quit.errors import SettingsError
 from tests.conftest import ROOT, call_quit
 
 ESCAPE = "\x1b"
@@ -200,3 +201,5 @@ def test_csv_is_raw_in_a_pipe_and_visible_on_a_terminal(
         monkeypatch.setattr(sys.stdout, "isatty", lambda terminal=terminal: terminal, raising=False)
         query("SELECT chr(27) || '[2J' || chr(8238) AS reply", tmp_path / "W", csv=True)
         assert expected in capsys.readouterr().out
+    with pytest.raises(SettingsError, match="use --json"):
+        query("SELECT ['a'] AS answers", tmp_path / "W", csv=True)

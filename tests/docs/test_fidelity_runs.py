@@ -250,21 +250,20 @@ def _check_encoders(folder: Path) -> None:
 
 
 def test_settings_that_the_page_names_exist_and_have_the_values_that_it_says() -> None:
-    """`` `a.b = "c"` `` (*paper*) is the profile's value; without that mark, and without *ours*, the default one."""
+    """In the column "here" `` `a.b = "c"` `` (*paper*) is the value of that profile alone, unmarked the default one."""
     page = PAGE.read_text(encoding="utf-8")
-    defaults, paper = load("embedded").settings, load("paper").settings
-    named = set(re.findall(r"`(?:--set )?([a-z_]+)\.([a-z_]+)(?==| =|`)", page))
-    sections = {name for name in Settings.model_fields}
+    default, paper = load("embedded").settings, load("paper").settings
     files = {"csv", "json", "jsonl", "png", "txt"}
-    settings = [(section, key) for section, key in sorted(named) if section in sections and key not in files]
+    named = sorted(set(re.findall(r"[` ]([a-z_]+)\.([a-z_]+)(?==| =|`)", page)))
+    settings = [(part, key) for part, key in named if part in Settings.model_fields and key not in files]
     assert len(settings) > 30
-    for section, key in settings:
-        assert hasattr(getattr(defaults, section), key), f"{section}.{key}"
-    count = 0
-    for section, key, value, mark in re.findall(r'`([a-z_]+)\.([a-z_]+) = "([^"`]*)"`( \(\*paper\*\))?', page):
-        count += 1
-        assert getattr(getattr(paper if mark else defaults, section), key) == value, f"{section}.{key}"
-        if not mark:
-            continue
-        assert getattr(getattr(defaults, section), key) != value, f"{section}.{key} is no setting of paper alone"
-    assert count >= 6
+    for part, key in settings:
+        assert hasattr(getattr(default, part), key), f"{part}.{key}"
+    here = [row.split(" | ")[2] for row in page.splitlines() if row.startswith("| ") and row.count(" | ") >= 3]
+    said = [
+        found for cell in here for found in re.findall(r'`([a-z_]+)\.([a-z_]+) = "([^"`]*)"`( \(\*paper\*\))?', cell)
+    ]
+    assert len(said) >= 7
+    for part, key, value, mark in said:
+        values = [getattr(getattr(settings, part), key) for settings in (default, paper)]
+        assert (values[1], values[0] != value) == (value, True) if mark else values[0] == value, f"{part}.{key}"

@@ -99,7 +99,8 @@ def test_overlap_with_shared_words(tables):
     hints = ["It rises over Paris", "The tower of iron", "", "of the and", "Eiffel built it, in Paris"]
     by_split = compare(with_texts(tables, "Which tower did Eiffel build in Paris?", hints))
     assert by_split["train"][3] > 0.01
-    compare(with_texts(tables, "of the", ["the", "of", "and", "a", ""]))  # no words at all
+    for question in ("of the", "Paris"):  # no word and one word in all
+        compare(with_texts(tables, question, ["the", "of", "and", "a", question]))
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,8 @@ def test_a_server_that_moved_is_told_and_fresh_replies_make_the_tables_again(sou
         told = build("B", QUIT_BASE_URL=new.base_url)
         assert told.count(f"{asked} kept replies of rude come from {old.base_url}, ") == 1
         assert answers("B") == ["Rome"] and not new.requests
+        failed = call_quit("build", "-w", str(tmp_path / "B"), "--fresh-replies", QUIT_BASE_URL=ABSENT)
+        assert failed.returncode == ServerError.exit_code and answers("B") == ["Rome"], "nothing is deleted in vain"
         assert f"{asked} kept replies deleted" in build("B", "--fresh-replies", QUIT_BASE_URL=new.base_url)
         assert answers("B") == ["Oslo"] and len(new.requests) == asked and len(old.requests) == asked
         assert answers("A") == ["Rome"]

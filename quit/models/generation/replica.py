@@ -239,7 +239,12 @@ class Replica:
             limit = aiohttp.ClientTimeout(total=self._server.connect_seconds)
             url = f"{self.url}/models"
             async with session.get(url, headers=self._headers, allow_redirects=False, timeout=limit) as response:
-                listed = json.loads(await response.content.read(_QUOTED))["data"]
+                content = bytearray()
+                async for chunk in response.content.iter_any():
+                    content += chunk
+                    if len(content) > _MOST:
+                        break
+            listed = json.loads(content)["data"]
             facts = next((entry for entry in listed if entry["id"] == self._options.model), {})
         told = (f"{name}={value}" for name, value in sorted(facts.items()) if name not in _VOLATILE and value)
         return shown(" ".join([self.url, *told]))

@@ -128,13 +128,13 @@ def _read_number(text: str, tokens: list[tuple[str, int, int]], start: int) -> t
 def dates_in(text: str) -> list[tuple[int, int, int | None, int, int]]:
     """Return (month, day, year or None, start, end) of every date that names a day; 9/11 may be either of two days."""
     found: list[tuple[int, int, int | None, int, int]] = []
-    numbers = [(int(value), start, end) for value, start, end in numbers_in(text)]
+    days = [(int(value), start, end) for value, start, end in numbers_in(text) if 1 <= value < 32]
     for match in MONTHS.finditer(text):
         month = match.lastindex or 0
-        for day, start, end in numbers:
+        for day, start, end in days:
             before = re.fullmatch(r"(?:st|nd|rd|th)?(?:\s+of)?\s+", text[end : match.start()])
-            after = re.fullmatch(r"\s*(?:the\s+)?", text[match.end() : start])
-            if (before or after) and 1 <= day <= 31:
+            after = start >= match.end() and re.fullmatch(r"\s*(?:the\s+)?", text[match.end() : start])
+            if before or after:
                 begin, stop = min(start, match.start()), max(end, match.end())
                 written = re.match(r"(?:st|nd|rd|th)?,?\s+(\d{4})\b", text[stop:])
                 found.append((month, day, int(written[1]) if written else None, begin, stop))

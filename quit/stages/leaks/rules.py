@@ -19,7 +19,7 @@ from quit.stages.leaks.number_words import MONTHS, dates_in, is_ordinal_word, nu
 from quit.stages.leaks.other_names import OTHER_NAMES
 from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, read, runs, stems
 
-VERSION = 4
+VERSION = 5
 
 _SUFFIXES = ("n", "an", "ian", "ean", "ese", "ish", "i", "ite", "er", "ic", "s", "es", "'s", "ism", "ist", "al", "like")
 _ENDINGS = frozenset("e y ia ic al ical er or ist ism ian ous ate ation ion ive ium ing ed".split()) | {""}
