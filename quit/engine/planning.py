@@ -71,7 +71,7 @@ def held_build(
 
 def _sources_of_build(workspace: Workspace, sources: Sequence[str], add: bool) -> Sequence[str]:
     """Return the sources of a build: as named, after those of the last build with ``add``, or the latter alone."""
-    last = (workspace.build or {}).get("sources", [])
+    last = (workspace.build or {}).get("sources", []) if workspace.exists else []
     if not sources or not add:
         return sources or last
     new = [f"{ref.kind}:{ref.path.resolve()}" for ref in map(parse_source, sources)]

@@ -59,9 +59,8 @@ def _asked(pipeline: Pipeline, run: StageRun) -> Iterator[ReaderSettings | Judge
     settings, stage = pipeline.settings, run.stage.name
     names = [run.reader] if run.reader else []
     names += [reader.name for reader in settings.labelers_in_order] if stage == "select" else []
-    names += (
-        [settings.convergence.language_model or ""] if stage == "rank" and settings.convergence.method == "llm" else []
-    )
+    scored = stage == "rank" and settings.convergence.method == "llm"
+    names += [settings.convergence.language_model or ""] if scored else []
     judged = stage in ("probe", "select", "judge") or (stage == "read" and settings.labels.economy != "off")
     names += [settings.judge.name] if judged else []
     yield from (settings.language_models[name] for name in names if name in settings.language_models)

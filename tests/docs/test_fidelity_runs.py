@@ -79,7 +79,8 @@ def _published(path: Path) -> None:
 
 
 def _musique(path: Path) -> None:
-    paragraphs = [(topic.title(), f"The {topic} is beside the a{number}.") for number, topic in enumerate(TOPICS)]
+    """Two questions over more documents than a graph has neighbours."""
+    paragraphs = [(f"{topic} {n}", f"The {topic} is beside the a{n}.") for n in range(13) for topic in TOPICS]
     records = [musique_record("2hop__1", paragraphs, [1, 0]), musique_record("2hop__2", paragraphs[::-1], [2, 0])]
     write_lines(path, records)
 

@@ -189,6 +189,8 @@ def test_human_coverage_counts_answers_of_the_splits_under_review(tmp_path: Path
     made = small.rows()
     made["verdicts"][2]["basis"] = made["verdicts"][3]["basis"] = "review"  # both of q2; q3 has two more
     made["verdicts"].append({**made["verdicts"][2], "answer": "NO ANSWER", "answer_key": "no answer"})
+    have = coverage(small.write(tmp_path, made), ["train", "dev", "test"])
+    assert [have[name] for name in ("answers", "judged", "questions", "reviewed")] == [6, 2, 3, 1]
     have = coverage(small.write(tmp_path, made), ["dev", "test"])
     assert (have["answers"], have["judged"], have["share"]) == (4, 2, 0.5)
     assert (have["questions"], have["reviewed"]) == (2, 1)

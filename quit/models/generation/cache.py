@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ class GenerationCache:
         """Return the completions of those keys that are known; a reply that does not fit its checksum is not."""
         with self._lock, self._usable():
             rows = list(select_keys(self._database, _FIND, keys))
-        known = {row[0]: replace(Completion(*row[_REPLY]), origin=row[-2]) for row in rows if is_fit(row)}
+        known = {row[0]: Completion(row[5], row[6], row[7], row[8], origin=row[10]) for row in rows if is_fit(row)}
         if damaged := len(rows) - len(known):
             note(f"{_damaged(self.path, damaged)}. Asked again.", loud=True)
         if self.heard is not None and known:
