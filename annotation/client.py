@@ -53,8 +53,7 @@ class Server:
 
         ``again``: whether it may be sent twice (not an import, which would double its tasks). Raises
         :class:`ServerError` when the server is down, busy or answers with something else than JSON,
-        :class:`SettingsError` when it refuses the token, :class:`NotThere` for what it does not have,
-        :class:`InputError` for what it does not accept.
+        :class:`SettingsError` when it refuses the token, :class:`InputError` for what it does not have or accept.
         """
         pause = self._settings.retry_seconds
         tries = self._settings.retries + 1 if again else 1
@@ -80,7 +79,7 @@ class Server:
         if code in (401, 403):
             raise self._refused() from None
         if code == 404:
-            raise NotThere(f"{self.url} has no such thing: {_detail(error)}") from None
+            raise InputError(f"{self.url} has no such thing: {_detail(error)}") from None
         if 200 <= code < 300:
             return "answered with a page instead of data: it may be starting, or half way through an upgrade"
         if code < 500 and code not in _ABOUT_TO_ANSWER:
@@ -134,10 +133,6 @@ class Server:
             self._people.update({user.id: user.email for user in users if user.id and user.email})
             self._people.setdefault(number, f"user-{number}")
         return self._people[number]
-
-
-class NotThere(InputError):
-    """What was asked for does not exist on the server."""
 
 
 def connect(workspace: Path, settings: Review, url: str | None = None, token: str | None = None) -> Server:

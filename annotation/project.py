@@ -14,12 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 from filelock import FileLock, Timeout
 from markdown_it import MarkdownIt
 
-from annotation.client import NotThere, Server
+from annotation.client import Server
 from annotation.tasks import SUGGESTIONS, digest, make_task
 from quit.common.files import writing
 from quit.errors import InputError, ServerError, WorkspaceError
@@ -119,7 +118,7 @@ def push(
     """Bring the project up to date with ``items`` (the most informative first) and return what was done.
 
     ``project``: use this one where several have the workspace's key. ``new_project``: leave the known one and make
-    another. ``repair``: put back a labelling configuration that someone edited. Raises :class:`InputError` when the
+    another. ``repair``: put back a labelling page that someone edited. Raises :class:`InputError` when the
     project is not usable as it is, and whatever the server's requests raise; what was done by then stays and is not
     done again.
     """
@@ -154,7 +153,8 @@ def push(
         report.unchanged = len(order) - len(fresh) - len(changed)
         report.remade = sum(item.question_id in pushed_before for item in fresh)
         report.gone = len(known.keys() - asked)
-        _remember(store, server, number, project, asked | known.keys())
+        tasks = sorted(asked | known.keys())
+        store.set_project({"key": store.project["key"], "url": server.url, "id": number, "tasks": tasks})
     if report.remade:
         report.problems.append(
             f"{report.remade} tasks had been deleted on the server and were created again; reviews pulled before "
@@ -192,25 +192,9 @@ def task_key(task: Any) -> str | None:
     return (task.meta or {}).get("key")
 
 
-def _remember(store: ReviewStore, server: Server, number: int, chosen: int | None, keys: set[str]) -> None:
-    """Note where the project is, what it holds, and which one counts where several have the workspace's key."""
-    before = store.project
-    store.set_project(
-        {
-            "key": before["key"],
-            "url": server.url,
-            "id": number,
-            "chosen": chosen if chosen is not None else before.get("chosen"),
-            "tasks": sorted(keys),
-        }
-    )
-
-
 def find_projects(server: Server, key: str) -> list[Any]:
     """Return the server's projects with this key in their description, oldest first."""
-    projects: list[Any] = server.ask(
-        lambda studio: list(studio.projects.list(include="id,title,description", page_size=100))
-    )
+    projects: list[Any] = server.ask(lambda studio: list(studio.projects.list(include="id,description", page_size=100)))
     matches = ((project, _KEY.search(project.description or "")) for project in projects)
     return sorted((project for project, match in matches if match and match.group(1) == key), key=lambda row: row.id)
 
@@ -218,41 +202,25 @@ def find_projects(server: Server, key: str) -> list[Any]:
 def known_project(store: ReviewStore, server: Server, project: int | None = None) -> Any:
     """Return the workspace's project on this server, as the SDK gives it.
 
-    Raises :class:`InputError` when there is none, or several and none is named.
+    Raises :class:`InputError` when there is none, or several and none of them is named.
     """
     known = store.project
     if not known:
         raise InputError("Nothing has been pushed from this workspace yet. Run: quit review push")
-    titles = {candidate.id: candidate.title for candidate in find_projects(server, known["key"])}
-    if project is not None:
-        if project not in titles:
-            listed = ", ".join(map(str, titles)) or "none"
-            raise InputError(f"Project {project} does not belong to this workspace. Those that do: {listed}.")
-        return _get(server, project)
-    if not titles:
+    numbers = [candidate.id for candidate in find_projects(server, known["key"])]
+    if not numbers:
         raise InputError(
             f"{server.url} has no project of this workspace (it was project {known.get('id')} of {known.get('url')}): "
             "deleted, or a different server. Reviews that were pulled are safe. Name the right server (--url), or "
             "make a new project: quit review push --new-project"
         )
-    if len(titles) > 1:
-        if known.get("url") == server.url and known.get("chosen") in titles:
-            return _get(server, known["chosen"])
-        listed = ", ".join(f"{number} ({title})" for number, title in titles.items())
+    named = [number for number in numbers if project in (None, number)]
+    if len(named) != 1:
         raise InputError(
-            f"{len(titles)} projects of {server.url} belong to this workspace: {listed}. Someone has copied one, or "
-            "made one twice. Say which one counts: --project ID; and delete the others when nobody works there."
+            f"These projects of {server.url} belong to this workspace: {', '.join(map(str, numbers))}. Name one of "
+            "them: --project ID; and delete copies when nobody works there."
         )
-    return _get(server, next(iter(titles)))
-
-
-def _get(server: Server, project: int) -> Any:
-    try:
-        return server.ask(lambda studio: studio.projects.get(project))
-    except NotThere:
-        raise InputError(
-            f"Project {project} is not there any more. Make a new one: quit review push --new-project"
-        ) from None
+    return server.ask(lambda studio: studio.projects.get(named[0]))
 
 
 def _project(
@@ -278,7 +246,7 @@ def _project(
     )
     report.created = True
     store.set_project({"key": key, "url": server.url, "id": created.id, "tasks": []})
-    return _get(server, created.id)
+    return server.ask(lambda studio: studio.projects.get(created.id))
 
 
 def _wanted(settings: Settings) -> dict[str, Any]:
@@ -309,40 +277,23 @@ def _text(html: str | None) -> str:
     return re.sub(r"<[^>]+>|\s+|&\w+;", "", html or "")
 
 
-def config_faults(text: str) -> list[str]:
-    """Return how a labelling configuration differs from ours in what results depend on (not in how it looks)."""
-    try:
-        theirs = _controls(text)
-    except ElementTree.ParseError as error:
-        return [f"it is not XML ({error})"]
-    ours = _controls(label_config())
-    faults = [f"the field {name!r} is missing" for name in ours if name not in theirs]
-    faults += [f"there is a field {name!r} that quit does not know" for name in theirs if name not in ours]
-    faults += [f"the field {name!r} was changed" for name in ours if name in theirs and ours[name] != theirs[name]]
-    return faults
-
-
-def _controls(text: str) -> dict[str, Any]:
-    elements: dict[str, Any] = {}
-    for element in ElementTree.fromstring(text).iter():
-        name = element.get("name")
-        if name and (element.get("toName") or "$" in (element.get("value") or "")) and element.tag != "Filter":
-            choices = sorted(child.get("alias") or child.get("value") or "" for child in element.iter("Choice"))
-            elements[name] = (element.tag, element.get("toName"), element.get("value"), element.get("choice"), choices)
-    return elements
+def edited(server: Server, project: Any) -> str:
+    """Return what to say of a labelling page that is not ours, empty where it is."""
+    if (project.label_config or "").strip() == label_config().strip():
+        return ""
+    return (
+        f"The labelling page of project {project.id} of {server.url} was edited. Put it back with: quit review push "
+        "--repair-config"
+    )
 
 
 def _check_config(server: Server, project: Any, repair: bool, report: PushReport) -> None:
-    text = project.label_config or ""
-    faults = config_faults(text)
-    if repair and text.strip() != label_config().strip():
+    problem = edited(server, project)
+    if problem and not repair:
+        raise InputError(f"{problem} Nothing was pushed.")
+    if problem:
         server.ask(lambda studio: studio.projects.update(project.id, label_config=label_config()))
-        report.problems.append("The labelling configuration was restored.")
-    elif faults:
-        raise InputError(
-            f"Someone edited the labelling configuration of project {project.id} of {server.url}: "
-            f"{'; '.join(faults)}. Nothing was pushed. Put it back with: quit review push --repair-config"
-        )
+        report.problems.append("The labelling page was put back.")
 
 
 def _import(server: Server, project: int, chunk: Sequence[ReviewItem]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from annotation.client import Server
-from annotation.project import alone, config_faults, known_project, task_key
+from annotation.project import alone, edited, known_project, task_key
 from annotation.tasks import Reading, read_result
 from quit.common.ids import content_hash
 from quit.evaluate.normalize import normalize_answer
@@ -62,11 +62,8 @@ def pull(
         report = PullReport(url=server.url)
         known_facts = known_project(store, server, project)
         number = report.project = known_facts.id
-        for fault in config_faults(known_facts.label_config or ""):
-            report.problems.append(
-                f"Someone edited the labelling configuration: {fault}. Put it back with: quit review push "
-                "--repair-config"
-            )
+        if problem := edited(server, known_facts):
+            report.problems.append(problem)
         rows = _Rows(store, server, report)
         cursor = None if full or store.sync.get("project") != number else store.sync.get("cursor")
         since = _earlier(cursor, settings.review.reread_seconds) if cursor else None

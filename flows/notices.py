@@ -15,11 +15,13 @@ from prefect.logging.loggers import flow_run_logger
 from prefect.utilities.urls import url_for
 from pydantic import Field, SecretStr, ValidationError
 
-import quit.errors
 from quit.common.endpoints import address
 from quit.common.secrets import without_secrets
 from quit.errors import QuitError
 from quit.settings import Limits
+
+_SECONDS = 20
+"""How long a webhook may take to answer."""
 
 
 class QuitMail(AbstractAppriseNotificationBlock):
@@ -67,7 +69,7 @@ def tell(flow: Any, flow_run: Any, state: Any) -> None:
                 "No notice sent: the environment variable %s is not set where this run works.", limits.webhook_env
             )
         else:
-            _send(logger, f"the webhook in {limits.webhook_env}", lambda: _post(url, message, limits.notice_seconds))
+            _send(logger, f"the webhook in {limits.webhook_env}", lambda: _post(url, message))
     if limits.block:
         _send(logger, f"the block {limits.block}", lambda: _notify(limits.block or "", message))
 
@@ -80,12 +82,12 @@ def _send(logger: Any, where: str, send: Any) -> None:
         logger.error("No notice sent to %s: %s", where, without_secrets(f"{type(error).__name__}: {error}"))
 
 
-def _post(url: str, message: dict[str, str], seconds: float) -> None:
+def _post(url: str, message: dict[str, str]) -> None:
     if not url.startswith(("http://", "https://")):
         raise ValueError("it does not begin with http:// or https://")
     body = json.dumps({**message, "text": as_text(message)}).encode()  # `text` is what Slack, Mattermost and Teams show
     request = urllib.request.Request(url, body, {"Content-Type": "application/json", "User-Agent": "quit"})
-    with urllib.request.urlopen(request, timeout=seconds):
+    with urllib.request.urlopen(request, timeout=_SECONDS):
         pass
 
 
@@ -118,15 +120,11 @@ def _advice(state: Any) -> str:
         )
     if state.name == "TimedOut":
         return "What is done stays done; the next run resumes there. Raise timeout_seconds if it takes that long."
-    error = state.data if isinstance(state.data, BaseException) else None
-    kind = type(error) if isinstance(error, QuitError) else None
-    if kind is None and error is None:
-        kind = next((getattr(quit.errors, name) for name in _KINDS if f"{name}:" in (state.message or "")), None)
-    if kind is not None and kind is not QuitError:
-        return (kind.__doc__ or "").strip().splitlines()[0]
+    for kind in QuitError.__subclasses__():
+        if f"{kind.__name__}:" in (state.message or ""):
+            return (kind.__doc__ or "").strip().splitlines()[0]
     return "See the run's log. A run is safe to repeat: what is done stays done."
 
 
-_KINDS = [name for name, kind in vars(quit.errors).items() if isinstance(kind, type) and issubclass(kind, QuitError)]
 HOOKS: dict[str, Any] = {"on_failure": [tell], "on_crashed": [tell]}
 """Give these to ``@flow``."""

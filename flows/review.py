@@ -113,7 +113,7 @@ def review_sync(
         steps: push, pull or both.
         project: Number of the project, where several belong to this workspace.
         new_project: Whether to make a new project and leave the known one.
-        repair: Whether to put back a labelling configuration that someone edited.
+        repair: Whether to put back a labelling page that someone edited.
         full: Whether to read every task, not only those changed since the last pull.
         settings: review.KEY=VALUE, remembered from now on.
         limits: Timeout, retries, and who is notified of a failure.

@@ -60,7 +60,7 @@ def run_with_limits(limits: Limits, work: Callable[[], FlowResult]) -> Any:
     # Prefect's own handler of SIGTERM waits for the shards at work.
     with (
         heeding_sigterm_again(),
-        timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=_timeout_of(limits)),
+        timeout(seconds=limits.timeout_seconds or None, timeout_exc_type=RunTimeout),
         listening(_RunLog(logger)),
     ):
         done = _with_retries(limits, without_secrets_in_errors(work), logger)
@@ -71,17 +71,6 @@ def run_with_limits(limits: Limits, work: Callable[[], FlowResult]) -> Any:
     message = f"{done.nothing_new} ({seconds:.1f} s)"
     logger.info(message)
     return Completed(name=NOTHING_NEW, message=message, data=done.result)
-
-
-def _timeout_of(limits: Limits) -> type[RunTimeout]:
-    class Timeout(RunTimeout):
-        def __init__(self, _: str = "") -> None:
-            super().__init__(
-                f"stopped after {limits.timeout_seconds:g} s, its timeout; what is done stays done, the next run goes "
-                "on from there"
-            )
-
-    return Timeout
 
 
 def _with_retries(limits: Limits, work: Callable[[], FlowResult], logger: Any) -> FlowResult:

@@ -78,7 +78,7 @@ def push(
         bool, typer.Option("--new-project", help="Make a new project and leave the known one.")
     ] = False,
     repair_config: Annotated[
-        bool, typer.Option("--repair-config", help="Replace an edited or older page by the current one.")
+        bool, typer.Option("--repair-config", help="Put back a labelling page that someone edited.")
     ] = False,
     set_: SetOption = None,
     as_json: JsonOption = False,

@@ -30,9 +30,6 @@ class Notice(Section):
         description="Prefect notification block that gets a failure's notice, such as slack-webhook/quit or "
         "quit-mail/team.",
     )
-    notice_seconds: float = Field(
-        20.0, gt=0, title="Seconds for a notice", description="How long the webhook may take to answer."
-    )
 
     @field_validator("webhook_env")
     @classmethod

@@ -352,7 +352,7 @@ def test_a_run_out_of_time_stops_and_the_next_one_goes_on(
         common["overrides"] = ["run.shards=4"]
         [run] = server.ended(server.start("build/W-short", **common))
         assert (run["state_type"], run["state_name"]) == ("FAILED", "TimedOut")
-        assert "stopped after 15 s" in run["state"]["message"]
+        assert "timed out after 15" in run["state"]["message"]
         done = {path: path.stat().st_mtime_ns for path in (place / "T" / "tables").rglob("part-*.parquet")}
         stages = {path.relative_to(place / "T" / "tables").parts[0] for path in done}
         assert "01_collect" in stages and "10_label" not in stages

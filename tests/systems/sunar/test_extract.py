@@ -4,8 +4,7 @@ import pytest
 
 from quit.models.protocols import NO_ANSWER
 from quit.models.question_type import QuestionTypeClassifier
-from quit.systems.sunar.extract import ExtractiveReader
-from quit.systems.sunar.spans import sentences, spans, untitled
+from quit.systems.sunar.extract import ExtractiveReader, sentences, spans, untitled
 
 DOCUMENTS = [
     "Ivanhoe Ivanhoe is a historical novel by Walter Scott. It was published in December 1819.",
@@ -26,7 +25,7 @@ def reader(encoder):
 
 
 def _found(text: str) -> set[tuple[str, str]]:
-    return {(span.text, span.kind) for span in spans(text)}
+    return {(text[start:end], kind) for kind, start, end in spans(text)}
 
 
 def test_spans_by_hand() -> None:
@@ -46,11 +45,6 @@ def test_spans_by_hand() -> None:
     assert ("4", "number") not in found, "a day is part of its date"
     assert _found("He died of heart failure.") == {("died", "phrase"), ("heart failure", "phrase")}
     assert _found("") == set()
-
-
-def test_spans_stand_where_they_say() -> None:
-    text = DOCUMENTS[1]
-    assert all(text[span.start : span.end] == span.text for span in spans(text))
 
 
 def test_sentences_survive_initials_and_titles() -> None:
