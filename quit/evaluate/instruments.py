@@ -15,7 +15,7 @@ import pyarrow as pa
 from scipy import stats
 
 from quit.common.json_lines import json_lines
-from quit.errors import InputError, SettingsError, did_you_mean
+from quit.errors import InputError, did_you_mean
 from quit.evaluate.metrics import exact_match
 from quit.evaluate.normalize import normalize_answer
 from quit.models.depth import pair_note
@@ -277,10 +277,9 @@ def reader(source: SourceRef, name: str, models: Models) -> Figures:
     type; ``no_answer_*``: how often the reader would have said NO ANSWER instead of its best guess from the pool. Hints
     are the five of highest convergence, as in a build.
     """
-    from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
+    from quit.models.readers import AnswerPool, embedded_method, embedded_reader
 
-    if name not in EMBEDDED_READERS:
-        raise SettingsError(f"There is no embedded reader {name!r}.{did_you_mean(name, list(EMBEDDED_READERS))}")
+    embedded_method(name)  # an unknown one is refused before the source is read
     questions = [question for question in _questions(source) if question.candidates and question.hints]
     if not questions:
         raise InputError(f"{source} has no question with hints and candidate answers.")

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from quit.common.cache import equivalence_store, vector_store
 from quit.common.files import file_checksum
-from quit.errors import SettingsError, did_you_mean
 from quit.models.encoders.minilm import minilm_identity
 from quit.models.generation import CachedGenerator, GenerationCache, Meter
 from quit.models.language import (
@@ -292,13 +291,11 @@ def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
     """Return what a reader's replies depend on, beside the tables it is given."""
     if reader.kind != "embedded":
         return language_reader_identity(reader, settings)
-    from quit.models.readers import EMBEDDED_READERS
+    from quit.models.readers import embedded_method
     from quit.models.readers.pool import FITTING_MINIMUM
 
-    name = reader.model or reader.name
-    if name not in EMBEDDED_READERS:
-        raise SettingsError(f"There is no embedded reader {name!r}.{did_you_mean(name, list(EMBEDDED_READERS))}")
-    return f"{EMBEDDED_READERS[name].describe()}/pool-of-{FITTING_MINIMUM}+{minilm_identity()}"
+    method = embedded_method(reader.model or reader.name)
+    return f"{method.describe()}/pool-of-{FITTING_MINIMUM}+{minilm_identity()}"
 
 
 @cache

@@ -12,17 +12,19 @@ import codecs
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import ijson
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quit.common.files import read_json
 from quit.common.progress import advance
 from quit.common.secrets import shown
+from quit.common.shapes import first_fault
 from quit.errors import InputError
 from quit.export.dataset import SPLITS, ReaderInfo
 from quit.export.files import read_manifest
@@ -36,8 +38,31 @@ EXPECTED = "a file of the paper's release JSON: an array of objects with id, que
 LABEL = "label"
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")  # as settings have it
 _INFO = ("name", "role", "identity", "kind")
-_READ = {"id", "question", "answers", "hints", "subsets"}
-_READ_OF_HINT = {"hint", "convergence", "origin"}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+
+
+class Hint(_Part):
+    """A hint as published."""
+
+    hint: str
+    convergence: float | None = Field(None, ge=0, le=1)
+    origin: str | None = None
+
+
+class _Passage(_Part):
+    __pydantic_extra__: dict[str, str]  # reader -> its answer
+    label: Any = None
+
+
+class _Question(_Part):
+    id: str
+    question: str
+    answers: list[str] = Field(min_length=1)
+    hints: list[Hint] = Field(min_length=1, max_length=MAX_HINTS)
+    subsets: dict[str, dict[str, _Passage]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +72,7 @@ class Published:
     question_id: str
     question: str
     valid_answers: list[str]
-    hints: list[dict[str, Any]]
+    hints: list[Hint]
     answers: dict[str, list[str]]
 
 
@@ -75,14 +100,10 @@ class ReleaseFiles:
         self.paths = {split: self._path(split) for split in SPLITS}
         self._file_of: dict[str, str] = {}
         self._first = ""
-        self._labelled = False
         self._permutations: PermutationTable | None = None
+        self._expected: dict[tuple[str, str], set[str]] = {}  # (subset, permutation) -> keys of the passage
 
     def _path(self, split: str) -> Path:
-        if not self.folder.is_dir():
-            raise InputError(
-                f"{self.folder} is not a folder. Name the one that holds train.json, dev.json and test.json."
-            )
         paths = [self.folder / f"{split}{suffix}" for suffix in SUFFIXES]
         path = next((path for path in paths if path.exists()), None)
         if path is None:
@@ -107,113 +128,76 @@ class ReleaseFiles:
         """
         path = self.paths[split]
         for position, record in enumerate(_records(path)):
-            name = describe(record.get("id") if isinstance(record, dict) else record)
             try:
-                yield self._published(record, path.name)
-            except _Fault as fault:
+                yield self._published(_Question.model_validate(record), path.name)
+            except (ValidationError, _Fault) as error:
+                name = describe(record.get("id") if isinstance(record, dict) else record)
+                reason = f"{first_fault(error)}." if isinstance(error, ValidationError) else error
                 raise InputError(
-                    f"{path}, record {position} (id: {name}): {fault} Correct the file, or leave the question out."
+                    f"{path}, record {position} (id: {name}): {reason} Correct the file, or leave the question out."
                 ) from None
             advance("questions")
 
-    def _published(self, record: Any, file: str) -> Published:
-        if not isinstance(record, dict):
-            raise _Fault(f"a question must be an object, but it is {describe(record)}.")
-        if missing := sorted(_READ - record.keys()):
-            raise _Fault(f"the field `{missing[0]}` is missing.")
-        question_id, question = _text(record["id"], "id"), _text(record["question"], "question")
-        if not question_id.strip():
+    def _published(self, record: _Question, file: str) -> Published:
+        if not record.id.strip():
             raise _Fault("`id` is blank.")
-        if question_id in self._file_of:
-            raise _Fault(f"{self._file_of[question_id]} has a question with this id already; ids must be unique.")
-        answers = [_text(value, f"answers[{at}]") for at, value in enumerate(_list(record["answers"], "answers"))]
-        hints = [_hint(value, f"hints[{at}]") for at, value in enumerate(_list(record["hints"], "hints"))]
+        if record.id in self._file_of:
+            raise _Fault(f"{self._file_of[record.id]} has a question with this id already; ids must be unique.")
+        passages = {
+            (subset, permutation): passage
+            for subset, permutations in record.subsets.items()
+            for permutation, passage in permutations.items()
+        }
         if self._permutations is None:
-            self._begin(record["subsets"], len(hints), f"question {quote(question_id)} of {file}")
-        if len(hints) != self.permutations.n:
-            raise _Fault(f"it has {len(hints)} hints, but {self._first} has {self.permutations.n}.")
-        given = self._answers(record["subsets"])
-        if self._labelled:
-            self._check_labels(record["subsets"], given, set(answers))
-        self._file_of[question_id] = file
-        self.repeated += len(set(answers)) < len(answers)
-        self.unread.update(f"`{key}`" for key in record.keys() - _READ)
-        self.unread.update({f"`hints.{key}`" for hint in record["hints"] for key in hint.keys() - _READ_OF_HINT})
-        return Published(question_id, question, list(dict.fromkeys(answers)), hints, given)
+            self._begin(passages, len(record.hints), f"question {quote(record.id)} of {file}")
+        if len(record.hints) != self.permutations.n:
+            raise _Fault(f"it has {len(record.hints)} hints, but {self._first} has {self.permutations.n}.")
+        keys = {place: passage.model_fields_set for place, passage in passages.items()}
+        if keys != self._expected:
+            names, expected = _names(keys), _names(self._expected)
+            name = min(names ^ expected)
+            raise _Fault(
+                f"`{name}` {'does not belong here' if name in names else 'is missing'}: each order of the "
+                f"{self.permutations.n} hints needs a passage with the readers of {self._first}."
+            )
+        extra = [passages[place].model_extra or {} for place in self._expected]
+        answers = {key: [answers[key] for answers in extra] for key in self.keys}
+        self._check_labels(passages, answers, set(record.answers))
+        self._file_of[record.id] = file
+        self.repeated += len(set(record.answers)) < len(record.answers)
+        self.unread.update(f"`{key}`" for key in record.model_extra or ())
+        self.unread.update({f"`hints.{key}`" for hint in record.hints for key in hint.model_extra or ()})
+        return Published(record.id, record.question, list(dict.fromkeys(record.answers)), record.hints, answers)
 
-    def _begin(self, subsets: Any, hints: int, first: str) -> None:
+    def _begin(self, passages: dict[tuple[str, str], _Passage], hints: int, first: str) -> None:
         """Take from the first question what all others must have: hints, names of subsets, readers."""
-        if hints > MAX_HINTS:
-            raise _Fault(f"it has {hints} hints; at most {MAX_HINTS} make passages.")
         table = permutation_table(hints)
-        passages = [
-            (subset, permutation, _object(passage, f"subsets.{subset}.{permutation}"))
-            for subset, permutations in _object(subsets, "subsets").items()
-            for permutation, passage in _object(permutations, f"subsets.{subset}").items()
-        ]
-        if not passages:
-            raise _Fault("`subsets` holds no passage.")
-        names = {subset_of(permutation): subset for subset, permutation, _ in passages}
+        names = {subset_of(permutation): subset for subset, permutation in passages}
         self.subsets = {ours: theirs for ours, theirs in names.items() if ours != theirs}
-        keys = list(passages[0][2])
-        self._labelled = LABEL in keys
-        self.readers, self.keys = _readers(self.folder, [key for key in keys if key != LABEL])
+        passage = next(iter(passages.values()), _Passage())
+        self.readers, self.keys = _readers(self.folder, list(passage.model_extra or ()))
         self._permutations, self._first = table, first
-        self._places = [
-            (names.get(subset, subset), permutation)
-            for subset, permutation in zip(table.subset.to_pylist(), table.permutation.to_pylist(), strict=True)
-        ]
+        for subset, permutation in zip(table.subset.to_pylist(), table.permutation.to_pylist(), strict=True):
+            self._expected[names.get(subset, subset), permutation] = passage.model_fields_set
 
-    def _answers(self, subsets: Any) -> dict[str, list[str]]:
-        size = len(self.keys) + self._labelled
-        try:
-            passages = [subsets[subset][permutation] for subset, permutation in self._places]
-            given = {key: [passage[key] for passage in passages] for key in self.keys}
-            whole = sum(map(len, subsets.values())) == len(passages) and {*map(len, passages)} == {size}
-            if whole and {type(answer) for answers in given.values() for answer in answers} == {str}:
-                return given
-        except (KeyError, TypeError, AttributeError):
-            pass
-        raise _Fault(self._what_is_wrong(subsets))
-
-    def _what_is_wrong(self, subsets: Any) -> str:
-        """Return the first fault of the passages of a question that are not as they should be."""
-        wanted, present = set(self._places), set[tuple[str, str]]()
-        for subset, permutations in _object(subsets, "subsets").items():
-            for permutation, passage in _object(permutations, f"subsets.{subset}").items():
-                where = f"subsets.{subset}.{permutation}"
-                if unknown := [digit for digit in permutation if digit not in "012345678"[: self.permutations.n]]:
-                    return f"`{where}` names the hint {unknown[0]!r}; the hints are 0 to {self.permutations.n - 1}."
-                if (subset, permutation) not in wanted:
-                    return f"`{where}`: {permutation!r} is not an order of the hints of {subset!r}."
-                present.add((subset, permutation))
-                expected = {*self.keys, *([LABEL] if self._labelled else [])}
-                for key in sorted(expected ^ _object(passage, where).keys()):
-                    there = "is not" if key in passage else "is missing; it is"
-                    return f"`{where}.{key}` {there} in the first passage of {self._first}; all need the same."
-                for key in self.keys:
-                    _text(passage[key], f"{where}.{key}")
-        missing = [
-            f"`subsets.{subset}.{permutation}`"
-            for subset, permutation in self._places
-            if (subset, permutation) not in present
-        ]
-        return (
-            f"`subsets` holds {len(present)} passages; {self.permutations.n} hints make {len(wanted)}. "
-            f"The first that is missing: {missing[0]}."
-        )
-
-    def _check_labels(self, subsets: Any, given: Mapping[str, list[str]], valid: set[str]) -> None:
+    def _check_labels(
+        self, passages: dict[tuple[str, str], _Passage], answers: dict[str, list[str]], valid: set[str]
+    ) -> None:
         labelers = [key for key, info in zip(self.keys, self.readers, strict=True) if info.role == "labeler"]
-        for row, (subset, permutation) in enumerate(self._places):
-            label = subsets[subset][permutation][LABEL]
-            right = [key for key in labelers if given[key][row] in valid]
-            if label != (2 if right else 1):
+        for row, (place, keys) in enumerate(self._expected.items()):
+            label = passages[place].label
+            right = [key for key in labelers if answers[key][row] in valid]
+            if LABEL in keys and label != (2 if right else 1):
                 why = f"the answer of `{right[0]}` is" if right else "no labeler's answer is"
                 raise _Fault(
-                    f"`subsets.{subset}.{permutation}.{LABEL}` is {describe(label)}, but {why} among `answers`, so the "
+                    f"`subsets.{'.'.join(place)}.{LABEL}` is {describe(label)}, but {why} among `answers`, so the "
                     f"label is {2 if right else 1}."
                 )
+
+
+def _names(keys: dict[tuple[str, str], set[str]]) -> set[str]:
+    places = ((*place, *key) for place, under in keys.items() for key in ((), *((key,) for key in under)))
+    return {".".join(("subsets", *place)) for place in places}
 
 
 def _records(path: Path) -> Iterator[Any]:
@@ -257,35 +241,3 @@ def _readers(folder: Path, keys: list[str]) -> tuple[tuple[ReaderInfo, ...], tup
             "six, or the readers that the manifest.json of our own export names beside the files."
         )
     return tuple(ordered.values()), tuple(ordered)
-
-
-def _hint(value: Any, where: str) -> dict[str, Any]:
-    hint = _object(value, where)
-    if "hint" not in hint:
-        raise _Fault(f"the field `{where}.hint` is missing.")
-    convergence, origin = hint.get("convergence"), hint.get("origin")
-    if convergence is not None and not (type(convergence) in (int, float) and 0 <= convergence <= 1):
-        raise _Fault(f"`{where}.convergence` must be a number from 0 to 1 or null, but it is {describe(convergence)}.")
-    return {
-        "hint": _text(hint["hint"], f"{where}.hint"),
-        "convergence": convergence,
-        "origin": None if origin is None else _text(origin, f"{where}.origin"),
-    }
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise _Fault(f"`{where}` must be a text, but it is {describe(value)}.")
-    return value
-
-
-def _list(value: Any, where: str) -> list[Any]:
-    if not isinstance(value, list) or not value:
-        raise _Fault(f"`{where}` must be a list with something in it, but it is {describe(value)}.")
-    return value
-
-
-def _object(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _Fault(f"`{where}` must be an object, but it is {describe(value)}.")
-    return value

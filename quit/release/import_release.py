@@ -18,20 +18,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from quit import __version__
 from quit.common.files import file_checksum
 from quit.common.ids import content_key, hint_id
 from quit.evaluate.normalize import normalize_answer
 from quit.export.dataset import SPLITS
-from quit.models.protocols import NO_ANSWER, Encoder, JudgeItem, Verdict
+from quit.models.protocols import Encoder, JudgeItem, Verdict
 from quit.release.create import Created, check_target, entry_of, facts_of, put, refuse_failed, table_path
 from quit.release.gates import Subject, check, coverage
 from quit.release.import_json import Published, ReleaseFiles
 from quit.release.tables import TableFiles, TableWriter, imported_schema, names_of
 from quit.settings import parse
-from quit.stages.answers import Answers, matching_rows, number_answers
+from quit.stages.answers import Answers, accepted_answers, matching_rows, number_answers
 from quit.stages.judge import judge_answers
 from quit.stages.label import labels_of
 from quit.stages.passages import enumerate_passages
@@ -178,8 +177,8 @@ def _write_tables(folder: Path, files: ReleaseFiles, differences: _Differences) 
 def _splits(ids: Mapping[str, Sequence[str]]) -> pa.Table:
     """Return the table ``splits``: each split in the order of its file, and all by id where the files are."""
     pairs = ([(question_id, split) for question_id in question_ids] for split, question_ids in ids.items())
-    merged = list(heapq.merge(*pairs, key=itemgetter(0)))
-    return _table("splits", question_id=[pair[0] for pair in merged], split=[pair[1] for pair in merged])
+    rows = [dict(zip(("question_id", "split"), pair, strict=True)) for pair in heapq.merge(*pairs, key=itemgetter(0))]
+    return pa.Table.from_pylist(rows, imported_schema("splits"))
 
 
 def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, differences: _Differences) -> Tables:
@@ -193,13 +192,17 @@ def _tables_of(block: Sequence[Published], file: str, files: ReleaseFiles, diffe
     labelers = {info.name: answers[info.name] for info in files.readers if info.role == "labeler"}
     small = _small_tables(block, file)
     valid = small["valid_answers"]
-    labels = labels_of(passages, labelers, [_accepted(given, valid, "answer") for given in labelers.values()])
-    ours = labels_of(passages, labelers, [_accepted(given, valid, "answer_key") for given in labelers.values()])
-    differences.add(labels, ours)
     verdicts = judge_answers(small["questions"], list(answers.values()), _AsPublished(labelers.values()))
+    as_written = {name: matching_rows(given.distinct, valid, "answer") for name, given in labelers.items()}
+    labels = labels_of(passages, labelers, [rows >= 0 for rows in as_written.values()])
+    ours = labels_of(passages, labelers, [accepted_answers(given, verdicts) for given in labelers.values()])
+    differences.add(labels, ours)
+    counts = np.zeros(len(valid) + 1, dtype=np.int64)
+    for name, rows in as_written.items():
+        np.add.at(counts, rows, labelers[name].counts)  # others: the last place
     return {
         **small,
-        "valid_answers": _with(valid, passages=_counts(valid, labelers.values())),
+        "valid_answers": _with(valid, passages=pa.array(counts[:-1])),
         "passages": passages,
         "labels": labels,
         "verdicts": _with(verdicts, basis=None, producer=None, raw=None),
@@ -217,26 +220,6 @@ def _numbered(block: Sequence[Published], passages: pa.Table, key: str, reader: 
     return number_answers(rows.append_column("reader", pa.repeat(reader, len(rows))).append_column("answer", given))
 
 
-def _accepted(given: Answers, valid: pa.Table, column: str) -> np.ndarray:
-    """Return which distinct answers are valid: as written (``answer``) or in normalised form (``answer_key``)."""
-    valid_rows = matching_rows(given.distinct, valid, column) >= 0
-    return valid_rows if column == "answer" else valid_rows & _says_something(given.distinct)
-
-
-def _says_something(distinct: pa.Table) -> np.ndarray:
-    """Return which answers our rule may accept: not NO ANSWER, and not blank in normalised form."""
-    blank = pc.equal(distinct["answer_key"], "")
-    return pc.and_not(pc.not_equal(distinct["answer"], NO_ANSWER), blank).to_numpy()
-
-
-def _counts(valid: pa.Table, labelers: Iterable[Answers]) -> pa.Array:
-    """Return how many (passage, labeler) pairs gave each valid answer as it is written."""
-    counts = np.zeros(len(valid) + 1, dtype=np.int64)
-    for given in labelers:
-        np.add.at(counts, matching_rows(given.distinct, valid, "answer"), given.counts)  # others: the last place
-    return pa.array(counts[:-1])
-
-
 def _with(table: pa.Table, **columns: pa.Array | None) -> pa.Table:
     """Return a table with other columns; None: unknown."""
     for name, values in columns.items():
@@ -246,41 +229,25 @@ def _with(table: pa.Table, **columns: pa.Array | None) -> pa.Table:
 
 
 def _small_tables(block: Sequence[Published], file: str) -> Tables:
-    """Return the rows of the tables that have a row a question, a hint or a valid answer."""
-    ids = [question.question_id for question in block]
-    hints = [(question.question_id, rank, hint) for question in block for rank, hint in enumerate(question.hints)]
-    owners, ranks, texts = (list(column) for column in zip(*hints, strict=True))
-    of_hint = {
-        "hint_id": [hint_id(owner, rank) for owner, rank in zip(owners, ranks, strict=True)],
-        "question_id": owners,
-        **{name: [text[name] for text in texts] for name in ("hint", "convergence")},
-    }
-    valid = [(question.question_id, answer) for question in block for answer in question.valid_answers]
-    return {
-        "questions": _table(
-            "questions",
-            question_id=ids,
-            question=[question.question for question in block],
-            answers=[question.valid_answers for question in block],
-            source=[KIND] * len(ids),
-            content_key=[content_key(question.question) for question in block],
-        ),
-        "hints": _table(
-            "hints", **of_hint, position=ranks, source=[text["origin"] for text in texts], file=[file] * len(texts)
-        ),
-        "ranked_hints": _table("ranked_hints", **of_hint, rank=ranks, selected=[True] * len(texts)),
-        "descriptions": _table("descriptions", question_id=ids),
-        "valid_answers": _table(
-            "valid_answers",
-            question_id=[owner for owner, _ in valid],
-            answer=[answer for _, answer in valid],
-            answer_key=[normalize_answer(answer) for _, answer in valid],
-        ),
-    }
-
-
-def _table(name: str, **columns: Sequence[Any]) -> pa.Table:
-    """Return a table of an imported release; a column that is not given is null."""
-    schema = imported_schema(name)
-    length = len(next(iter(columns.values()), ()))
-    return pa.table([pa.array(columns.get(field.name, [None] * length), field.type) for field in schema], schema=schema)
+    """Return the rows of the tables that have a row per question, hint or valid answer."""
+    rows: dict[str, list[dict[str, Any]]] = {
+        "questions": [
+            {"question_id": question.question_id, "question": question.question, "answers": question.valid_answers,
+             "source": KIND, "content_key": content_key(question.question)}
+            for question in block
+        ],
+        "hints": [
+            {"hint_id": hint_id(question.question_id, rank), "question_id": question.question_id, "hint": hint.hint,
+             "convergence": hint.convergence, "position": rank, "source": hint.origin, "file": file}
+            for question in block
+            for rank, hint in enumerate(question.hints)
+        ],
+        "valid_answers": [
+            {"question_id": question.question_id, "answer": answer, "answer_key": normalize_answer(answer)}
+            for question in block
+            for answer in question.valid_answers
+        ],
+    }  # fmt: skip
+    rows["ranked_hints"] = [{**row, "rank": row["position"], "selected": True} for row in rows["hints"]]
+    rows["descriptions"] = [{"question_id": question.question_id} for question in block]
+    return {name: pa.Table.from_pylist(rows[name], imported_schema(name)) for name in rows}

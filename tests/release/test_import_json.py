@@ -22,7 +22,7 @@ def test_answers_come_in_the_order_of_the_permutation_table(tmp_path: Path) -> N
     assert files.permutations.permutation.to_pylist() == ["0", "01", "1", "10"]
     assert question.answers["qwen-3-4b"] == ["Amazon", "NO ANSWER", "the Nile", "NO ANSWER"]
     assert question.answers["qwen-3-8b"] == ["NO ANSWER", "Atlantis", "NO ANSWER", "NO ANSWER"]
-    assert question.hints[0] == {"hint": "First of b.", "convergence": None, "origin": None}
+    assert question.hints[0].model_dump() == {"hint": "First of b.", "convergence": None, "origin": None}
     assert [(info.name, info.role, info.kind, info.identity) for info in files.readers] == [
         *((name, "labeler", "published", "unknown") for name in LABELERS),
         *((name, "reader", "published", "unknown") for name in READERS),
@@ -52,39 +52,50 @@ def _label_all(questions, wrong: int) -> None:
 
 
 FAULTS = {
-    "a field": (lambda q: q["test"][0].pop("answers"), "the field `answers` is missing"),
-    "null": (lambda q: q["test"][0].update(question=None), "`question` must be a text, but it is null"),
-    "no answers": (lambda q: q["test"][0].update(answers=[]), "`answers` must be a list with something in it"),
-    "a number among answers": (lambda q: q["test"][0]["answers"].append(7), r"`answers\[1\]` must be a text"),
-    "a hint's text": (lambda q: q["test"][0]["hints"][1].clear(), r"the field `hints\[1\].hint` is missing"),
-    "convergence": (lambda q: q["test"][0]["hints"][1].update(convergence="x"), "must be a number from 0 to 1 or null"),
+    "a field": (lambda q: q["test"][0].pop("answers"), "answers: Field required"),
+    "null": (lambda q: q["test"][0].update(question=None), "question: Input should be a valid string"),
+    "no answers": (lambda q: q["test"][0].update(answers=[]), "answers: List should have at least 1 item"),
+    "a number among answers": (
+        lambda q: q["test"][0]["answers"].append(7),
+        r"answers\.1: Input should be a valid string",
+    ),
+    "a hint's text": (lambda q: q["test"][0]["hints"][1].clear(), r"hints\.1\.hint: Field required"),
+    "convergence": (
+        lambda q: q["test"][0]["hints"][1].update(convergence="x"),
+        r"hints\.1\.convergence: Input should be a valid number",
+    ),
+    "convergence above 1": (lambda q: q["test"][0]["hints"][0].update(convergence=1.5), "less than or equal to 1"),
+    "convergence that is true": (lambda q: q["test"][0]["hints"][0].update(convergence=True), r"hints\.0\.convergence"),
     "another number of hints": (
         lambda q: q["test"][0]["hints"].pop(),
         "it has 1 hints, but question 'b' of train.json",
     ),
     "a passage": (
         lambda q: q["test"][0]["subsets"]["01"].pop("10"),
-        "holds 3 passages; 2 hints make 4.*`subsets.01.10`",
+        "`subsets.01.10` is missing: each order of the 2 hints",
     ),
     "unknown hint": (
         lambda q: q["test"][0]["subsets"]["01"].update({"12": {}}),
-        "names the hint '2'; the hints are 0 to 1",
+        "`subsets.01.12` does not belong here",
     ),
     "wrong subset": (
         lambda q: q["test"][0]["subsets"]["1"].update({"0": {}}),
-        "'0' is not an order of the hints of '1'",
+        "`subsets.1.0` does not belong here",
     ),
     "a reader": (lambda q: _passage(q).pop("qwen-3-8b"), "`subsets.01.10.qwen-3-8b` is missing"),
     "one reader too many": (
         lambda q: _passage(q).update(mine="x"),
-        "`subsets.01.10.mine` is not in the first passage of question 'b'",
+        "`subsets.01.10.mine` does not belong here: .* the readers of question 'b'",
     ),
-    "an answer that is none": (lambda q: _passage(q).update({"qwen-3-8b": None}), "must be a text, but it is null"),
-    "no subsets": (lambda q: q["test"][0].update(subsets=[]), "`subsets` must be an object, but it is a list"),
+    "an answer that is none": (
+        lambda q: _passage(q).update({"qwen-3-8b": None}),
+        "subsets.01.10.qwen-3-8b: Input should be a valid string",
+    ),
+    "no subsets": (lambda q: q["test"][0].update(subsets=[]), "subsets: Input should be a valid dictionary"),
     "id of another split": (lambda q: q["test"][0].update(id="b"), "train.json has a question with this id already"),
     "wrong label": (lambda q: _label_all(q, 1), "label` is the number 1, but the answer of `qwen-3-4b` is among"),
     "label of nobody": (lambda q: _label_all(q, 0), "is the number 0, but .* so the label is 2"),
-    "no object": (lambda q: q["test"].insert(0, "q"), "a question must be an object"),
+    "no object": (lambda q: q["test"].insert(0, "q"), "the whole: Input should be a valid dictionary"),
 }
 
 
@@ -147,7 +158,7 @@ def test_files_that_are_missing_or_no_json(tmp_path: Path) -> None:
     (folder / "dev.json.gz").write_bytes(b"nonsense")
     with pytest.raises(InputError, match="dev.json.gz cannot be read"):
         read(folder)
-    with pytest.raises(InputError, match="is not a folder"):
+    with pytest.raises(InputError, match="elsewhere has no train.json"):
         read(tmp_path / "elsewhere")
 
 

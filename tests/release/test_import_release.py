@@ -208,7 +208,7 @@ def test_a_release_is_not_taken_for_a_workspace(release: Release, capsys: pytest
 def test_nothing_is_left_of_a_refused_import(tmp_path: Path) -> None:
     questions = splits()
     del questions["test"][0]["subsets"]["0"]
-    with pytest.raises(InputError, match="holds 3 passages"):
+    with pytest.raises(InputError, match="is missing: each order of the 2 hints"):
         import_release(write(tmp_path / "files", questions), tmp_path / "out" / "quit")
     assert list((tmp_path / "out").iterdir()) == []
     with pytest.raises(InputError, match="hold no question"):

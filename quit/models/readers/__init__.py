@@ -3,7 +3,8 @@
 The embedded ones pick from a closed set of answers (:class:`AnswerPool`) with MiniLM. They are not language models.
 """
 
-from quit.models.readers.embedded import EMBEDDED_READERS, embedded_reader
+from quit.models.readers.embedded import embedded_reader
+from quit.models.readers.methods import EMBEDDED_READERS, embedded_method
 from quit.models.readers.pool import AnswerPool
 
-__all__ = ["EMBEDDED_READERS", "AnswerPool", "embedded_reader"]
+__all__ = ["EMBEDDED_READERS", "AnswerPool", "embedded_method", "embedded_reader"]

@@ -1,30 +1,265 @@
-"""The embedded readers by name: no server, no download, the same replies on every machine with the same library
-builds.
+"""The embedded readers score a closed set of answers part by part, or say NO ANSWER.
+
+They need no server and no download, and reply the same on every machine with the same library builds.
+
+A passage is never encoded. Its parts are: the question and five hints at most. Each part scores every answer once; a
+passage's scores are a weighted sum of its parts', the weights following each hint's position. So the 325 passages of a
+question cost six encodings and a few additions.
 """
 
 from __future__ import annotations
 
-from quit.errors import SettingsError, did_you_mean
-from quit.models.protocols import Encoder
-from quit.models.readers.closed_set import ClosedSetReader
-from quit.models.readers.methods import (
-    ContrastReader,
-    EvidenceReader,
-    LateReader,
-    NamesReader,
-    StatementReader,
-    VectorReader,
-)
-from quit.models.readers.pool import AnswerPool
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-EMBEDDED_READERS: dict[str, type[ClosedSetReader]] = {
-    reader.method: reader
-    for reader in (VectorReader, LateReader, EvidenceReader, StatementReader, ContrastReader, NamesReader)
-}
+import numpy as np
+
+from quit.errors import InputError
+from quit.evaluate.normalize import STOP_WORDS, normalize_answer, words
+from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
+from quit.models.readers.methods import Method, embedded_method, names_in
+from quit.models.readers.pool import AnswerPool, answer_tokens, template_vectors
+
+QUESTIONS_AT_ONCE = 64
+"""Questions whose texts are encoded in one go."""
+ANSWERS_AT_ONCE = 2000
+"""Answers whose tokens are compared in one go, so that a pool of any size fits."""
+
+Key = tuple[str, str | None, str | None, tuple[str, ...] | None]
+"""What decides the answers a question is scored against, and with the question text all of a group's shared work."""
 
 
-def embedded_reader(name: str, encoder: Encoder, pool: AnswerPool, **settings: float) -> ClosedSetReader:
-    """Return the embedded reader called ``name``, with its documented defaults unless ``settings`` say otherwise."""
-    if name not in EMBEDDED_READERS:
-        raise SettingsError(f"There is no embedded reader {name!r}." + did_you_mean(name, list(EMBEDDED_READERS)))
-    return EMBEDDED_READERS[name](encoder, pool, **settings)
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The answers a question is scored against: surfaces, and their rows in the pool (None for choices)."""
+
+    surfaces: tuple[str, ...]
+    rows: np.ndarray | None
+
+
+class EmbeddedReader:
+    """A reader that picks one of a closed set of answers by ``method``."""
+
+    def __init__(self, method: Method, encoder: Encoder, pool: AnswerPool) -> None:
+        self.name = method.name
+        self.method = method
+        self.encoder = encoder
+        self.pool = pool
+        self._pool_words = _AnswerWords(pool.answers)
+
+    @property
+    def identity(self) -> str:
+        """Method with its parameters, encoder and pool: whatever can change a reply."""
+        return f"{self.method.describe()}/{self.pool.identity}+{self.encoder.identity}"
+
+    def answer(self, prompts: Sequence[Prompt], sample: int = 0) -> list[Reply]:
+        """Return one reply a prompt, in order. ``sample`` is ignored: the same prompt always gets the same reply."""
+        groups: dict[Key, list[int]] = {}
+        for row, prompt in enumerate(prompts):
+            groups.setdefault((prompt.question, prompt.coarse, prompt.fine, prompt.choices), []).append(row)
+        replies: list[Reply | None] = [None] * len(prompts)
+        keys = list(groups)
+        for start in range(0, len(keys), QUESTIONS_AT_ONCE):
+            some = keys[start : start + QUESTIONS_AT_ONCE]
+            self._warm([text for key in some for text in _parts(key, [prompts[row].hints for row in groups[key]])])
+            self._choice_vectors([choice for key in some if key[3] for choice in self._answers(key).surfaces])
+            for key in some:
+                passages = [prompts[row].hints for row in groups[key]]
+                for row, reply in zip(groups[key], self._replies(key, passages), strict=True):
+                    replies[row] = reply
+        return [reply for reply in replies if reply is not None]
+
+    def _warm(self, texts: Sequence[str]) -> None:
+        """Encode the parts of several questions at once: a caching encoder then has them."""
+        if self.method.whole is not None:
+            self.encoder.encode_tokens(texts)
+        self.encoder.encode([*texts, *(name for text in texts for name in self._names(text))])
+
+    def _names(self, text: str) -> list[str]:
+        return [] if self.method.names is None else names_in(text)
+
+    def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
+        """Return how well each answer goes with each part, shapes (answers,), float32.
+
+        A part's scores depend on its text and the answers alone, bit for bit: one product of fixed shape per part.
+        """
+        method, vectors = self.method, self._answer_vectors(answers)
+        usual = None if method.contrast is None else vectors @ self.pool.background_mean(self.encoder)
+        scores = []
+        for text in texts:
+            vector, *names = self.encoder.encode([text, *self._names(text)])
+            if names:  # the mean of cosines is the cosine with the mean: one product per part
+                vector = vector + np.float32(method.names) * np.stack(names).mean(axis=0)
+            score = vectors @ vector
+            if usual is not None:
+                score -= np.float32(method.contrast) * usual
+            if method.temperature is not None:
+                weight = np.exp((score - score.max()) / np.float32(method.temperature))
+                relative = np.float32(1 - method.doubt) * (weight / weight.sum()) * np.float32(len(score))
+                score = np.log(relative + np.float32(method.doubt))
+            scores.append(score)
+        return scores if method.whole is None else self._late(method.whole, scores, texts, answers)
+
+    def _late(
+        self, whole: float, scores: Sequence[np.ndarray], texts: Sequence[str], answers: Answers
+    ) -> list[np.ndarray]:
+        """Return ``whole`` times the scores, plus the mean of each answer token's best cosine with a token of the part
+        and the mean of the reverse."""
+        scores = [np.float32(whole) * score for score in scores]
+        if answers.rows is None:
+            tokens = answer_tokens(self.encoder, answers.surfaces, self.method.longest)
+            flat, starts, rows = np.concatenate(tokens), np.cumsum([0, *map(len, tokens)]), np.arange(len(tokens))
+        else:
+            (flat, starts), rows = self.pool.tokens(self.encoder, self.method.longest), answers.rows
+        for start in range(0, len(rows), ANSWERS_AT_ONCE):
+            some = rows[start : start + ANSWERS_AT_ONCE]
+            lengths = starts[some + 1] - starts[some]
+            offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+            index = np.repeat(starts[some] - offsets, lengths) + np.arange(lengths.sum())
+            of_answers = flat[index].astype(np.float32)
+            for score, of_part in zip(scores, self.encoder.encode_tokens(texts), strict=True):
+                if not len(of_part):
+                    continue
+                similar = of_answers @ of_part.T
+                of_tokens = np.add.reduceat(similar.max(axis=1), offsets) / lengths.astype(np.float32)
+                covered = np.maximum.reduceat(similar, offsets, axis=0).mean(axis=1)
+                score[start : start + ANSWERS_AT_ONCE] += of_tokens + covered
+        return scores
+
+    def _answer_vectors(self, answers: Answers) -> np.ndarray:
+        """Return one unit vector an answer, shape (answers, dimension), float32."""
+        if answers.rows is None:
+            return self._choice_vectors(answers.surfaces)
+        return self.pool.vectors(self.encoder, self.method.templates)[answers.rows]
+
+    def _choice_vectors(self, choices: Sequence[str]) -> np.ndarray:
+        return template_vectors(self.encoder.encode, choices, self.method.templates)
+
+    def _answers(self, key: Key) -> Answers:
+        _, coarse, fine, choices = key
+        if choices is None:
+            rows = self.pool.rows(coarse, fine)
+            return Answers(tuple(self.pool.answers[row] for row in rows), rows)
+        surfaces: dict[str, str] = {}
+        for choice in choices:
+            form = normalize_answer(choice)
+            surfaces[form] = min(choice, surfaces.get(form, choice))
+        surfaces.pop("", None)
+        if not surfaces:
+            raise InputError(f"The question {key[0]!r} has no choice to pick from: expected at least one answer.")
+        return Answers(tuple(surfaces[form] for form in sorted(surfaces)), None)
+
+    def _replies(self, key: Key, passages: Sequence[tuple[str, ...]]) -> Iterator[Reply]:
+        answers = self._answers(key)
+        question, *hints = _parts(key, passages)
+        column = {hint: index + 1 for index, hint in enumerate(hints)}
+        scores = self.score_parts((question, *hints), answers)
+        names = _AnswerWords(answers.surfaces) if answers.rows is None else self._pool_words
+        shares = [names.share_in(text, answers.rows) for text in (question, *hints)]
+        penalties = [np.float32(self.method.named_penalty) * share**2 for share in shares]
+        sums: dict[tuple[int, ...], np.ndarray] = {(): np.zeros(len(answers.surfaces), dtype=np.float32)}
+        highest: dict[frozenset[int], np.ndarray] = {frozenset(): penalties[0]}
+        for passage in passages:
+            columns = tuple(column[hint] for hint in passage)
+            total = scores[0]
+            if columns:
+                weights = self._position_weights(len(columns))
+                hinted = self._weighted_sum(scores, columns, sums) / weights.sum(dtype=np.float32)
+                total = np.float32(self.method.question_weight) * scores[0] + hinted
+            yield self._reply(total - _highest(penalties, frozenset(columns), highest), answers, len(columns), key)
+
+    def _weighted_sum(
+        self, scores: Sequence[np.ndarray], columns: tuple[int, ...], sums: dict[tuple[int, ...], np.ndarray]
+    ) -> np.ndarray:
+        """Return the hints' weighted scores added up in reading order, shape (answers,), not yet divided by weight.
+
+        A passage's sum is that of its first hints plus the last one's, so passages share them (``sums``) as nodes of a
+        trie do. Additions in a fixed order rather than a matrix product, whose rounding may differ with its size.
+        """
+        if columns not in sums:
+            before = self._weighted_sum(scores, columns[:-1], sums)
+            sums[columns] = before + self._position_weights(len(columns))[-1] * scores[columns[-1]]
+        return sums[columns]
+
+    def _position_weights(self, hints: int) -> np.ndarray:
+        """Return the relative weights of a passage's hints in reading order, shape (hints,), float32, first 1."""
+        return (self.method.position_decay ** np.arange(hints, dtype=np.float64)).astype(np.float32)
+
+    def _reply(self, scores: np.ndarray, answers: Answers, hints: int, key: Key) -> Reply:
+        best = int(scores.argmax())
+        picked = answers.surfaces[best]
+        if key[3] is not None or len(scores) == 1:
+            return Reply(raw=picked, answer=picked)
+        lead = _lead(scores, best)
+        if lead < self.method.no_answer_margin + self.method.thin_evidence * max(0, 5 - hints):
+            return Reply(raw=f"{NO_ANSWER} (best guess: {picked}, margin {lead:.2f})", answer=NO_ANSWER)
+        return Reply(raw=picked, answer=picked)
+
+
+def embedded_reader(name: str, encoder: Encoder, pool: AnswerPool, **settings: Any) -> EmbeddedReader:
+    """Return the embedded reader called ``name``; ``settings`` replace parameters of its :class:`Method`.
+
+    Raises ``SettingsError`` where there is no such reader.
+    """
+    return EmbeddedReader(replace(embedded_method(name), **settings), encoder, pool)
+
+
+def _lead(scores: np.ndarray, best: int) -> float:
+    """Return how far the best score is ahead of the runner-up, in standard deviations of all scores."""
+    runner_up = max(scores[:best].max(initial=-np.inf), scores[best + 1 :].max(initial=-np.inf))
+    centred = scores - scores.mean()
+    spread = float(np.sqrt(centred @ centred / np.float32(len(scores))))
+    return float(scores[best] - runner_up) / spread if spread > 0 else 0.0
+
+
+def _highest(
+    penalties: Sequence[np.ndarray], columns: frozenset[int], known: dict[frozenset[int], np.ndarray]
+) -> np.ndarray:
+    """Return the highest penalty of each answer over the question and some hints, shape (answers,)."""
+    if columns not in known:
+        highest = penalties[0]
+        for column in sorted(columns):
+            highest = np.maximum(highest, penalties[column])
+        known[columns] = highest
+    return known[columns]
+
+
+_POSSESSIVE = re.compile(r"['’]s$")
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words that name something: case-folded, without stop words, possessive and plural endings."""
+    stripped = {_POSSESSIVE.sub("", word).casefold() for word in words(text)} - STOP_WORDS
+    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in stripped)
+
+
+class _AnswerWords:
+    """Which share of each answer's content words a text names."""
+
+    def __init__(self, surfaces: Sequence[str]) -> None:
+        self._count = len(surfaces)
+        self._lengths = np.ones(self._count, dtype=np.float32)
+        self._answers_with: dict[str, list[int]] = {}
+        for row, surface in enumerate(surfaces):
+            content = content_words(surface)
+            self._lengths[row] = max(1, len(content))
+            for word in content:
+                self._answers_with.setdefault(word, []).append(row)
+
+    def share_in(self, text: str, rows: np.ndarray | None = None) -> np.ndarray:
+        """Return the share of each answer's content words that ``text`` names, shape (answers,), float32.
+
+        ``rows``: the answers wanted, in order (None: all).
+        """
+        counts = np.zeros(self._count, dtype=np.float32)
+        for word in content_words(text):
+            counts[self._answers_with.get(word, [])] += 1
+        share = counts / self._lengths
+        return share if rows is None else share[rows]
+
+
+def _parts(key: Key, passages: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the question and the distinct hints of its passages."""
+    return [key[0], *dict.fromkeys(hint for passage in passages for hint in passage)]

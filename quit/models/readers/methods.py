@@ -1,192 +1,100 @@
-"""Six ways to score a closed set of answers against the parts of a passage.
+"""Six ways to score a closed set of answers against the parts of a passage, as parameters of one reader.
 
-They share the encoder, so what one cannot know none knows; they differ in what they compare and in what they make of
-the order of the hints, so that they fail on different passages. A seventh is a subclass with a ``score_parts``.
+All share one encoder. They differ in what they compare and in how they use the order of the hints, so that their errors
+are partly independent.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
-import numpy as np
-
-from quit.models.readers.closed_set import Answers, ClosedSetReader
-from quit.models.readers.pool import answer_tokens
+from quit.errors import SettingsError, did_you_mean
 
 NAME: tuple[str, ...] = ("{}",)
 STATEMENTS = ("It is {}.", "This is about {}.", "What is known about {}?")
 """A bare name is far from the sentences the encoder was trained on; a mean over templates moves it nearer."""
+VERSION = 1
 
 
-class VectorReader(ClosedSetReader):
-    """Reads a passage as one vector: the weighted sum of its parts' vectors, compared with the bare answer's.
+@dataclass(frozen=True)
+class Method:
+    """How an embedded reader scores answers. The score of an answer for a part (the question or a hint) is the cosine
+    of their vectors, changed by the parameters that are not None.
 
-    Primacy: later hints count less.
+    ``position_decay`` weighs a passage's hints by position: below 1 each hint counts that much of the one before it
+    (primacy), above 1 each counts that much more (recency), 1 is blind to order. Language models show both tendencies
+    (Liu et al. 2024, "Lost in the middle"), and the 325 passages of a question differ only in selection and order.
+
+    ``question_weight`` is the question's weight beside the hints' (which sum to one).
+
+    ``named_penalty`` is taken from an answer that the question or a hint of the passage names, in proportion to the
+    squared share of its words found there. Hints do not leak answers, and an embedding likes repeated words too well.
+
+    ``no_answer_margin``: the reply is NO ANSWER when the best score leads the runner-up's by less, in standard
+    deviations of the scores. ``thin_evidence`` adds to that margin for each hint short of five. A closed choice is
+    always answered.
+
+    ``templates``: an answer's vector is the mean over these sentences.
+
+    ``names``: weight of the mean vector of the names in a part (:func:`names_in`), added to the part's own. A name is
+    close to the names it keeps company with (an album to its band), and a whole sentence dilutes that.
+
+    ``contrast``: the share of the mean cosine with the collection's hints that is subtracted. That mean plays the part
+    of the unconditional probability in pointwise mutual information: answers that go with everything (hubs) lose their
+    lead.
+
+    ``temperature``, ``doubt``: each part gives a probability over the answers (softmax of the scores over
+    ``temperature``), mixed with ``doubt`` of the uniform one, so that one misleading hint cannot rule the right answer
+    out. The score is its logarithm, relative to the uniform one.
+
+    ``whole``, ``longest``: late interaction (ColBERT's MaxSim) in both directions between the tokens of a part and the
+    first ``longest`` of an answer; the two means are added to ``whole`` times the cosine.
     """
 
-    method = "minilm-vector"
-    position_decay = 0.85
-    question_weight = 0.4
-    templates = NAME
+    name: str
+    position_decay: float
+    templates: tuple[str, ...] = NAME + STATEMENTS
+    question_weight: float = 0.4
+    named_penalty: float = 0.3
+    no_answer_margin: float = 0.08
+    thin_evidence: float = 0.03
+    names: float | None = None
+    contrast: float | None = None
+    temperature: float | None = None
+    doubt: float = 0.0
+    whole: float | None = None
+    longest: int = 0
 
-    def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
-        """Return cosine similarities."""
-        vectors = self.answer_vectors(answers)
-        return [vectors @ encoded for encoded in self.encoder.encode(texts)]
-
-
-class StatementReader(VectorReader):
-    """Compares each part with statements that the answer completes. Recency: later hints count more."""
-
-    method = "minilm-statement"
-    position_decay = 1.15
-    question_weight = 0.4
-    templates = STATEMENTS
-
-
-class ContrastReader(VectorReader):
-    """Scores an answer by how much better it goes with a part than with the collection's hints on average.
-
-    The mean over the background plays the part of the unconditional probability in pointwise mutual information:
-    answers that go with everything (hubs) lose their lead. ``contrast`` is the share of that mean that is subtracted.
-    """
-
-    method = "minilm-contrast"
-    position_decay = 0.9
-    question_weight = 0.4
-    contrast = 0.5
-    templates = NAME + STATEMENTS
-
-    def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
-        """Return cosine similarities less a share of the background's."""
-        vectors = self.answer_vectors(answers)
-        usual = np.float32(self.contrast) * (vectors @ self.pool.background_mean(self.encoder))
-        return [vectors @ encoded - usual for encoded in self.encoder.encode(texts)]
-
-    @classmethod
-    def method_settings(cls) -> dict[str, object]:
-        """Return the templates and the contrast."""
-        return super().method_settings() | {"contrast": cls.contrast}
+    def describe(self) -> str:
+        """Return name, version and a hash of the parameters: what replies depend on, beside encoder and pool."""
+        unused = {"name"} | ({"doubt"} if self.temperature is None else set())
+        unused |= {"longest"} if self.whole is None else set()
+        values = {key: value for key, value in asdict(self).items() if key not in unused and value is not None}
+        digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+        return f"{self.name}@{VERSION}-{digest[:8]}"
 
 
-class EvidenceReader(VectorReader):
-    """Adds evidence hint by hint, as a Bayesian would who distrusts each hint a little.
-
-    Each part gives a probability over the answers (softmax of cosines over ``temperature``), mixed with ``doubt`` of
-    the uniform one, so that one misleading hint cannot rule the right answer out; the passage's score is the weighted
-    sum of the logarithms. Recency: old evidence leaks.
-    """
-
-    method = "minilm-evidence"
-    position_decay = 1.25
-    question_weight = 0.4
-    named_penalty = 4.0
-    temperature = 0.05
-    doubt = 0.3
-    templates = NAME + STATEMENTS
-
-    def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
-        """Return log-probabilities, relative to the uniform one."""
-        count = np.float32(len(answers.surfaces))
-        scores = []
-        for cosine in super().score_parts(texts, answers):
-            weight = np.exp((cosine - cosine.max()) / np.float32(self.temperature))
-            probability = weight / weight.sum()
-            scores.append(np.log(np.float32(1 - self.doubt) * probability * count + np.float32(self.doubt)))
-        return scores
-
-    @classmethod
-    def method_settings(cls) -> dict[str, object]:
-        """Return the templates, temperature and doubt."""
-        return super().method_settings() | {"temperature": cls.temperature, "doubt": cls.doubt}
+EMBEDDED_READERS = {
+    method.name: method
+    for method in (
+        Method("minilm-vector", 0.85, NAME),
+        Method("minilm-late", 0.9, NAME, named_penalty=0.9, whole=3.0, longest=8),
+        Method("minilm-evidence", 1.25, named_penalty=4.0, temperature=0.05, doubt=0.3),
+        Method("minilm-statement", 1.15, STATEMENTS),
+        Method("minilm-contrast", 0.9, contrast=0.5),
+        Method("minilm-names", 0.85, names=0.6),
+    )
+}
 
 
-class LateReader(ClosedSetReader):
-    """Late interaction (ColBERT's MaxSim) in both directions, plus a share of the cosine of the whole texts.
-
-    Each token of the answer finds its best token in the part, each token of the part its best in the answer; the two
-    means are added. Tokens alone know little about what a text is about, hence ``whole``, the weight of the cosine.
-    """
-
-    method = "minilm-late"
-    position_decay = 0.9
-    question_weight = 0.4
-    longest = 8
-    whole = 3.0
-    named_penalty = 0.9
-    some = 2000
-
-    def warm(self, texts: Sequence[str]) -> None:
-        """Encode tokens as well."""
-        self.encoder.encode_tokens(texts)
-        super().warm(texts)
-
-    def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
-        """Return the two MaxSim means plus the weighted cosine."""
-        vectors = self.answer_vectors(answers)
-        of_parts = self.encoder.encode_tokens(texts)
-        scores = [np.float32(self.whole) * (vectors @ encoded) for encoded in self.encoder.encode(texts)]
-        rows = np.arange(len(answers.surfaces)) if answers.rows is None else answers.rows
-        if answers.rows is None:
-            listed = answer_tokens(self.encoder, answers.surfaces, self.longest)
-            flat, starts = np.concatenate(listed), np.cumsum([0, *(len(tokens) for tokens in listed)])
-        else:
-            flat, starts = self.pool.tokens(self.encoder, self.longest)
-        for start in range(0, len(rows), self.some):  # in slices, so that a pool of any size fits
-            slice_rows = rows[start : start + self.some]
-            lengths = starts[slice_rows + 1] - starts[slice_rows]
-            offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-            index = np.repeat(starts[slice_rows] - offsets, lengths) + np.arange(lengths.sum())
-            of_answers = flat[index].astype(np.float32)
-            for score, of_part in zip(scores, of_parts, strict=True):
-                if not len(of_part):
-                    continue
-                similar = of_answers @ of_part.T
-                of_tokens = np.add.reduceat(similar.max(axis=1), offsets) / lengths.astype(np.float32)
-                covered = np.maximum.reduceat(similar, offsets, axis=0).mean(axis=1)
-                score[start : start + self.some] += of_tokens + covered
-        return scores
-
-    @classmethod
-    def method_settings(cls) -> dict[str, object]:
-        """Return the token limit and the weight of the whole."""
-        return super().method_settings() | {"longest": cls.longest, "whole": cls.whole}
-
-
-class NamesReader(VectorReader):
-    """Looks at who and what a part names: titles in quotes and runs of capitalised words, each encoded on its own.
-
-    A name is close to the names it keeps company with (an album to its band), and in a whole sentence that is
-    diluted. The mean similarity to a part's names, weighted by ``names``, is added to the part's own.
-    """
-
-    method = "minilm-names"
-    position_decay = 0.85
-    question_weight = 0.4
-    names = 0.6
-    templates = NAME + STATEMENTS
-
-    def warm(self, texts: Sequence[str]) -> None:
-        """Encode the names as well."""
-        self.encoder.encode([*texts, *(name for text in texts for name in names_in(text))])
-
-    def score_parts(self, texts: Sequence[str], answers: Answers) -> list[np.ndarray]:
-        """Return cosines of parts plus weighted mean cosines of the names in them."""
-        vectors = self.answer_vectors(answers)
-        scores = []
-        for text in texts:
-            named = names_in(text)
-            probe, *of_names = self.encoder.encode([text, *named])
-            if named:  # the mean of cosines is the cosine with the mean: one product a part
-                probe = probe + np.float32(self.names) * np.stack(of_names).mean(axis=0)
-            scores.append(vectors @ probe)
-        return scores
-
-    @classmethod
-    def method_settings(cls) -> dict[str, object]:
-        """Return the templates and the weight of the names."""
-        return super().method_settings() | {"names": cls.names}
+def embedded_method(name: str) -> Method:
+    """Return the method of the embedded reader called ``name``. Raises ``SettingsError`` where there is none."""
+    if name not in EMBEDDED_READERS:
+        raise SettingsError(f"There is no embedded reader {name!r}.{did_you_mean(name, list(EMBEDDED_READERS))}")
+    return EMBEDDED_READERS[name]
 
 
 _QUOTED = re.compile(r"[\"“]([^\"“”]{3,60})[\"”]|(?<!\w)['‘]([^'‘’]{3,60})['’](?!\w)")
