@@ -18,7 +18,6 @@ from quit.common.json_lines import json_lines
 from quit.errors import InputError, did_you_mean
 from quit.evaluate.metrics import exact_match
 from quit.evaluate.normalize import normalize_answer
-from quit.models.depth import pair_note
 from quit.models.factory import Models
 from quit.models.protocols import NO_ANSWER, HintSet, JudgeItem, Pair, Prompt
 from quit.settings import Settings
@@ -36,11 +35,9 @@ def equivalence(path: Path, models: Models) -> Figures:
     ``path``: JSONL of {question, answers, candidate, label}. Returns n, questions, accuracy, accuracy_interval (95%,
     over draws of questions), precision, recall, f1 (of "equivalent"), calibration_error (expected calibration error of
     the confidence, over ten bins of equal width), and what two rules without a model reach on the same pairs:
-    exact_match_accuracy and containment_accuracy (an answer occurs in the candidate as whole words), normalised;
-    out_of_depth is how many of the n have a note (:mod:`quit.models.depth`).
+    exact_match_accuracy and containment_accuracy (an answer occurs in the candidate as whole words), normalised.
     """
-    labels, sizes, pairs, questions, notes = [], [], [], [], []
-    bem = models.equivalence.identity.startswith("bem")
+    labels, sizes, pairs, questions = [], [], [], []
     exact, contained = [], []
     for number, row in _rows(path, ("question", "answers", "candidate", "label")):
         answers = [row["answers"]] if isinstance(row["answers"], str) else row["answers"]
@@ -53,7 +50,6 @@ def equivalence(path: Path, models: Models) -> Figures:
         exact.append(candidate in golds)
         contained.append(any(gold and f" {gold} " in f" {candidate} " for gold in golds))
         pairs += [Pair(str(row["question"]), answer, row["candidate"]) for answer in answers]
-        notes.append(pair_note(str(row["question"]), answers, row["candidate"], bem))
     values = models.equivalence.probability(pairs)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(int)
     truth, best = np.array(labels), np.maximum.reduceat(values, starts)
@@ -64,7 +60,6 @@ def equivalence(path: Path, models: Models) -> Figures:
         "accuracy_interval": _interval((best >= 0.5) == truth, questions),
         "exact_match_accuracy": float((np.array(exact) == truth).mean()),
         "containment_accuracy": float((np.array(contained) == truth).mean()),
-        "out_of_depth": len(notes) - notes.count(None),
     }
 
 

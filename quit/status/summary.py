@@ -98,24 +98,14 @@ def leakage_losses(workspace: Workspace) -> str | None:
     return text + (f"; the paper: {ours / whole:.1%}." if bem and method == "bem" else ".")
 
 
-DEPTH = {"ranked_hints": "values of convergence", "descriptions": "question types", "verdicts": "verdicts"}
-"""Tables with notes on what an embedded model read out of its depth, and what their rows are called."""
-
-
 def out_of_depth(workspace: Workspace) -> str | None:
-    """Return how many rows have a note, by table; None where none has.
-
-    ``second_verdicts`` are on the same answers as the verdicts of a language model, which have no note.
-    """
-    counts = {name: _notes(workspace, name) for name in DEPTH}
-    counts["verdicts"] += _notes(workspace, "second_verdicts")
-    counted = [f"{count:,} {DEPTH[name]}" for name, count in counts.items() if count]
+    """Return how many rows of each table have a note (:mod:`quit.models.depth`); None where none has."""
+    counted = []
+    for name in ("ranked_hints", "descriptions", "verdicts", "second_verdicts"):
+        notes = workspace.read(name, columns=["note"]).column("note")
+        if count := len(notes) - notes.null_count:
+            counted.append(f"{count:,} rows of `{name}`")
     return f"Out of the models' depth (column `note`): {', '.join(counted)}." if counted else None
-
-
-def _notes(workspace: Workspace, table: str) -> int:
-    rows = workspace.read(table, columns=["note"])
-    return len(rows) - rows.column("note").null_count
 
 
 CUT_SHARE = 0.1

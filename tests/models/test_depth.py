@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-import schemas
 from quit.models import question_type
 from quit.models.depth import BEM, CANDIDATE, ENCODER, QUESTION, QUESTION_TYPE, REFERENCE, not_english, note, pair_note
 from quit.models.encoders import minilm
@@ -105,9 +103,3 @@ def test_a_verdict_of_the_equivalence_model_has_the_note() -> None:
     rulings = rule(items, judge)
     assert [ruling.verdict.note for ruling in rulings] == [None, "not English", None]  # equality takes no model
     assert rulings[1].verdict.raw.startswith("p=0.") or rulings[1].verdict.raw.startswith("p=1.")
-
-
-@pytest.mark.parametrize("name", ["ranked_hints", "descriptions"])
-def test_notes_do_not_move_the_fingerprints_that_readers_rest_on(name: str) -> None:
-    table = schemas.table(name)
-    assert table.schema.names[-1] == "note" and "note" not in json.dumps(table.shape)

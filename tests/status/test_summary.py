@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from quit.common.ranges import WHOLE
-from quit.engine.parts import write_part
 from quit.engine.workspace import Workspace
 from quit.stages.answers import number_answers
 from quit.status.summary import cut_replies, leakage_losses, markdown_summary, out_of_depth, readers_table
@@ -56,7 +55,7 @@ def test_the_papers_losses_stand_beside_those_of_bem_by_its_method_alone(
 ) -> None:
     workspace = tiny.workspace(tmp_path / "W")
     folder, manifest = workspace.current()["filter"]
-    settings = {"leakage": {} if method == "full" else {"method": method}}
+    settings = {"leakage": {"method": method}}
     facts = manifest | {"settings": settings, "models": ["rules", model, "encoder"]}
     (folder / "manifest.json").write_text(json.dumps(facts))
     questions = len(workspace.read("questions"))
@@ -71,7 +70,6 @@ def test_a_tenth_of_cut_replies_is_not_worth_a_line() -> None:
 
 
 def test_rows_with_a_note_are_counted_in_one_line(tmp_path: Path) -> None:
-    """A part of an earlier program, without the column, counts none."""
     workspace = tiny.workspace(tmp_path / "W")
     assert out_of_depth(workspace) is None and "depth" not in markdown_summary(workspace)
     for run, table in (("rank", "ranked_hints"), ("judge", "verdicts")):
@@ -81,9 +79,7 @@ def test_rows_with_a_note_are_counted_in_one_line(tmp_path: Path) -> None:
         notes = pa.array(["not English", "answer empty", *[None] * (len(bare) - 2)], pa.string())
         workspace.discard(folder)
         workspace.write_part(folder, WHOLE, tables | {table: bare.append_column("note", notes)})
-        if run == "rank":
-            [part] = (folder / table).iterdir()
-            write_part(part, bare)
         workspace.finish(folder, list(tables), 1, {"stage": run})
     said = out_of_depth(Workspace.open(workspace.path))
-    assert said == "Out of the models' depth (column `note`): 2 verdicts." and said in markdown_summary(workspace)
+    assert said == "Out of the models' depth (column `note`): 2 rows of `ranked_hints`, 2 rows of `verdicts`."
+    assert said in markdown_summary(Workspace.open(workspace.path))
