@@ -35,8 +35,8 @@ from quit.systems.benchmark.neighbours import Selected
 from quit.systems.benchmark.plugins import Context, collection_of, make_retriever
 from quit.systems.benchmark.task import Query, ReleaseRelevance, release_task
 
-ARMS = ("bm25", "minilm", "late", "nar:bm25")
-CONTROL = "nar:bm25,0"
+NAR, CONTROL = "nar:bm25", "nar:bm25,0"
+ARMS = ("bm25", "minilm", "late", NAR)
 BANDITS = {"random-rank-aware": "any arm", "bernoulli": "bandit"}
 BUDGET = 10
 """Passages that are judged."""
@@ -70,12 +70,21 @@ def spent(name: str, rankings: Sequence[Ranking], relevant: Sequence[np.ndarray]
 def columns(
     context: Context, queries: Sequence[Query], relevance: ReleaseRelevance, hints: int
 ) -> dict[str, np.ndarray]:
-    """Return each column's values, float64, shape (questions,), over the passages of ``hints`` hints (0: of any)."""
+    """Return each column's values, float64, shape (questions,), over the passages of ``hints`` hints (0: of any).
+
+    ``reaches``: whether NAR scored any passage of the question itself.
+    """
     passages, settings = Selected(context.passages, hints), context.settings
     labels = ReleaseRelevance(relevance.groups, relevance.own[:, passages.places])
     inner = replace(context, passages=passages)
     asked = [query.question for query in queries]
-    rankings = {name: make_retriever(name, inner).search(asked, BUDGET) for name in (*ARMS, CONTROL)}
+    scored = {name: make_retriever(name, inner).search(asked, len(passages)) for name in (NAR, CONTROL)}
+    rankings = {
+        name: [Ranking(own.rows[:BUDGET], own.scores[:BUDGET]) for own in scored[name]]
+        if name in scored
+        else make_retriever(name, inner).search(asked, BUDGET)
+        for name in (*ARMS, CONTROL)
+    }
     relevant = {
         name: [labels.labels(number, ranking.rows) >= FULLY for number, ranking in enumerate(own)]
         for name, own in rankings.items()
@@ -98,7 +107,13 @@ def columns(
     ).of(asked, [query.gold for query in queries])
     values["max s_i"] = np.array([each.answerability for each in complexity])
     values["complex"] = (values["max s_i"] < settings.difficulty.answer_threshold).astype(np.float64)
-    values["nar - control"] = values["nar:bm25"] - values[CONTROL]
+    for name, ranked in scored.items():
+        own = [
+            (ranking.rows // passages.size == group).any() for ranking, group in zip(ranked, labels.groups, strict=True)
+        ]
+        values[f"{name} reaches"] = np.array(own, dtype=np.float64)
+    values["reaches - control"] = values[f"{NAR} reaches"] - values[f"{CONTROL} reaches"]
+    values["nar - control"] = values[NAR] - values[CONTROL]
     values["bandit - any arm"] = values["bandit"] - values["any arm"]
     best = max(ARMS, key=lambda arm: float(values[arm].mean()))
     values["bandit - best arm"] = values["bandit"] - values[best]
