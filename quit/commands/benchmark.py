@@ -26,7 +26,10 @@ SplitOption = Annotated[
 ]
 RetrieverOption = Annotated[
     list[str] | None,
-    typer.Option("--retriever", help="bm25, minilm, late, dense:MODEL, late:MODEL or a plugin. Repeat for several."),
+    typer.Option(
+        "--retriever",
+        help="bm25, minilm, late, dense:MODEL, late:MODEL, nar:FIRST or a plugin. Repeat for several.",
+    ),
 ]
 RerankerOption = Annotated[
     list[str] | None,

@@ -41,6 +41,7 @@ _OURS = {
         "minilm": "dense:MiniLMRetriever",
         "dense": "dense:SentenceRetriever",
         "late": "late:LateRetriever",
+        "nar": "neighbours:NarRetriever",
     },
     "quit.rerankers": {
         "late": "late:LateReranker",

@@ -19,16 +19,16 @@ from quit.systems.benchmark.sparse import Bm25
 
 
 class FakePassages:
-    """Passages of four questions with three hints of random words: 15 each."""
+    """Passages of ``parts``, else of four questions with three hints of random words: 15 each."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, parts: list[tuple[str, ...]] | None = None) -> None:
         draw = np.random.default_rng(seed)
         words = [f"w{i}x" for i in range(25)]
-        self.identity, self.groups = "fake", 4
-        self._parts = [
-            tuple(" ".join(draw.choice(words, draw.integers(1, 9))) for _ in range(3)) for _ in range(self.groups)
+        self._parts = parts or [
+            tuple(" ".join(draw.choice(words, draw.integers(1, 9))) for _ in range(3)) for _ in range(4)
         ]
-        self._order = permutations(3)
+        self.identity, self.groups = "fake", len(self._parts)
+        self._order = permutations(len(self._parts[0]))
         self.size = len(self._order)
         self.subsets = tuple(dict.fromkeys(tuple(sorted(one)) for one in self._order))
         self.members = tuple(
