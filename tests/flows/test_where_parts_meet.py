@@ -7,11 +7,11 @@ import shutil
 import threading
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 import schemas
 from quit.common.progress import Listener, listening
+from quit.engine.parts import write_log_part
 from quit.engine.planning import held_build, last_build
 from quit.engine.workspace import Workspace
 from quit.operations.backup import backup, restore
@@ -57,7 +57,7 @@ def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path
             over.wait(120)
             (tmp_path / "W" / "reviews").mkdir(exist_ok=True)
             none = schemas.table("reviews").schema.empty_table()
-            pq.write_table(none, tmp_path / "W" / "reviews" / "part-00001.parquet")
+            write_log_part(tmp_path / "W" / "reviews" / "part-00001.parquet", none)
             (tmp_path / "W" / "reviews" / "applied.json").write_text('{"parts": ["part-00001.parquet"]}')
 
     class Waiting(Listener):

@@ -121,7 +121,7 @@ def test_a_build_hands_its_flow_sources_as_the_flows_form_takes_them(
 
     flow, seen = module.build, []
 
-    def called(workspace: str, sources: list[str], *_: object) -> None:
+    def called(workspace: str, sources: list[str], *_: object, **options: object) -> None:
         flow.validate_parameters({"workspace": workspace, "sources": sources})
         seen.extend(sources)
 

@@ -52,7 +52,7 @@ def test_there_is_no_workspace_before_it_is_made_and_none_among_other_things(pla
         Workspace.create(place)
     assert list(Workspace.at(place).store.objects.listing()) == ["holiday.jpg"]
     Workspace.at(place).store.objects.write("workspace.json", b'{"format": 999}')
-    with pytest.raises(WorkspaceError, match="format 999"):
+    with pytest.raises(WorkspaceError, match="newer program .version 999"):
         Workspace.open(place)
 
 

@@ -13,6 +13,7 @@ from quit.settings import parse
 from quit.systems.sunar.assembly import Assembly
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.run import Run, trace_path
+from quit.systems.sunar.variants import effective
 from tests.systems.sunar.small import Shared, Texts
 from tests.systems.sunar.test_system import TEXTS
 
@@ -48,7 +49,7 @@ def _answered(vllm, folder: Path) -> bytes:
     )
     assembly = Assembly(settings, Models(settings))
     library = assembly.library(Texts(TEXTS), Shared(TEXTS), None)
-    system, identity = assembly.system(library, settings.sunar)
+    system, identity = assembly.system(library, effective(settings.sunar, "as-set"))
     run = Run(folder, {"identity": identity})
     run.work(system, [Query("q", "Where was Walter Scott born?")], 1, lambda query: None)
     return trace_path(run.path, "q").read_bytes()
