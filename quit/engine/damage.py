@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from quit.common.files import read_json as unchecked_json
 from quit.common.files import write_json
 from quit.common.shapes import read_json
 from quit.engine.workspace import Workspace, parts_of
@@ -19,13 +20,16 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
     """Remove the parts of a stage run that are not what was written; returns what is wrong with each.
 
     The caller holds the workspace. A complete run that lost a part is unfinished from then on; its other parts are
-    kept. Parts of an unfinished run have no manifest yet: these have to be readable, every page with its own checksum
-    (:func:`quit.engine.parts.damage`).
+    kept. With the manifest of another run none is. Parts of an unfinished run have no manifest yet: these have to be
+    readable, every page with its own checksum (:func:`quit.engine.parts.damage`).
     """
     try:
         manifest = workspace.manifest(folder)
     except WorkspaceError as error:
-        workspace.store.remove([folder / "manifest.json"])
+        about = unchecked_json(folder / "manifest.json")
+        foreign = isinstance(about, dict) and about.get("fingerprint", folder.name) != folder.name
+        parts_too = [path for path, _ in workspace.store.below(folder) if path.suffix == ".parquet"] if foreign else []
+        workspace.store.remove([folder / "manifest.json", *parts_too])
         return [str(error)]
     parts: Sequence[tuple[Path, dict[str, Any] | None]]
     if manifest is None:

@@ -227,7 +227,8 @@ class Workspace:
         return self.path / "tables" / f"{number:02d}_{run.replace(':', '_')}" / fingerprint
 
     def manifest(self, folder: Path) -> dict[str, Any] | None:
-        """Return the manifest of a complete stage run, or None. Raises :class:`WorkspaceError` for a damaged one."""
+        """Return the manifest of a complete stage run, or None. Raises :class:`WorkspaceError` for a damaged one, and
+        one of another run."""
         path = folder / "manifest.json"
         if not self.store.has(path):
             return None
@@ -238,7 +239,10 @@ class Workspace:
             return None
         stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
         if self._manifests.get(path, (None,))[0] != stamp:
-            self._manifests[path] = (stamp, read_json(path))
+            manifest = read_json(path)
+            if manifest is not None and manifest.get("fingerprint", folder.name) != folder.name:
+                raise WorkspaceError(f"{path} is of another run. Build it again: quit build -w {self.path}")
+            self._manifests[path] = (stamp, manifest)
         return self._manifests[path][1]
 
     def part_done(self, folder: Path, outputs: Sequence[str], shard: Range, *, publish: bool = False) -> bool:

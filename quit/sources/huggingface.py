@@ -20,8 +20,9 @@ EXPECTED = "a folder that datasets.load_from_disk or load_dataset loads, with id
 _FRONT_MATTER = re.compile(r"\A\ufeff?---\s*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 _FORMATS = ("parquet", "json", "arrow")
 """Formats that hold rows of text and numbers; others (archives, images) are no questions, and some can run code."""
-_DAMAGED = (OSError, ValueError, TypeError, KeyError, AttributeError)
-"""What ``datasets`` raises, beside its own errors, where a file's content is not what it expects."""
+_DAMAGED = (OSError, ValueError, TypeError, KeyError, AttributeError, StopIteration)
+"""What ``datasets`` raises, beside its own errors, where a file's content is not what it expects; the last one for an
+empty file of JSON Lines."""
 _CARDS = ("README.md", ".huggingface.yaml")
 
 
@@ -61,7 +62,7 @@ def _items(path: Path) -> Iterator[Item]:
             for position, row in enumerate(rows):
                 yield Item(row, position, file, f"split {split}, row {position}")
     except (*_DAMAGED, pa.ArrowException, datasets.exceptions.DatasetsError) as error:
-        reason = " ".join(str(error).split())[:300]
+        reason = " ".join(str(error).split())[:300] or "a file is empty"
         raise InputError(f"{path} could not be read as a dataset ({reason}); expected {EXPECTED}.") from error
 
 

@@ -150,6 +150,17 @@ def test_a_build_describes_the_parts_of_a_damaged_manifest_again(finished: Pipel
     assert finished.up_to_date and bytes_of(finished.workspace.path) == before
 
 
+def test_the_tables_of_another_run_are_neither_read_nor_kept(finished: Pipeline) -> None:
+    run = finished.stage_run("describe")
+    folder, manifest = finished.folder(run), finished.folder(run) / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(folder.name, "0" * 16))
+    with pytest.raises(WorkspaceError, match="is of another run"):
+        finished.workspace.manifest(folder)
+    (line,) = finished.discard_damaged()
+    assert line.startswith(f"describe: {manifest} is of another run")
+    assert not list(folder.rglob("*.parquet")) and not finished.up_to_date
+
+
 def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: Pipeline) -> None:
     _part(finished.workspace, "splits").unlink()
     finished.discard_damaged()

@@ -86,6 +86,7 @@ def test_a_row_that_is_no_question_is_rejected(tmp_path):
         ({}, "is empty"),
         ({"notes.txt": "hello"}, "expected"),
         ({"data.jsonl": '{"a": 1}\n'}, "no usable record"),
+        ({"data.jsonl": ""}, "(a file is empty)"),
         (
             {"README.md": "---\nconfigs:\n- config_name: a\n  data_files: https://example.org/x.parquet\n---\n"},
             "outside the folder",
