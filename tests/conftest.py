@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 import pytest
 
+from quit.common import secrets
 from quit.common.cache import cache_folder
 from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
 from tests.servers.real_model import real_model  # noqa: F401
@@ -104,6 +105,12 @@ def first_of_all(folder: Path) -> Iterator[bool]:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield not ready.exists()
         ready.touch()
+
+
+@pytest.fixture(autouse=True)
+def _own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that one test sends is not taken out of the next one's texts."""
+    monkeypatch.setattr(secrets, "_SENT", dict(secrets._SENT))
 
 
 @pytest.fixture(scope="session", autouse=True)
