@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import httpx
 
 from annotation.server import stored_account
-from quit.common.secrets import sends, shown
 from quit.errors import InputError, MissingDependency, ServerError, SettingsError
 from quit.settings import Review
+from quit.text.secrets import sends, shown
 
 try:
     from label_studio_sdk import LabelStudio

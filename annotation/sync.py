@@ -18,10 +18,10 @@ from annotation.client import Server
 from annotation.project import alone, edited, known_project, task_key
 from annotation.tasks import Reading, read_result
 from quit.common.ids import content_hash
-from quit.evaluate.normalize import normalize_answer
 from quit.review.store import ReviewStore
-from quit.review.verdicts import ask_back
 from quit.settings import Settings
+from quit.stages.labelling.verdicts import ask_back
+from quit.text.normalize import normalize_answer
 
 _LIGHT = ("id", "annotations_ids")
 # The server applies this list to what is inside a task, too: the fields of annotations have to be named.

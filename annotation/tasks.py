@@ -15,8 +15,8 @@ from html import escape
 from typing import Any
 
 from quit.common.ids import content_hash
-from quit.evaluate.normalize import normalize_answer
 from quit.review.items import ReviewAnswer, ReviewItem
+from quit.text.normalize import normalize_answer
 
 SUGGESTIONS = "quit"
 """Model version of all predictions: the project's must equal it, or nothing is ticked beforehand. Of several

@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from quit.common.cache import cache_folder
-from quit.corpora.protocols import Ranking
+from quit.dataset.dataset import FULLY, Dataset
+from quit.dataset.release_tables import export_tables_of_release
 from quit.evaluate.significance import intervals
-from quit.export.dataset import FULLY, Dataset
-from quit.export.release import export_tables_of_release
 from quit.models.factory import Models
+from quit.retrieval.protocols import Ranking
 from quit.settings import Settings, load
-from quit.stages.difficulty import RetrievalComplexity
+from quit.stages.questions.difficulty import RetrievalComplexity
 from quit.systems.bandits.experiment import stream
 from quit.systems.bandits.metrics import first_seen
 from quit.systems.bandits.policies import policies

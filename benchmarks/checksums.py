@@ -3,7 +3,7 @@
     python -m benchmarks.checksums [--questions 740] [--formats mteb,beir,trec]
 
 Makes the synthetic workspace of ``benchmarks.synthetic`` and runs each command in a separate process: processor seconds
-of the whole command (with its start), those of :func:`quit.engine.parts.damage` in it, and the mebibytes that were
+of the whole command (with its start), those of :func:`quit.store.parts.damage` in it, and the mebibytes that were
 hashed. Prints a Markdown table.
 """
 
@@ -24,11 +24,11 @@ from benchmarks.synthetic import carry_out, make
 
 def measure(arguments: list[str]) -> dict[str, float]:
     """Run a command of ``quit`` in this process; returns ``seconds``, ``checking`` and ``mib``."""
-    import quit.engine.parts
     import quit.store.folder
+    import quit.store.parts
     from quit.cli import main
 
-    compare, checked = quit.engine.parts.damage, {"seconds": 0.0, "bytes": 0}
+    compare, checked = quit.store.parts.damage, {"seconds": 0.0, "bytes": 0}
     seen: set[Path] = set()
 
     def timed(path: Path, described: dict | None) -> str | None:

@@ -26,7 +26,7 @@ from benchmarks.economy_data import Collection, exact, load, orders, summary
 from benchmarks.economy_figures import effects
 from benchmarks.economy_tables import markdown, picture
 from benchmarks.measuring import peak_mib, timed
-from quit.stages.passages import permutation_table
+from quit.stages.labelling.passages import permutation_table
 from quit.stages.selection import LOOKS, Options, Reason, select
 from quit.stages.selection.predictor import predict
 from quit.stages.selection.rounds import Answered, drawn, look, predictions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quit.report.plots import MARKS, SERIES
+from quit.render.plots import MARKS, SERIES
 
 
 def markdown(rows: Sequence[dict]) -> str:

@@ -14,7 +14,7 @@ import json
 import numpy as np
 
 from benchmarks.measuring import peak_mib, timed
-from quit.corpora.search import ExactSearch
+from quit.retrieval.search import ExactSearch
 from quit.settings.corpora import Graph
 
 WIDTH, SUBSETS, SPREAD = 384, 31, 0.6

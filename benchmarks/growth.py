@@ -22,9 +22,9 @@ from pathlib import Path
 
 from benchmarks.measuring import bytes_below, peak_mib
 from benchmarks.synthetic import STARTER, begun, carry_out
-from quit.evaluate.normalize import normalize_question
 from quit.sources import parse_source, read_source
 from quit.sources.records import RawQuestion
+from quit.text.normalize import normalize_question
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from quit.models.prompting import load_prompt
 from quit.models.protocols import Prompt
 from quit.models.readers.llm import depth_first
 from quit.settings import ServerSettings
-from quit.stages.passages import permutations
+from quit.stages.labelling.passages import permutations
 from tests.servers.checkpoints import Shape, checkpoint
 from tests.servers.vllm import VllmServer
 

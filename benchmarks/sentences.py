@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from quit.evaluate.normalize import STOP_WORDS, words
 from quit.models.cleaning import is_sentence
 from quit.models.equivalence import EmbeddedEquivalence
 from quit.models.judges import EquivalenceJudge
 from quit.models.protocols import JudgeItem
+from quit.text.normalize import STOP_WORDS, words
 from training.equivalence import SYSTEMS, fold
 
 _FIRST = re.compile(r".+?[.!?](?<!\b[A-Z]\.)(?<!\b[DMJS]r\.)(?<!\bSt\.)(?=\s|$)")

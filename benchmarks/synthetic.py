@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 import quit
-import schemas
+from quit import contracts
 from quit.engine.pipeline import Pipeline, StageRun
 from quit.engine.planning import plan_build
-from quit.evaluate.normalize import normalize_answer
 from quit.review.store import ReviewStore
-from quit.stages.answers import number_answers
+from quit.stages.labelling.answers import number_answers
+from quit.text.normalize import normalize_answer
 
 STARTER = Path(quit.__file__).parent / "starter" / "questions.jsonl"
 PLACES, CANDIDATES = 4_000, 25
@@ -132,7 +132,7 @@ def _fill(pipeline: Pipeline, made: dict[str, dict[str, list]]) -> None:
             for name, rows in tables.items():
                 flat = [row for item in rows for row in (item if isinstance(item, list) else [item])]
                 mine = [row for row in flat if shard.holds(row["question_id"], row["question_id"])]
-                pieces[name] = schemas.table(name).from_rows(mine)
+                pieces[name] = contracts.table(name).from_rows(mine)
             pipeline.workspace.write_part(pipeline.folder(run), shard, pieces)
         pipeline.finish(run)
 

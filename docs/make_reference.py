@@ -12,9 +12,9 @@ import typer
 from pydantic import BaseModel
 
 from quit.cli import app
+from quit.contracts import TABLES, Table
+from quit.contracts.corpora import CORPUS_TABLES, EDGES
 from quit.settings import LISTS, Settings
-from schemas import TABLES, Table
-from schemas.corpora import CORPUS_TABLES, EDGES
 
 sys.path.insert(0, str(Path(__file__).parent))
 HERE = Path(__file__).parent / "reference"

@@ -15,15 +15,15 @@ from prefect.cache_policies import NO_CACHE
 from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Split
 from flows.scheduling import FlowResult, run_with_limits
-from quit import __version__
 from quit.common.files import write_json
 from quit.common.ids import content_hash
 from quit.common.progress import note
+from quit.dataset.release import Release, is_release, newest_release, open_release
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, without_secrets_in_errors
-from quit.release.release import Release, is_release, newest_release, open_release
 from quit.settings import Limits, Settings, load
 from quit.systems.benchmark.benchmark import Request, check, run_benchmark
+from quit.version import __version__
 
 _MARK = "scheduled.json"
 

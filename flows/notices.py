@@ -16,9 +16,9 @@ from prefect.utilities.urls import url_for
 from pydantic import Field, SecretStr, ValidationError
 
 from quit.common.endpoints import address
-from quit.common.secrets import without_secrets
 from quit.errors import QuitError
 from quit.settings import Limits
+from quit.text.secrets import without_secrets
 
 _SECONDS = 20
 """How long a webhook may take to answer."""

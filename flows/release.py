@@ -15,16 +15,17 @@ from flows.notices import HOOKS
 from flows.parameters import NO_LIMITS, Format
 from flows.scheduling import FlowResult, run_with_limits
 from flows.shards import may_help
+from quit.dataset.release import FOLDER, Release, is_release, newest_release, open_release
+from quit.dataset.release_tables import card_of_release, export_tables_of_release
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_last_build
 from quit.errors import without_secrets_in_errors
 from quit.export import export as export_tables
-from quit.export.release import card_of_release, export_tables_of_release, exported
+from quit.export.files import exported
 from quit.models.factory import Models
 from quit.models.protocols import Encoder
 from quit.release.create import Created, create
 from quit.release.gates import parse_waivers, with_release_settings
-from quit.release.release import FOLDER, Release, is_release, newest_release, open_release
 from quit.release.show import lines
 from quit.settings import Limits, Settings
 from quit.status.summary import markdown_links

@@ -21,10 +21,10 @@ from prefect.futures import PrefectFuture
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
-from quit.common.secrets import shown
 from quit.errors import MissingDependency, QuitError, ServerError, SettingsError, fault_of_the_machine
 from quit.settings import Run
 from quit.settings.runner import parse_runner
+from quit.text.secrets import shown
 
 # By name: Ray is imported only where it is used.
 _LOST = frozenset(

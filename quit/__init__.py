@@ -10,7 +10,7 @@ The package knows questions, hints, passages, readers and labels. It imports nei
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from quit.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from quit.library import Tables as Tables

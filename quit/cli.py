@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from quit import __version__
 from quit.commands import (
     bandits,
     benchmark,
@@ -45,11 +44,12 @@ from quit.commands.options import (
 )
 from quit.commands.overrides import override
 from quit.common.logs import without_secrets_in_logs
-from quit.common.secrets import without_secrets
 from quit.common.stopping import exit_code, on_stop, taking_interrupts
 from quit.common.telemetry import without_telemetry
 from quit.common.terminal import echo
 from quit.errors import QuitError, SettingsError, fault_of_the_machine
+from quit.text.secrets import without_secrets
+from quit.version import __version__
 
 app = typer.Typer(
     name="quit",

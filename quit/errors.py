@@ -12,8 +12,8 @@ from errno import EBADF, EIO, ENOSPC
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from quit.common.secrets import without_secrets
-from quit.common.visible import message
+from quit.text.secrets import without_secrets
+from quit.text.visible import message
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pyarrow as pa
 
-import schemas
+from quit import contracts
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, did_you_mean
 from quit.evaluate.metrics import Measure, mean, run_values
@@ -24,18 +24,18 @@ from quit.models.judges import rule
 from quit.models.judges.base import Ruling
 from quit.models.protocols import HintSet, JudgeItem
 from quit.settings import load, parse
-from quit.stages.answers import Answers
 from quit.stages.judge import judge_answers
 from quit.stages.label import label_passages
+from quit.stages.labelling.answers import Answers
+from quit.stages.labelling.passages import enumerate_passages, passage_texts, permutation_table
 from quit.stages.leaks.find import Finding
 from quit.stages.leaks.find import find_leaks as find_leaks_in_hints
-from quit.stages.passages import enumerate_passages, passage_texts, permutation_table
 
 if TYPE_CHECKING:
     import datasets
     import pandas as pd
 
-    from quit.release.tables import TableFiles
+    from quit.dataset.files import TableFiles
 
 
 class Tables:
@@ -56,7 +56,7 @@ class Tables:
     def names(self) -> list[str]:
         """The names of the tables."""
         if isinstance(self._place, Workspace):
-            return list(schemas.TABLES)
+            return list(contracts.TABLES)
         return list(dict.fromkeys(name.partition("/")[0] for name in self._place.parts))
 
     def arrow(self, name: str) -> pa.Table:
@@ -101,7 +101,7 @@ def open_tables(place: str | Path) -> Tables:
 
     Raises ``WorkspaceError`` or ``InputError`` for what is neither, or cannot be read.
     """
-    from quit.release.release import is_release, open_release
+    from quit.dataset.release import is_release, open_release
 
     if is_release(place):
         return Tables(open_release(place).files, str(place))
@@ -183,7 +183,7 @@ def labels(
     by_labeler = {
         name: Answers.of(rows.append_column("answer", pa.array(given, pa.string()))) for name, given in answers.items()
     }
-    asked = schemas.table("questions").from_rows(
+    asked = contracts.table("questions").from_rows(
         [
             {
                 "question_id": "question",

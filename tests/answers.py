@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from quit.engine.workspace import Workspace
-from quit.stages.answers import Answers
+from quit.stages.labelling.answers import Answers
 
 
 def with_texts(answers: Answers) -> list[dict]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-import schemas
+from quit import contracts
 from quit.engine.workspace import Workspace
 
 
@@ -23,4 +23,4 @@ def bytes_of(folder: Path) -> dict[str, str]:
 def tables_of(folder: Path) -> dict[str, pa.Table]:
     """Return every table's current rows."""
     workspace = Workspace.open(folder)
-    return {name: workspace.read(name) for name in schemas.TABLES}
+    return {name: workspace.read(name) for name in contracts.TABLES}

@@ -18,9 +18,10 @@ from unittest.mock import patch
 
 import pytest
 
-from quit.common import secrets
 from quit.common.cache import cache_folder
+from quit.text import secrets
 from tests.label_studio import live, people, quit_review, review_settings, review_workspace  # noqa: F401
+from tests.places import machine, place  # noqa: F401
 from tests.servers.real_model import real_model  # noqa: F401
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from annotation.server import Account, LocalServer
 from annotation.tasks import NONE, alias
 from quit.engine.workspace import Workspace
 from quit.errors import MissingDependency
-from quit.evaluate.normalize import normalize_answer
 from quit.settings import Settings, load
+from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
 
 SETTINGS = ["review.retries=0", "review.page_tasks=4", "review.reread_seconds=60"]

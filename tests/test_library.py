@@ -16,7 +16,7 @@ from quit.review.items import review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from tests.conftest import call_quit
-from tests.review.test_verdicts import said
+from tests.stages.labelling.test_verdicts import said
 
 QUESTION = "Which country is meant?"
 

@@ -24,16 +24,16 @@ from safetensors.numpy import save_file
 from scipy.linalg import cho_factor, cho_solve
 from threadpoolctl import threadpool_limits
 
-from quit.evaluate.instruments import spearman
-from quit.evaluate.normalize import normalize_answer
 from quit.models.convergence import KernelRidge, standardised
 from quit.models.convergence_features import NAMES, features, meanings
+from quit.models.convergence_scored import SimilarityConvergence
 from quit.models.encoders.cache import CachingEncoder
 from quit.models.encoders.minilm import MiniLM
 from quit.models.protocols import HintSet
+from quit.operations.instruments import spearman
 from quit.settings import Convergence
 from quit.sources import parse_source, read_source
-from quit.stages.rank import SimilarityConvergence
+from quit.text.normalize import normalize_answer
 
 FOLDS = 10
 WIDTHS = (1.0, 0.7, 0.7)

@@ -29,7 +29,6 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from quit.evaluate.normalize import STOP_WORDS, words
 from quit.models.equivalence.crossencoder import CrossEncoder, Tokenizer
 from quit.models.equivalence.embedded import Joined
 from quit.models.equivalence.features import (
@@ -47,6 +46,7 @@ from quit.models.equivalence.features import (
 from quit.models.finetune import differences, save
 from quit.models.packed import Pieces
 from quit.models.protocols import Pair
+from quit.text.normalize import STOP_WORDS, words
 
 SYSTEMS = ("fid", "gpt35", "chatgpt", "gpt4", "newbing")
 SEED = 17

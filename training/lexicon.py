@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from itertools import permutations, product
 from pathlib import Path
 
-from quit.evaluate.normalize import stem, strip_accents, words
 from quit.models.encoders.minilm import MiniLM
 from quit.stages.leaks.lexicon import plain_name
+from quit.text.normalize import stem, strip_accents, words
 
 Key = tuple[str, str]
 """Of a synset: part of speech (n, v, a, r) and offset."""

@@ -11,7 +11,7 @@ import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
 from quit.common.progress import advance
-from quit.common.words import counted
+from quit.text.words import counted
 
 
 def check(

@@ -51,8 +51,8 @@ def run(
 
     Example: `quit complexity run --corpus C --index BM25 --index DENSE`
     """
-    from quit.corpora.complexity import AnswerHead, ContainedOrNear, token_head
     from quit.models.factory import Models
+    from quit.retrieval.complexity import AnswerHead, ContainedOrNear, token_head
     from quit.systems import retrieval_complexity as rrcp
     from quit.systems.collection import chosen
     from quit.systems.complexity_models import Opinions

@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from quit.common.terminal import SafeConsole
-from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
+from quit.engine.usage import origin_lines, origins
 from quit.engine.workspace import Workspace
 from quit.operations.economy import Economy
 from quit.operations.plan import Plan
@@ -35,7 +35,7 @@ from quit.status.summary import (
     type_agreement,
     usage_rows,
 )
-from quit.status.usage import origin_lines, origins
+from quit.text.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

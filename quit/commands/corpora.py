@@ -74,7 +74,7 @@ def corpus_show(path: CorpusArgument, as_json: JsonOption = False) -> None:
 
     Example: `quit corpus show C`
     """
-    from quit.corpora.built import BuiltCorpus
+    from quit.retrieval.built import BuiltCorpus
 
     manifest = BuiltCorpus.open(path).manifest
     show(manifest, as_json, _corpus_lines(manifest))
@@ -93,8 +93,8 @@ def corpus_export(
 
     Example: `quit corpus export C --format beir,trec,pyserini --out exports`
     """
-    from quit.corpora.built import BuiltCorpus
     from quit.corpora.export import export
+    from quit.retrieval.built import BuiltCorpus
 
     for folder in export(BuiltCorpus.open(path), split_names(formats), out, overwrite=overwrite):
         echo(f"{folder}: written")
@@ -113,8 +113,8 @@ def index_build(
 
     Example: `quit index build --corpus C --encoder bm25 --out I`
     """
-    from quit.corpora.built import BuiltCorpus
-    from quit.corpora.first_stage import build_first_stage
+    from quit.retrieval.built import BuiltCorpus
+    from quit.retrieval.first_stage import build_first_stage
 
     stages = load_settings(profile, set_).first_stages
     first_stage = build_first_stage(BuiltCorpus.open(corpus), encoder, out, stages, None if quiet else _say)
@@ -136,10 +136,10 @@ def index_evaluate(
 
     Example: `quit index evaluate --corpus C I-bm25 I-minilm --graph G`
     """
-    from quit.corpora.built import BuiltCorpus
-    from quit.corpora.first_stage import FusedStage, open_first_stage
     from quit.corpora.graph import NeighbourhoodGraph
     from quit.corpora.reach import reach, reach_lines
+    from quit.retrieval.built import BuiltCorpus
+    from quit.retrieval.first_stage import FusedStage, open_first_stage
 
     settings = load_settings(profile, set_)
     opened = BuiltCorpus.open(corpus)
@@ -167,8 +167,8 @@ def graph_build(
 
     Example: `quit graph build --corpus C --encoder minilm --k 100 --out G`
     """
-    from quit.corpora.built import BuiltCorpus
     from quit.corpora.graph import build_graph
+    from quit.retrieval.built import BuiltCorpus
 
     settings = load_settings(profile, set_)
     opened = BuiltCorpus.open(corpus)
@@ -204,10 +204,10 @@ def graph_report(
 
     Example: `quit graph report G --corpus C --index I --out report`
     """
-    from quit.corpora.built import BuiltCorpus
-    from quit.corpora.first_stage import open_first_stage
     from quit.corpora.graph import NeighbourhoodGraph
     from quit.corpora.report import write_report
+    from quit.retrieval.built import BuiltCorpus
+    from quit.retrieval.first_stage import open_first_stage
 
     settings = load_settings(profile, set_)
     opened = BuiltCorpus.open(corpus)

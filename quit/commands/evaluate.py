@@ -46,9 +46,9 @@ def run(
     """
     from quit.commands.console import print_run_scores
     from quit.commands.progress import working
+    from quit.dataset.release_tables import export_tables_of_release
+    from quit.dataset.workspace import export_tables_of
     from quit.engine.planning import last_build
-    from quit.export.release import export_tables_of_release
-    from quit.export.workspace import export_tables_of
     from quit.systems.benchmark.runfile import score_run
 
     settings = load_settings("embedded", set_).benchmark
@@ -79,7 +79,7 @@ def equivalence(
 
     Example: `quit evaluate equivalence pairs.jsonl`
     """
-    from quit.evaluate import instruments
+    from quit.operations import instruments
 
     models, _ = _instruments()
     _print_figures(instruments.equivalence(pairs, models), as_json)
@@ -96,8 +96,8 @@ def judge(
 
     Example: `quit evaluate judge pairs.jsonl --profile server`
     """
-    from quit.evaluate import instruments
     from quit.models.factory import Models
+    from quit.operations import instruments
 
     _print_figures(instruments.judge(pairs, Models(load_settings(profile, set_))), as_json)
 
@@ -111,7 +111,7 @@ def leakage(
 
     Example: `quit evaluate leakage tests/stages/leaks/cases.jsonl`
     """
-    from quit.evaluate import instruments
+    from quit.operations import instruments
 
     _print_figures(instruments.leakage(cases, *_instruments()), as_json)
 
@@ -130,7 +130,7 @@ def question_type(
 
     Example: `quit evaluate question-type --source wikihint:test.json`
     """
-    from quit.evaluate import instruments
+    from quit.operations import instruments
     from quit.sources import parse_source
 
     if (labels is None) == (source is None):
@@ -154,8 +154,8 @@ def convergence(
 
     Example: `quit evaluate convergence --source triviahg:Copilot.json`
     """
-    from quit.evaluate import instruments
     from quit.models.factory import Models
+    from quit.operations import instruments
     from quit.sources import parse_source
 
     settings = load_settings(profile, set_)
@@ -175,8 +175,8 @@ def reader(
 
     Example: `quit evaluate reader --source wikihint:test.json --reader minilm-statement`
     """
-    from quit.evaluate import instruments
     from quit.models.readers import EMBEDDED_READERS
+    from quit.operations import instruments
     from quit.sources import parse_source
 
     if list_:

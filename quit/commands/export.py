@@ -165,9 +165,9 @@ def _published(folder: Path, target: Target, dry_run: bool, quiet: bool) -> dict
 
 def _labelled(workspace: Path, release: Path | None, card: Path | None) -> tuple[Any, Any, Any]:
     """Return the labelled tables of a release, or of a workspace, the settings of their models, and the card's."""
+    from quit.dataset.release_tables import card_of_release, export_tables_of_release
+    from quit.dataset.workspace import export_tables_of
     from quit.engine.planning import last_build
-    from quit.export.release import card_of_release, export_tables_of_release
-    from quit.export.workspace import export_tables_of
     from quit.settings import Settings, load_card
 
     given = load_card(card) if card else None

@@ -11,8 +11,8 @@ import typer
 
 from quit.commands.options import JsonOption, NamedProfileOption, SetOption, load_settings, show
 from quit.common.terminal import echo
-from quit.common.words import counted
 from quit.errors import SettingsError, did_you_mean
+from quit.text.words import counted
 
 if TYPE_CHECKING:
     from quit.common.cache import ContentStore

@@ -23,9 +23,9 @@ from rich.text import Text
 from quit.common.progress import Listener, listening
 from quit.common.stopping import on_stop
 from quit.common.terminal import SafeConsole
-from quit.common.words import counted
 from quit.engine.pipeline import Pipeline
 from quit.status.forecast import Forecast, span
+from quit.text.words import counted
 
 _ERR = SafeConsole(stderr=True, highlight=False)
 _TICK = 0.5  # seconds between looks at the forecast and the language models' meter

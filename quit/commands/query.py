@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from quit.commands.options import JsonOption, WorkspaceOption, print_json
-from quit.common.visible import visible
+from quit.text.visible import visible
 
 
 def query(

@@ -117,7 +117,7 @@ def verify(path: ReleaseArgument, as_json: JsonOption = False) -> None:
     Example: `quit release verify W/releases/v1`
     """
     from quit.commands.progress import working
-    from quit.release.release import verify as verify_release
+    from quit.dataset.release import verify as verify_release
 
     with working("verification"):
         release = verify_release(path)
@@ -133,8 +133,8 @@ def list_(workspace: WorkspaceOption = Path("workspace"), as_json: JsonOption = 
 
     Example: `quit release list -w W`
     """
+    from quit.dataset.release import releases_of
     from quit.release.create import list_rows
-    from quit.release.release import releases_of
 
     rows = list_rows(releases_of(open_workspace(workspace)))
     lines = []
@@ -151,7 +151,7 @@ def show_(path: ReleaseArgument, as_json: JsonOption = False) -> None:
 
     Example: `quit release show W/releases/v1`
     """
-    from quit.release.release import open_release
+    from quit.dataset.release import open_release
     from quit.release.show import lines
 
     release = open_release(path)
@@ -173,11 +173,11 @@ def check(
     Example: `quit release check -w W --waive unjudged-answer='two replies of the judge could not be read'`
     """
     from quit.commands.progress import working
+    from quit.dataset.release import verify as verify_release
     from quit.engine.planning import last_build
     from quit.release.create import subject_of, subject_of_release
     from quit.release.gates import check as check_gates
     from quit.release.gates import parse_waivers, release_settings, with_release_settings
-    from quit.release.release import verify as verify_release
 
     waivers = parse_waivers(waive or ())
     if path is not None:

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any
 
-from quit.evaluate.normalize import normalize_question
+from quit.text.normalize import normalize_question
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9.-]+")
 

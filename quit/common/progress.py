@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from quit.common.visible import visible
+from quit.text.visible import visible
 
 
 class Listener:

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from quit.common.visible import visible
+from quit.text.visible import visible
 
 
 class SafeConsole(Console):

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from quit.common.json_lines import json_lines
-from quit.corpora import corpus
-from quit.corpora.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.errors import InputError
+from quit.retrieval import corpus
+from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
 from quit.sources.records import Reject
 
 EXPECTED = "a folder with corpus.jsonl, queries.jsonl and qrels/*.tsv (query-id, corpus-id, score)"

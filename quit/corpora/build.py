@@ -4,7 +4,7 @@
 
     C/partial/plan.json            what is being built: another plan throws the steps away
     C/partial/steps/00003/         documents, queries, qrels, origins and rejects that a step of records added
-    C/documents.parquet, ...       the finished tables (``schemas/corpora.py``)
+    C/documents.parquet, ...       the finished tables (``quit/contracts/corpora.py``)
     C/documents.arrow              the documents again, uncompressed: memory-mapped by everything that reads texts
     C/manifest.json                written last: what lacks it is no corpus
 
@@ -28,17 +28,17 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-import quit
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, question_id
 from quit.common.manifests import fault, write_manifest
-from quit.corpora.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, query_set
-from quit.corpora.records import STAGE, CorpusRecord, RawQuery
+from quit.contracts.corpora import CORPUS_TABLES, corpus_table
 from quit.corpora.sources import CorpusRef
 from quit.errors import InputError, SettingsError
+from quit.retrieval.built import ARROW, LAYOUT, MADE_BY, MANIFEST, BuiltCorpus, building, query_set
+from quit.retrieval.records import STAGE, CorpusRecord, RawQuery
 from quit.settings import Corpora
 from quit.sources.records import Reject
-from schemas.corpora import CORPUS_TABLES, corpus_table
+from quit.version import __version__
 
 VERSION = 1
 """Raised when the same sources would give another corpus."""
@@ -256,7 +256,7 @@ def _finish(out: Path, work: _Work, fingerprint: str, sources: list[dict[str, An
     manifest: dict[str, Any] = {
         "made_by": MADE_BY,
         "layout": LAYOUT,
-        "program_version": quit.__version__,
+        "program_version": __version__,
         "identity": identity.hexdigest(),
         "fingerprint": fingerprint,
         "settings": settings,

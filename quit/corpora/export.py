@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import quit
 from quit.common.files import json_bytes, read_json, write_lines, writing
 from quit.common.manifests import file_entry
-from quit.corpora.built import BuiltCorpus, query_set
-from quit.corpora.records import whole
+from quit.common.safe import TEXT_RULE, json_text, one_line
 from quit.errors import SettingsError, did_you_mean
-from quit.export.safe import TEXT_RULE, json_text, one_line
+from quit.retrieval.built import BuiltCorpus, query_set
+from quit.retrieval.records import whole
+from quit.version import __version__
 
 MANIFEST = "manifest.json"
 MADE_BY = "QUIT builder corpus export"
@@ -53,7 +53,7 @@ def _export_one(corpus: BuiltCorpus, name: str, out: Path) -> Path:
             "made_by": MADE_BY,
             "format": name,
             "format_version": VERSION,
-            "program_version": quit.__version__,
+            "program_version": __version__,
             "corpus": corpus.identity,
             "counts": corpus.manifest["counts"],
             "datasets": corpus.manifest["datasets"],

@@ -28,13 +28,13 @@ import pyarrow.parquet as pq
 from quit.common.files import read_json, remove_leftovers, replacing, write_json
 from quit.common.ids import content_hash, draw
 from quit.common.manifests import fault, write_manifest
-from quit.corpora.built import BuiltCorpus, building
+from quit.contracts.corpora import EDGES
 from quit.corpora.neighbours import make_neighbours
-from quit.corpora.search import Neighbours
-from quit.corpora.vectors import PARTIAL, in_steps, write_joined
 from quit.errors import InputError, SettingsError, refuse_newer
+from quit.retrieval.built import BuiltCorpus, building
+from quit.retrieval.search import Neighbours
+from quit.retrieval.vectors import PARTIAL, in_steps, write_joined
 from quit.settings import FirstStages, Graph
-from schemas.corpora import EDGES
 
 VERSION = 1
 EDGES_FILE, WEIGHTS_FILE, IDS_FILE = "edges.u32.np", "weights.f16.np", "docnos.npids"
@@ -47,7 +47,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class NeighbourhoodGraph:
-    """A graph on disk, memory-mapped. Implements :class:`quit.corpora.protocols.NeighbourGraph`.
+    """A graph on disk, memory-mapped. Implements :class:`quit.retrieval.protocols.NeighbourGraph`.
 
     ``edges``: uint32, ``weights``: float16, shapes (documents, k). ``facts``: ``graph.json``.
     """
@@ -118,7 +118,7 @@ def build_graph(
 ) -> tuple[NeighbourhoodGraph, bool]:
     """Build the graph of a corpus in the folder ``out``; return it, and whether anything had to be done.
 
-    ``encoder``: as :mod:`quit.corpora.encoders` names them, or ``bm25``. A killed build resumes at its last step of
+    ``encoder``: as :mod:`quit.retrieval.encoders` names them, or ``bm25``. A killed build resumes at its last step of
     vectors or of neighbours. Raises :class:`SettingsError` for a ``k`` that the corpus cannot fill,
     ``cross_question_only`` without a release, or a folder that holds something else; :class:`InputError` when the
     encoder returns NaN; :class:`WorkspaceError` when the disk refuses or another build is at work there.

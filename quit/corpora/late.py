@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from quit.corpora.encoders import LateEncoder, device_of
-from quit.corpora.search import ExactSearch, Neighbours
-from quit.corpora.vectors import check_finite, id_of, in_steps
+from quit.retrieval.encoders import LateEncoder, device_of
+from quit.retrieval.search import ExactSearch, Neighbours
+from quit.retrieval.vectors import check_finite, id_of, in_steps
 
 SAMPLE = 20
 """Documents whose neighbours are compared with MaxSim over the whole corpus: each costs as much as a search of its

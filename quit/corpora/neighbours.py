@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from quit.corpora.built import BuiltCorpus
-from quit.corpora.encoders import dense_encoder, device_of, late_encoder
-from quit.corpora.first_stage import build_first_stage
 from quit.corpora.late import LateNeighbours
-from quit.corpora.search import ExactSearch, Exclusions, Neighbours
-from quit.corpora.vectors import encode_corpus
 from quit.errors import MissingDependency, SettingsError
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.encoders import dense_encoder, device_of, late_encoder
+from quit.retrieval.first_stage import build_first_stage
+from quit.retrieval.search import ExactSearch, Exclusions, Neighbours
+from quit.retrieval.vectors import encode_corpus
 from quit.settings import FirstStages, Graph
 
 Say = Callable[[str], None]

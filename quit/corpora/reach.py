@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from quit.corpora.built import BuiltCorpus, query_set
 from quit.corpora.graph import NeighbourhoodGraph
-from quit.corpora.protocols import FirstStage
 from quit.evaluate.metrics import Measure
+from quit.retrieval.built import BuiltCorpus, query_set
+from quit.retrieval.protocols import FirstStage
 from quit.settings import Graph
 
 SHALLOW = 10

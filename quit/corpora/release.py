@@ -9,11 +9,11 @@ from typing import Literal
 
 import numpy as np
 
-from quit.corpora.records import CorpusRecord, RawDocument, RawQuery, clean
-from quit.evaluate.normalize import normalize_answer
-from quit.export.dataset import Dataset
-from quit.export.release import export_tables_of_release
-from quit.stages.passages import subset_of
+from quit.dataset.dataset import Dataset
+from quit.dataset.release_tables import export_tables_of_release
+from quit.retrieval.records import CorpusRecord, RawDocument, RawQuery, clean
+from quit.stages.labelling.passages import subset_of
+from quit.text.normalize import normalize_answer
 
 EXPECTED = "the folder of a release, such as workspace/releases/v1"
 Granularity = Literal["hint", "subset", "permutation"]

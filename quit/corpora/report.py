@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from quit.common.files import replacing, write_json, writing
-from quit.corpora.built import BuiltCorpus
 from quit.corpora.graph import NeighbourhoodGraph, in_degrees
-from quit.corpora.protocols import FirstStage
 from quit.corpora.reach import reach
 from quit.errors import MissingDependency
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.protocols import FirstStage
 from quit.settings import Graph
 
 BINS = 40

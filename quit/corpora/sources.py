@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quit.common.files import file_checksum
-from quit.corpora import beir, corpus, release
-from quit.corpora.records import CorpusRecord
+from quit.corpora import beir, musique, release, twowiki
+from quit.dataset.release import open_release
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.release.release import open_release
+from quit.retrieval import corpus
+from quit.retrieval.records import CorpusRecord
 from quit.settings import Corpora
-from quit.sources import musique, twowiki
 from quit.sources.files import check_file
 
 

@@ -21,7 +21,7 @@ def discard_damaged(workspace: Workspace, folder: Path, outputs: Sequence[str]) 
 
     The caller holds the workspace. A complete run that lost a part is unfinished from then on; its other parts are
     kept. With the manifest of another run none is. Parts of an unfinished run have no manifest yet: these have to be
-    readable, every page with its own checksum (:func:`quit.engine.parts.damage`).
+    readable, every page with its own checksum (:func:`quit.store.parts.damage`).
     """
     try:
         manifest = workspace.manifest(folder)

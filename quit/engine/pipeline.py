@@ -20,24 +20,25 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import schemas
+from quit import contracts
 from quit.common.ids import content_hash
 from quit.common.ranges import WHOLE, Range, ranges
-from quit.common.words import counted
 from quit.engine.damage import came_out_the_same, discard_damaged, forget_damage
+from quit.engine.usage import record
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError
-from quit.models.factory import Models, identities, reader_identity
+from quit.models.factory import Models, reader_identity
 from quit.review.overrides import decisions, in_force
 from quit.review.store import ReviewStore
-from quit.review.verdicts import decide, decisions_hash
 from quit.settings import IN_IDENTITIES, Settings
 from quit.sources import SourceRef, read_sources, source_checksum
 from quit.stages import STAGES, judge_stage, read_stage, select_stage
+from quit.stages.identities import identities
+from quit.stages.labelling.verdicts import decide, decisions_hash
 from quit.stages.selection import MAX_HINTS
 from quit.stages.split import read_pins
 from quit.stages.stage import Context, Stage
-from quit.status.usage import record
+from quit.text.words import counted
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class Pipeline:
 
     @cached_property
     def decisions(self) -> pa.Table:
-        """What the applied reviews come to (schema ``quit.review.verdicts.DECISIONS``)."""
+        """What the applied reviews come to (schema ``quit.stages.labelling.verdicts.DECISIONS``)."""
         return decide(ReviewStore(self.workspace).read(self._applied), self.settings.review)
 
     @cached_property
@@ -197,7 +198,7 @@ class Pipeline:
             inputs += self._economy_of(run)
             if stage.overrides:
                 inputs.append(["overrides", decisions(self.overrides_of(stage))])
-            columns = [schemas.table(name).shape for name in stage.outputs]
+            columns = [contracts.table(name).shape for name in stage.outputs]
             fingerprints[run.key] = content_hash(
                 inputs, stage.name, stage.version, columns, self._settings_of(stage), self._models_of(run), size=8
             )

@@ -13,16 +13,16 @@ import pyarrow as pa
 
 from quit.common.progress import note
 from quit.common.ranges import WHOLE
-from quit.common.words import counted
-from quit.engine.parts import part_name, read_part
 from quit.engine.pipeline import Pipeline, check_buildable
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.review.store import ReviewStore
-from quit.review.verdicts import live_reviews
 from quit.settings import Settings, load
 from quit.sources import SOURCES, SourceRef, parse_source
+from quit.stages.labelling.verdicts import live_reviews
 from quit.stages.split import read_pins
+from quit.store.parts import part_name, read_part
+from quit.text.words import counted
 
 _HELD: ContextVar[Pipeline | None] = ContextVar("quit_held_build", default=None)
 

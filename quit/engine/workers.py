@@ -22,8 +22,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-import schemas
-from quit import __version__
+from quit import contracts
 from quit.common.cache import VARIABLE
 from quit.common.ranges import Range
 from quit.engine.pipeline import Pipeline, StageRun
@@ -32,6 +31,7 @@ from quit.errors import QuitError, WorkspaceError
 from quit.models.factory import Models
 from quit.settings import Settings, parse
 from quit.sources import parse_source
+from quit.version import __version__
 
 _TICK = 0.5  # seconds between looks at a folder that another machine writes to
 
@@ -80,7 +80,7 @@ def program() -> str:
     for package in ("quit", "schemas"):
         for path in sorted((root / package).rglob("*.py")):
             digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return f"{__version__}, workspaces {schemas.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
+    return f"{__version__}, workspaces {contracts.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
 
 
 @cache

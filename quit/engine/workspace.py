@@ -30,12 +30,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from filelock import FileLock
 
-import schemas
+from quit import contracts
 from quit.common.columns import is_in, plain
 from quit.common.files import json_bytes, remove_leftovers, writing
 from quit.common.ranges import WHOLE, Range
 from quit.common.shapes import read_json
-from quit.engine.parts import (
+from quit.errors import WorkspaceError, refuse_newer
+from quit.store import open_store
+from quit.store.base import MARKER, Make, described
+from quit.store.parts import (
     describe,
     joined,
     log_number,
@@ -45,9 +48,6 @@ from quit.engine.parts import (
     write_log_part,
     write_part,
 )
-from quit.errors import WorkspaceError, refuse_newer
-from quit.store import open_store
-from quit.store.base import MARKER, Make, described
 
 
 class Workspace:
@@ -108,7 +108,7 @@ class Workspace:
             raise WorkspaceError(
                 f"{self} is not a workspace. Make one with: quit build -w {self} --source triviahg:FILE"
             )
-        refuse_newer(f"The workspace {self}", read_json(self.path / MARKER)["format"], schemas.WORKSPACE_FORMAT)
+        refuse_newer(f"The workspace {self}", read_json(self.path / MARKER)["format"], contracts.WORKSPACE_FORMAT)
 
     @property
     def address(self) -> str:
@@ -127,7 +127,7 @@ class Workspace:
 
     def make(self) -> None:
         """Write what makes the place a workspace. Another machine's, made at the same moment, is as good."""
-        self.store.add(self.path / MARKER, _json({"format": schemas.WORKSPACE_FORMAT, "id": uuid.uuid4().hex}))
+        self.store.add(self.path / MARKER, _json({"format": contracts.WORKSPACE_FORMAT, "id": uuid.uuid4().hex}))
         self.look()
 
     def follow(self, settings: Any) -> None:
@@ -189,7 +189,7 @@ class Workspace:
     def keep_replies(self, cache: Any) -> None:
         """Fetch the replies that a shared store has into a ``GenerationCache``, and copy new ones to it from now on."""
         if self.store.objects is not None and self._replies is None:
-            from quit.store.replies import Replies
+            from quit.engine.replies import Replies
 
             self._replies = Replies(self.store.objects, cache)
 
@@ -260,7 +260,7 @@ class Workspace:
     def write_part(self, folder: Path, shard: Range, tables: Mapping[str, pa.Table]) -> None:
         """Write one shard's part of every table of a stage run."""
         for name, rows in tables.items():
-            rows = rows.cast(schemas.table(name).schema)
+            rows = rows.cast(contracts.table(name).schema)
             self.store.add(folder / name / part_name(shard), partial(write_part, rows=rows))
 
     def finish(self, folder: Path, outputs: Sequence[str], count: int, facts: Mapping[str, Any]) -> None:
@@ -304,7 +304,7 @@ class Workspace:
             with FileLock(folder / "lock"):  # other processes of this machine
                 while True:
                     self.look()
-                    rows = make(self.read_log(name)).cast(schemas.table(name).schema)
+                    rows = make(self.read_log(name)).cast(contracts.table(name).schema)
                     if not len(rows) or self.add_log_part(name, rows) is not None:
                         return rows
                     if self.store.objects is None:  # not by another machine: by a program that does not know the lock
@@ -355,7 +355,7 @@ class Workspace:
         (:func:`quit.common.files.known_checksum`). Raises :class:`WorkspaceError` for the first that is missing or was
         altered.
         """
-        if schemas.table(name).grows:  # people's work, not made by a stage; reviews are read whole
+        if contracts.table(name).grows:  # people's work, not made by a stage; reviews are read whole
             return [(path, shard == WHOLE or name == "reviews") for path in self.log_files(name)]
         current = self.current(runs)
         if runs is None:
@@ -394,7 +394,7 @@ class Workspace:
         """
         pieces = []
         for path, whole in self.part_files(name, shard, runs):
-            if schemas.table(name).grows:
+            if contracts.table(name).grows:
                 rows = read_log_part(name, path)
             else:
                 rows = read_part(path, columns and [*{*columns, "question_id"}])
@@ -426,8 +426,8 @@ class Workspace:
         """
         connection = duckdb.connect()
         bounds = WHOLE if question_id is None else Range(0, 1, question_id, question_id + "\0")
-        for name in schemas.TABLES if tables is None else tables:
-            contract = schemas.table(name)
+        for name in contracts.TABLES if tables is None else tables:
+            contract = contracts.table(name)
             files = [str(path) for path, _ in self.part_files(name, WHOLE if name == "rejects" else bounds)]
             if files and contract.grows:
                 connection.register(name, self.read(name))  # parts may be of several versions

@@ -14,9 +14,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-import schemas
+from quit import contracts
 from quit.evaluate.agreement import PairAgreement
-from quit.evaluate.normalize import normalize_answer
+from quit.text.normalize import normalize_answer
 
 ALL = "all"
 SPLITS = ("train", "dev", "test")
@@ -64,7 +64,7 @@ def labels_by_split(splits: pa.Table, labels: pa.Table, selection: pa.Table | No
     dictionary-encoded; the last two may hold other questions too, which do not count.
     """
     if selection is None:
-        selection = schemas.table("selection").schema.empty_table()
+        selection = contracts.table("selection").schema.empty_table()
     with duckdb.connect() as database:
         rows = database.execute(
             """

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.evaluate.normalize import normalize_answer
+from quit.text.normalize import normalize_answer
 
 POLICIES = ("zero", "skip")
 RANKING = ("Hit", "Recall", "MRR", "nDCG", "nDCG(exp)")

@@ -1,6 +1,6 @@
 """Exports: a release's tables as files for other tools. ``export`` is the way in, ``FORMATS`` says what there is."""
 
-from quit.export.dataset import ExportTables, ReaderInfo
+from quit.dataset.dataset import ExportTables, ReaderInfo
 from quit.export.files import FORMATS, Manifest, export, verify
 from quit.export.training import FineTuning
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.export.dataset import SPLITS, Dataset
+from quit.common.safe import json_text
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines, line_file
-from quit.export.safe import json_text
 
 
 def write(dataset: Dataset, folder: ExportFolder, options: Options) -> dict[str, Any]:

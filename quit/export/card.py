@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from quit.dataset.dataset import SPLITS
 from quit.export import card_data as data
 from quit.export import card_origin as origin
 from quit.export.card_facts import CardFacts, cell, licence_header
-from quit.export.dataset import SPLITS
 
 _SIZES = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"), (10**7, "1M<n<10M"))
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.evaluate.statistics import Summary
+from quit.dataset.dataset import FULLY, SPLITS
+from quit.dataset.statistics import Summary
 from quit.export.baselines import METRICS
 from quit.export.card_facts import PAPER, CardFacts, cell, code, markdown_table, prose, reader_names, setting
-from quit.export.dataset import FULLY, SPLITS
 
 SYSTEMS = 8
 """Systems at most of the baselines."""

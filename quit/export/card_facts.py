@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from quit.dataset.dataset import ExportTables, ReaderInfo
+from quit.dataset.statistics import Statistics
 from quit.evaluate.labels import ReaderAgreement, SharedAnswers, SplitLabels
-from quit.evaluate.statistics import Statistics
 from quit.export.baselines import Baselines
-from quit.export.dataset import ExportTables, ReaderInfo
 from quit.settings.card import Card
 
 CITATION = """@inproceedings{mozafari2026inferential,
@@ -62,7 +62,7 @@ class Example:
 class CardFacts:
     """What a card is made from.
 
-    ``schemas``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers alone.
+    ``contracts``: the columns of each config. ``agreement``: of all readers; ``labelers``: of the labelers alone.
     ``unjudged``: answers without a verdict. ``baselines``: None where no benchmark was named.
     """
 

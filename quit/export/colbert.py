@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.export import dataset as data
+from quit.common.safe import one_line
+from quit.dataset import dataset as data
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import LABELS, Lines, line_file
-from quit.export.safe import one_line
 from quit.export.training import PAIRS, SPLITS, Selection
 
 

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from quit.common.cells import CELL_RULE, safe_cells
-from quit.export.dataset import FULLY, SPLITS, Dataset
+from quit.common.safe import json_text
+from quit.dataset.dataset import FULLY, SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines
-from quit.export.safe import json_text
 
 _MARK = b"\xef\xbb\xbf"  # without it Excel takes UTF-8 for another encoding
 

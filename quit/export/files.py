@@ -19,13 +19,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-import quit
 from quit.common.files import file_checksum, read_json, sync
+from quit.dataset.dataset import Dataset, ExportTables, fingerprint_of
+from quit.dataset.release import Release
+from quit.dataset.release_tables import provenance_of_release
 from quit.errors import InputError, SettingsError, WorkspaceError, did_you_mean
-from quit.export.dataset import Dataset, ExportTables
 from quit.export.training import FineTuning
 from quit.models.protocols import Encoder
 from quit.settings.card import Card
+from quit.version import __version__
 
 MANIFEST = "manifest.json"
 MADE_BY = "QUIT builder"
@@ -197,7 +199,7 @@ def _export_one(
         manifest = Manifest(
             format=wanted.name,
             format_version=wanted.version,
-            program_version=quit.__version__,
+            program_version=__version__,
             release_fingerprint=tables.fingerprint,
             embedded=tables.embedded,
             facts=facts,
@@ -265,6 +267,15 @@ def read_manifest(folder: Path) -> Manifest | None:
         return Manifest(**{**fields, "files": tuple(FileEntry(**entry) for entry in fields["files"])})
     except (AttributeError, KeyError, TypeError):
         return None
+
+
+def exported(release: Release, format: str, out: str | Path) -> bool:
+    """Whether ``out/<format>`` holds an export of this release."""
+    manifest = read_manifest(Path(out) / format)
+    return manifest is not None and (manifest.format, manifest.release_fingerprint) == (
+        format,
+        fingerprint_of(provenance_of_release(release), release.readers),
+    )
 
 
 def verify(folder: Path) -> Manifest:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from quit.export.dataset import SPLITS, Dataset
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.files import MADE_BY, ExportFolder, Options
 
 FILE = "hinteval.json"

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from quit.common.files import json_bytes
+from quit.dataset.dataset import FULLY, PARTIALLY, SPLITS, Block, Dataset, ExportTables
+from quit.dataset.statistics import Statistics, statistics
 from quit.evaluate.labels import (
     Patterns,
     ReaderAgreement,
@@ -26,14 +28,12 @@ from quit.evaluate.labels import (
     reader_agreement,
     shared_answers,
 )
-from quit.evaluate.statistics import Statistics, statistics
 from quit.export.baselines import read_baselines
 from quit.export.card import card
 from quit.export.card_facts import CardFacts, Example, Shard
 from quit.export.croissant import croissant
-from quit.export.dataset import FULLY, PARTIALLY, SPLITS, Block, Dataset, ExportTables
 from quit.export.files import ExportFolder, Options
-from quit.stages.passages import iter_passage_texts
+from quit.stages.labelling.passages import iter_passage_texts
 
 _TEXTS = pa.list_(pa.string())
 CONFIGS: dict[str, pa.Schema] = {

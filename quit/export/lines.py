@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.export.dataset import FULLY, PARTIALLY, Dataset
+from quit.common.safe import escapes, json_inside, one_line, safe_id
+from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
 from quit.export.files import ExportFolder
-from quit.export.safe import escapes, json_inside, one_line, safe_id
-from quit.stages.passages import passage_texts
+from quit.stages.labelling.passages import passage_texts
 
 ROWS_A_RANGE = 80_000
-"""Passages assembled at a time: see ``quit.stages.passages``."""
+"""Passages assembled at a time: see ``quit.stages.labelling.passages``."""
 QUESTIONS_A_SHARD = 2_000
 """Questions whose passages share a file, where a format is sharded: 650,000 passages."""
 LABELS = pa.array(["0", str(PARTIALLY), str(FULLY)])
@@ -31,7 +31,7 @@ LABELS = pa.array(["0", str(PARTIALLY), str(FULLY)])
 
 @dataclass(frozen=True)
 class Lines:
-    """A dataset seen as lines. ``ids``: of the questions; safe in every format (see ``quit.export.safe``) if
+    """A dataset seen as lines. ``ids``: of the questions; safe in every format (see ``quit.common.safe``) if
     ``escaped``."""
 
     dataset: Dataset

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from quit.corpora.lexical import Bm25
-from quit.corpora.search import nearest
 from quit.errors import SettingsError
 from quit.models.protocols import Encoder
+from quit.retrieval.lexical import Bm25
+from quit.retrieval.search import nearest
 
 K1, B = 1.2, 0.75
 """BM25 in Lucene's form, with Lucene's defaults."""

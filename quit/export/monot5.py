@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.export.dataset import Dataset
+from quit.common.safe import one_line
+from quit.dataset.dataset import Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines, PassageTexts, line_file
-from quit.export.safe import one_line
 from quit.export.training import PAIRS, SPLITS, Selection
 
 

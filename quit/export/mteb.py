@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.card_facts import CITATION, TITLE, cell, licence_header, source_list
-from quit.export.dataset import SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import QUESTIONS_A_SHARD, Lines
 from quit.settings.card import Card

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.progress import advance
-from quit.export.dataset import SPLITS, Block, Dataset
+from quit.dataset.dataset import SPLITS, Block, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import buffer_of
 from quit.export.release_json import nested_order, published_subsets, reader_keys

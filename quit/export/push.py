@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from quit.common.secrets import sends, shown
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.export.files import MADE_BY, MANIFEST, read_manifest, verify
 from quit.export.huggingface import CONFIGS
 from quit.settings.card import Card
+from quit.text.secrets import sends, shown
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

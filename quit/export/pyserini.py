@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quit.export.dataset import SPLITS, Dataset
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines
 

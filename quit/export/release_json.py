@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from quit.common.safe import json_text
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.errors import SettingsError
-from quit.export.dataset import SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
-from quit.export.safe import json_text
-from quit.stages.passages import PermutationTable
+from quit.stages.labelling.passages import PermutationTable
 
 PAPER_LABELERS = ("gemma-3-1b", "qwen-3-4b", "llama-31-8b")
 PAPER_READERS = ("llama-32-1b", "gemma-3-4b", "qwen-3-8b")

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from quit.export.dataset import SPLITS, Dataset
+from quit.common.safe import json_inside, json_text
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines
-from quit.export.safe import json_inside, json_text
 
 NO_SPAN = -1
 VERSION = "1.1, inferential: no spans"

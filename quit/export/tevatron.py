@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.export import dataset as data
+from quit.common.safe import json_inside, json_text
+from quit.dataset import dataset as data
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines, PassageTexts, line_file
-from quit.export.safe import json_inside, json_text
 from quit.export.training import SPLITS, Selection
 
 

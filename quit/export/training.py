@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from quit.dataset.dataset import FULLY, PARTIALLY, Dataset
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.evaluate.normalize import normalize_answer
-from quit.export.dataset import FULLY, PARTIALLY, Dataset
+from quit.text.normalize import normalize_answer
 
 KINDS = ("other", "any", "partial", "hard")
 MINERS = ("bm25", "encoder")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from quit.export.dataset import SPLITS, Dataset
+from quit.common.safe import one_line
+from quit.dataset.dataset import SPLITS, Dataset
 from quit.export.files import ExportFolder, Options
 from quit.export.lines import Lines, line_file
-from quit.export.safe import one_line
 
 _NO_TAGS = str.maketrans("<>", "  ")  # classic topics know no escapes
 

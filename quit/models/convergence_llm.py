@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from quit.evaluate.normalize import normalize_answer
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.judges.gpt_eval import read_verdicts
 from quit.models.prompting import PromptTemplate
-from quit.models.protocols import Encoder, Equivalence, HintPair, Pair
+from quit.models.protocols import Drawn, Encoder, Equivalence, HintPair, Pair
 from quit.settings import Convergence
-from quit.stages.candidates import Drawn
+from quit.text.normalize import normalize_answer
 
 REFERS_FIELDS = frozenset({"hint", "candidate"})
 CANDIDATES_FIELDS = frozenset({"question", "answer", "count"})

@@ -5,11 +5,10 @@ The embedded instruments were trained on English, and read a fixed number of wor
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 
-from quit.evaluate.normalize import STOP_WORDS, words
+from quit.text.english import foreign_script, not_english
 
 Part = tuple[str, str, int]
 """What a text is (``hint``), the text, and how many of its word pieces are read."""
@@ -23,12 +22,6 @@ QUESTION, REFERENCE, CANDIDATE = 32, 24, 64
 BEM = 507
 """The same of question, gold answer and answer together in BEM."""
 
-_ALSO_FOREIGN = frozenset("a i s t am an as at do has he in me no of on or so us was were will is".split())
-"""English stop words that are frequent in other languages too (German *was*, Dutch *is*, Spanish *me*)."""
-_ENGLISH = STOP_WORDS - _ALSO_FOREIGN
-_FEWEST = 3
-"""Words from which on the language of a text is judged by them."""
-
 
 def note(language: str, parts: Iterable[Part]) -> str | None:
     """Return what is wrong with ``parts``, such as ``not English; hint cut to 254 word pieces``; None if nothing is.
@@ -36,7 +29,7 @@ def note(language: str, parts: Iterable[Part]) -> str | None:
     ``language``: the text whose words tell the language, as long as possible; a part only tells it by its script.
     """
     given = list(parts)
-    notes = ["not English"] if not_english(language) or any(_foreign_script(text) for _, text, _ in given) else []
+    notes = ["not English"] if not_english(language) or any(foreign_script(text) for _, text, _ in given) else []
     for name, text, window in given:
         if not text.strip():
             notes.append(f"{name} empty")
@@ -51,20 +44,6 @@ def pair_note(question: str, gold_answers: Sequence[str], answer: str, bem: bool
         return note(question, [("pair", f"{question} {gold} {answer}", BEM) for gold in gold_answers])
     golds = [("gold answer", gold, REFERENCE) for gold in gold_answers]
     return note(question, [("question", question, QUESTION), *golds, ("answer", answer, CANDIDATE)])
-
-
-@lru_cache(maxsize=10_000)
-def not_english(text: str) -> bool:
-    """Return whether a text is in another script, or has three words or more and none that is English only."""
-    spoken = [word.casefold() for word in words(text)]
-    return _foreign_script(text) or (len(spoken) >= _FEWEST and _ENGLISH.isdisjoint(spoken))
-
-
-def _foreign_script(text: str) -> bool:
-    """Return whether most letters, and more than one, are not Latin ones."""
-    letters = [] if text.isascii() else [char for char in text if char.isalpha()]
-    foreign = sum(not unicodedata.name(char, "").startswith("LATIN") for char in letters)
-    return foreign > 1 and 2 * foreign > len(letters)
 
 
 @lru_cache(maxsize=10_000)

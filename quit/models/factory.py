@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -25,7 +25,7 @@ from quit.models.language import (
 )
 from quit.models.loading import once
 from quit.models.prompting import load_prompt
-from quit.models.protocols import ConvergenceModel, Encoder, Equivalence, Judge, Reader
+from quit.models.protocols import CandidateSource, ConvergenceModel, Encoder, Equivalence, Judge, Reader
 from quit.settings import Judge as JudgeSettings
 from quit.settings import ReaderSettings, Settings
 
@@ -108,12 +108,12 @@ class Models:
         """The model that values hints whose source says nothing."""
         settings = self._settings.convergence
         if settings.method == "similarity":
-            from quit.stages.rank import SimilarityConvergence
+            from quit.models.convergence_scored import SimilarityConvergence
 
             return SimilarityConvergence(self.encoder, settings)
         if settings.method == "llm":
             from quit.models.convergence_llm import REFERS_FIELDS, LLMHintScorer
-            from quit.stages.rank import Scored
+            from quit.models.convergence_scored import Scored
 
             scorer = LLMHintScorer(self._convergence_generator(), load_prompt("refers", REFERS_FIELDS))
             return Scored(scorer, settings)
@@ -124,35 +124,19 @@ class Models:
     def _convergence_generator(self) -> CachedGenerator:
         return self.generator(self._settings.language_models[self._settings.convergence.language_model or ""])
 
-    def candidate_pool(self, questions: pa.Table) -> Any:
-        """Return the candidates of the collection (see :mod:`quit.stages.candidates`).
+    def candidate_writer(self) -> CandidateSource | None:
+        """Return the language model that writes candidates; None where they come from the collection."""
+        if self._settings.convergence.method != "llm":
+            return None
+        from quit.models.convergence_llm import CANDIDATES_FIELDS, LLMCandidates
 
-        ``questions``: the whole table.
-        """
-
-        def make() -> Any:
-            if self._settings.convergence.method == "llm":
-                from quit.models.convergence_llm import CANDIDATES_FIELDS, LLMCandidates
-
-                return LLMCandidates(
-                    self._convergence_generator(),
-                    load_prompt("candidates", CANDIDATES_FIELDS),
-                    self.encoder,
-                    self.equivalence,
-                    self._settings.convergence,
-                )
-            from quit.stages.candidates import CandidatePool
-
-            return CandidatePool(
-                questions,
-                self.question_types,
-                self.encoder,
-                self.equivalence,
-                self._settings.question_type,
-                self._settings.convergence,
-            )
-
-        return self._once("candidate_pool", make)
+        return LLMCandidates(
+            self._convergence_generator(),
+            load_prompt("candidates", CANDIDATES_FIELDS),
+            self.encoder,
+            self.equivalence,
+            self._settings.convergence,
+        )
 
     def reader(self, name: str, collection: Mapping[str, pa.Table]) -> Reader:
         """Return a reader by name.
@@ -167,12 +151,12 @@ class Models:
                 return language_reader(spec, self._settings, self.generator(spec))
             from quit.models.readers import embedded_reader
 
-            pool = self._once("pool", lambda: answer_pool(collection))
+            pool = self.shared("pool", lambda: answer_pool(collection))
             reader = embedded_reader(spec.model or spec.name, self.encoder, pool)
             reader.name = spec.name
             return reader
 
-        return self._once(("reader", name), make)
+        return self.shared(("reader", name), make)
 
     def generator(self, spec: ReaderSettings | JudgeSettings) -> CachedGenerator:
         """Return a language model behind the generation cache."""
@@ -180,7 +164,7 @@ class Models:
         def make() -> CachedGenerator:
             return CachedGenerator(make_generator(spec, self._settings, self.meter), self.cache, self.meter)
 
-        return self._once(("generator", spec.name, spec.kind, spec.model), make)
+        return self.shared(("generator", spec.name, spec.kind, spec.model), make)
 
     def release_readers(self, *, only: str | None = None, but: str | None = None) -> None:
         """Let go of the language models in this process that readers use: of the reader ``only``, or of all except
@@ -200,7 +184,8 @@ class Models:
         self.on_cache(cache)
         return cache
 
-    def _once(self, key: Any, load: Callable[[], Any]) -> Any:
+    def shared(self, key: Any, load: Callable[[], Any]) -> Any:
+        """Return the model of this key, loaded when first asked for."""
         with self._lock:
             if key not in self._loaded:
                 self._loaded[key] = load()
@@ -244,14 +229,8 @@ def judge_identity(settings: Settings) -> str:
     return f"{language_judge_identity(settings.judge)}, beside {second}"
 
 
-def _leak_rules_identity(settings: Settings) -> str:
-    from quit.stages.leaks.find import RULES_IDENTITY, WORDS_IDENTITY
-
-    return WORDS_IDENTITY if settings.leakage.method == "bem" else RULES_IDENTITY
-
-
 def _convergence_identity(settings: Settings) -> str:
-    from quit.stages.rank import VERSION
+    from quit.models.convergence_scored import VERSION
 
     if settings.convergence.method == "similarity":
         return f"similarity/{VERSION}"
@@ -264,27 +243,6 @@ def _convergence_identity(settings: Settings) -> str:
     from quit.models.convergence import VERSION as LEARNED
 
     return f"learned/{VERSION}.{LEARNED}@{_weights('convergence')}"
-
-
-def _candidates_identity(settings: Settings) -> str:
-    from quit.stages.candidates import VERSION
-
-    return f"collection/{VERSION}"
-
-
-def difficulty_identity(settings: Settings) -> str:
-    """Return what difficulty depends on beside the encoder: its version, that of BM25, the corpus if one is named.
-
-    Reads the corpus once, to hash it; raises :class:`quit.errors.InputError` when there is none.
-    """
-    import bm25s
-
-    from quit.corpora.corpus import corpus_checksum
-    from quit.stages.difficulty import VERSION
-
-    named = settings.difficulty.corpus
-    corpus = f"corpus@{corpus_checksum(Path(named))}" if named else "hints"
-    return f"retrieval-complexity/{VERSION}/{corpus}+bm25s-{bm25s.__version__}"
 
 
 def reader_identity(reader: ReaderSettings, settings: Settings) -> str:
@@ -304,18 +262,11 @@ def _weights(name: str) -> str:
     return hashlib.sha256(file_checksum(path)[:12].encode()).hexdigest()[:12]
 
 
-_IDENTITIES: dict[str, Callable[[Settings], str]] = {
+IDENTITIES: dict[str, Callable[[Settings], str]] = {
     "encoder": lambda settings: minilm_identity(),
     "equivalence": equivalence_identity,
     "judge": judge_identity,
-    "leak_rules": _leak_rules_identity,
     "convergence": _convergence_identity,
-    "candidates": _candidates_identity,
-    "difficulty": difficulty_identity,
     "question_types": lambda settings: f"question-type@{_weights('question_type')}+{minilm_identity()}",
 }
-
-
-def identities(settings: Settings, names: Sequence[str]) -> list[str]:
-    """Return what the results of the named models depend on, in order; no model is loaded."""
-    return [_IDENTITIES[name](settings) for name in names]
+"""Name of a model -> what its results depend on."""

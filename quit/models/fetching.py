@@ -23,8 +23,8 @@ from filelock import FileLock
 from quit.common.cache import cache_folder
 from quit.common.children import Child
 from quit.common.files import file_checksum
-from quit.common.secrets import shown
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
+from quit.text.secrets import shown
 
 _OF_THE_CONVERSION = ("transformers_version", "_model_name_or_path", "local_files_only")
 MARK = ".checksum"

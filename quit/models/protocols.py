@@ -7,9 +7,9 @@ template, sampling), and must not change otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -183,4 +183,23 @@ class HintScorer(Protocol):
     def score(self, pairs: Sequence[HintPair]) -> np.ndarray:
         """Return the probability that each hint refers to its candidate, shape (len(pairs),), float64 in [0, 1]; NaN
         where it is not known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A candidate drawn from the collection, with its cosine to the nearest of the question's gold answers."""
+
+    candidate: str
+    fine: str
+    similarity: float
+
+
+class CandidateSource(Protocol):
+    """Where candidates come from: the collection, or a language model."""
+
+    identity: str
+
+    def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
+        """Return candidates for each row of the table ``questions``, best first."""
         ...

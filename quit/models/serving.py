@@ -16,10 +16,10 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
-from quit.common.secrets import shown
 from quit.errors import SettingsError
 from quit.models.loading import located
 from quit.settings import Judge, ReaderSettings, ServerSettings, Settings
+from quit.text.secrets import shown
 
 _MOST = 4 << 20  # bytes of a list of models
 MAX_MODEL_LEN = 4096  # the few-shot prompt takes about 1,000 tokens, five hints a few hundred

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from quit.engine.pipeline import Pipeline
+from quit.engine.usage import totals
 from quit.models.generation.base import cache_key
 from quit.models.generation.cache import GenerationCache
 from quit.models.language import Unasked, generator_identity, judge_prompt, language_reader, reader_prompts
@@ -27,9 +28,8 @@ from quit.operations.economy import Economy, economy
 from quit.settings import Judge, ReaderSettings
 from quit.sources import read_sources
 from quit.stages.collect import collect
-from quit.stages.passages import passage_count
+from quit.stages.labelling.passages import passage_count
 from quit.stages.read import selected_hints
-from quit.status.usage import totals
 
 JUDGED_A_QUESTION = 20.0
 """Distinct answers a question that a judge has to see, where no workspace tells: the paper does not say."""

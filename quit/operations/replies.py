@@ -8,8 +8,6 @@ from http.client import HTTPException
 from urllib.error import HTTPError
 
 from quit.common.progress import note
-from quit.common.secrets import shown
-from quit.common.words import counted
 from quit.engine.damage import discard_to_compare
 from quit.engine.pipeline import Pipeline, StageRun
 from quit.errors import ServerError
@@ -18,6 +16,8 @@ from quit.models.language import Unasked, generator_identity, language_reader
 from quit.models.serving import listed
 from quit.operations.plan import cached_replies, is_current, passage_paths, planned_questions
 from quit.settings import Judge, ReaderSettings
+from quit.text.secrets import shown
+from quit.text.words import counted
 
 _SAMPLE = 20  # questions whose passages are looked up
 

@@ -14,20 +14,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import schemas
+from quit import contracts
 from quit.common.files import file_checksum, write_json, writing
 from quit.common.ids import content_hash
 from quit.common.progress import advance
-from quit.engine.pipeline import Pipeline
-from quit.engine.workspace import Workspace
-from quit.errors import GateError, InputError, SettingsError, WorkspaceError
-from quit.evaluate.statistics import statistics
-from quit.export.workspace import provenance_of, readers_of, verification_of
-from quit.models.language import judge_prompt, reader_prompts
-from quit.models.prompting import PromptTemplate, load_prompt
-from quit.models.protocols import Encoder
-from quit.release.gates import GateResult, Subject, check, coverage
-from quit.release.release import (
+from quit.dataset.files import TableFiles, workspace_tables, write_table
+from quit.dataset.release import (
     DESCRIPTION,
     FOLDER,
     LAYOUT,
@@ -38,11 +30,19 @@ from quit.release.release import (
     open_release,
     verify,
 )
-from quit.release.tables import TableFiles, workspace_tables, write_table
+from quit.dataset.statistics import statistics
+from quit.dataset.workspace import provenance_of, readers_of, verification_of
+from quit.engine.pipeline import Pipeline
+from quit.engine.usage import origins
+from quit.engine.workspace import Workspace
+from quit.errors import GateError, InputError, SettingsError, WorkspaceError
+from quit.models.language import judge_prompt, reader_prompts
+from quit.models.prompting import PromptTemplate, load_prompt
+from quit.models.protocols import Encoder
+from quit.release.gates import GateResult, Subject, check, coverage
 from quit.review.store import ReviewStore
-from quit.review.verdicts import live_reviews
 from quit.settings import Settings, parse
-from quit.status.usage import origins
+from quit.stages.labelling.verdicts import live_reviews
 from quit.store.base import Store
 from quit.store.folder import FolderStore
 
@@ -298,7 +298,7 @@ def _reviews(workspace: Workspace, pipeline: Pipeline, files: TableFiles) -> dic
     """Return which reviews the labels rest on. People appear under a hash that is keyed by their project's private
     key."""
     store = ReviewStore(workspace)
-    live = live_reviews(store.read(store.applied)) if store.applied else schemas.table("reviews").from_rows([])
+    live = live_reviews(store.read(store.applied)) if store.applied else contracts.table("reviews").from_rows([])
     review_ids = sorted(live["review_id"].unique().to_pylist())
     people = live.group_by(["project", "annotator"]).aggregate([]).to_pylist()
     settled = len(pipeline.decisions) - pipeline.decisions["decision"].null_count if review_ids else 0

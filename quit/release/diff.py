@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from quit.release.release import Release, verify
+from quit.dataset.release import Release, verify
 from quit.settings import flatten
 from quit.settings.release import Release as ReleaseSettings
 

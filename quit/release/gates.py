@@ -15,16 +15,16 @@ import pyarrow.parquet as pq
 
 from quit.common.columns import positions_in
 from quit.common.progress import advance
+from quit.dataset.dataset import Dataset, ReaderInfo
+from quit.dataset.files import TableFiles, contract
+from quit.dataset.release_tables import frozen_tables
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.evaluate.labels import labels_by_split, predicted_sentence
-from quit.export.dataset import Dataset, ReaderInfo
-from quit.export.release import frozen_tables
 from quit.models.protocols import NO_ANSWER
-from quit.release.tables import TableFiles, contract
 from quit.settings import Settings, load
-from quit.stages.answers import matching_rows
+from quit.stages.labelling.answers import matching_rows
+from quit.stages.labelling.passages import permutation_table
 from quit.stages.leaks.containment import contained_in
-from quit.stages.passages import permutation_table
 from quit.stages.split import SPLITS, near_identical
 
 AT_A_TIME = 2

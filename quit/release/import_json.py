@@ -23,15 +23,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quit.common.files import read_json
 from quit.common.progress import advance
-from quit.common.secrets import shown
 from quit.common.shapes import first_fault
+from quit.dataset.dataset import SPLITS, ReaderInfo
 from quit.errors import InputError
-from quit.export.dataset import SPLITS, ReaderInfo
 from quit.export.files import read_manifest
 from quit.export.release_json import PAPER_LABELERS, PAPER_READERS
 from quit.sources.fields import describe, quote
 from quit.sources.files import Shallow, check_file
-from quit.stages.passages import MAX_HINTS, PermutationTable, permutation_table, subset_of
+from quit.stages.labelling.passages import MAX_HINTS, PermutationTable, permutation_table, subset_of
+from quit.text.secrets import shown
 
 SUFFIXES = (".json", ".json.gz", ".json.zst")
 EXPECTED = "a file of the paper's release JSON: an array of objects with id, question, answers, hints and subsets"

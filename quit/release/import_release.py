@@ -19,23 +19,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from quit import __version__
 from quit.common.files import file_checksum
 from quit.common.ids import content_key, hint_id
-from quit.evaluate.normalize import normalize_answer
-from quit.export.dataset import SPLITS
+from quit.dataset.dataset import SPLITS
+from quit.dataset.files import TableFiles, TableWriter, imported_schema, names_of
 from quit.models.protocols import Encoder, JudgeItem, Verdict
 from quit.release.create import Created, check_target, entry_of, facts_of, put, refuse_failed, table_path
 from quit.release.gates import Subject, check, coverage
 from quit.release.import_json import Published, ReleaseFiles
-from quit.release.tables import TableFiles, TableWriter, imported_schema, names_of
 from quit.settings import parse
-from quit.stages.answers import Answers, accepted_answers, matching_rows, number_answers
 from quit.stages.judge import judge_answers
 from quit.stages.label import labels_of
-from quit.stages.passages import enumerate_passages
+from quit.stages.labelling.answers import Answers, accepted_answers, matching_rows, number_answers
+from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.stage import Tables
 from quit.store.folder import FolderStore
+from quit.text.normalize import normalize_answer
+from quit.version import __version__
 
 KIND = "release-json"
 AT_ONCE = 128

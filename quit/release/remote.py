@@ -7,8 +7,8 @@ from pathlib import Path
 from filelock import FileLock
 
 from quit.common.files import replacing
+from quit.dataset.release import DESCRIPTION
 from quit.errors import InputError
-from quit.release.release import DESCRIPTION
 from quit.store.objects import open_objects
 from quit.store.remote import copy_folder
 

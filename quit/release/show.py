@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quit.common.words import counted
-from quit.export.dataset import FULLY
+from quit.dataset.dataset import FULLY
+from quit.dataset.release import Release
 from quit.release.diff import Diff
-from quit.release.release import Release
+from quit.text.words import counted
 
 
 def lines(release: Release) -> list[str]:

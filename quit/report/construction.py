@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from quit.report import plots
+from quit.render import plots
 from quit.report.pieces import SPLITS, Facts, Plot, Section, Table, counted, number, share
 
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import duckdb
 
-from quit import __version__
 from quit.common.progress import advance
+from quit.dataset.files import TableFiles
+from quit.dataset.release import Release, open_release
+from quit.dataset.statistics import statistics
+from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
-from quit.evaluate.statistics import statistics
 from quit.release.diff import diff
-from quit.release.release import Release, open_release
 from quit.release.show import imported_lines
-from quit.release.tables import TableFiles
 from quit.release.view import release_of, shown_judge, shown_readers, shown_releases
 from quit.report.examples import example_passage, examples
 from quit.report.people import judge_against_people, review_progress
@@ -26,7 +26,7 @@ from quit.report.quality import LEAKS, PROBE, agreement_figures, split_figures
 from quit.settings import Judge, ReaderSettings, Settings
 from quit.status.asked import asked
 from quit.status.summary import USAGE, funnel, judge_agreement, readers_by_hints, type_agreement, usage_rows
-from quit.status.usage import totals
+from quit.version import __version__
 
 SPLITS = ("train", "dev", "test")
 _FIGURES = 21  # steps of ``gather`` that progress is reported about

@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 
 from quit.engine.workspace import Workspace
-from quit.evaluate.normalize import normalize_answer
 from quit.settings import Settings
 from quit.status.story import story
+from quit.text.normalize import normalize_answer
 
 _SHARES = """
     SELECT s.question_id, avg((l.label = 2)::INTEGER) AS share FROM splits s JOIN labels l USING (question_id)

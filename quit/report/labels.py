@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from quit.evaluate.labels import SplitLabels, predicted_sentence
-from quit.report import plots
+from quit.render import plots
 from quit.report.pieces import Facts, Plot, Section, Table, counted, number, percent, share
 from quit.status.asked import asked_tables
 

@@ -13,7 +13,7 @@ import duckdb
 from quit.engine.workspace import Workspace
 from quit.release.view import shown_releases
 from quit.review.store import ReviewStore
-from quit.review.verdicts import live_reviews
+from quit.stages.labelling.verdicts import live_reviews
 
 ORDERS = {
     "id": "question_id",

@@ -11,8 +11,8 @@ from quit.engine.workspace import Workspace
 from quit.evaluate.agreement import cohen_kappa
 from quit.review.report import review_status
 from quit.review.store import ReviewStore
-from quit.review.verdicts import decide, live_reviews, of_kind
 from quit.settings import Review
+from quit.stages.labelling.verdicts import decide, live_reviews, of_kind
 
 
 def review_progress(workspace: Workspace, settings: Review) -> dict[str, Any] | None:

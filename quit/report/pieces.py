@@ -31,7 +31,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Plot(Table):
-    """A plot (``svg``, trusted markup of :mod:`quit.report.plots`) with the table behind it; ``name`` is unique on the
+    """A plot (``svg``, trusted markup of :mod:`quit.render.plots`) with the table behind it; ``name`` is unique on the
     page."""
 
     name: str = ""

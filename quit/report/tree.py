@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quit.evaluate.normalize import normalize_answer
+from quit.text.normalize import normalize_answer
 
 
 @dataclass

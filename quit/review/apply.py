@@ -9,7 +9,7 @@ from quit.engine.pipeline import Pipeline
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.review.store import ReviewStore
-from quit.review.verdicts import disagreements
+from quit.stages.labelling.verdicts import disagreements
 
 
 @dataclass

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from quit.common.ids import draw
 from quit.common.json_lines import json_lines
 from quit.errors import InputError
-from quit.evaluate.normalize import normalize_answer
 from quit.review.items import ReviewItem
 from quit.settings import Review
+from quit.text.normalize import normalize_answer
 
 _EXPECTED = '{"question_id": "...", "correct": [...], "incorrect": [...]}'
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from quit.common.ids import draw
 from quit.engine.workspace import Workspace
-from quit.evaluate.normalize import normalize_answer
 from quit.settings import Review
+from quit.text.normalize import normalize_answer
 
 
 @dataclass(frozen=True, slots=True)

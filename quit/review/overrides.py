@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import schemas
+from quit import contracts
 from quit.common.ids import content_hash
 from quit.common.json_lines import json_lines
 from quit.engine.workspace import Workspace
@@ -191,7 +191,7 @@ def _numbered(rows: Sequence[Mapping[str, Any]], before: int, now: str) -> pa.Ta
         decision = {**row, "created_at": now}
         decision.pop("override_id", None)
         numbered.append({"override_id": f"ov-{content_hash(decision, position, size=5)}", **decision})
-    return schemas.table("overrides").from_rows(numbered)
+    return contracts.table("overrides").from_rows(numbered)
 
 
 def _text(value: str, name: str) -> str:

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quit.common.json_lines import json_lines
-from quit.common.words import counted
 from quit.engine.workspace import Workspace
 from quit.errors import InputError
 from quit.evaluate.agreement import alpha_of, cohen_kappa, pair_agreements
 from quit.review.apply import change_counts
 from quit.review.controls import Controls, control_scores, load_controls
 from quit.review.store import ReviewStore
-from quit.review.verdicts import ask_back, decide, disagreements, live_reviews, of_kind, votes
 from quit.settings import Review
+from quit.stages.labelling.verdicts import ask_back, decide, disagreements, live_reviews, of_kind, votes
+from quit.text.words import counted
 
 _LOG = logging.getLogger(__name__)
 _PERSON = '{"annotator": "...", "gender": "...", "age": "...", "education": "..."}'

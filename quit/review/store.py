@@ -17,11 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
-import schemas
+from quit import contracts
 from quit.common.shapes import read_json
-from quit.engine.parts import joined, log_number, read_log_part
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
+from quit.store.parts import joined, log_number, read_log_part
 
 
 class ReviewStore:
@@ -55,7 +55,7 @@ class ReviewStore:
         if not rows:
             return None
         target = self.workspace.next_log_part("reviews")
-        part = self.workspace.add_log_part("reviews", schemas.table("reviews").from_rows(list(rows)))
+        part = self.workspace.add_log_part("reviews", contracts.table("reviews").from_rows(list(rows)))
         if part is None:
             raise WorkspaceError(f"{target} was written by another pull meanwhile. Pull again.")
         return part.name

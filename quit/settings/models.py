@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from quit.common.secrets import sends
 from quit.errors import SettingsError
 from quit.settings.section import Section
+from quit.text.secrets import sends
 
 
 class LanguageModel(Section):

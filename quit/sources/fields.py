@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError
-from quit.evaluate.normalize import normalize_answer
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.sources.text import clean_hint, is_boilerplate, repair
+from quit.text.normalize import normalize_answer
 
 STAGE = "collect"
 LONGEST_QUOTE = 80

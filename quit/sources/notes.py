@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from quit.errors import InputError
-from quit.evaluate.normalize import STOP_WORDS, normalize_answer, words
-from quit.models.depth import not_english
 from quit.sources.fields import quote
 from quit.sources.files import line_items
 from quit.sources.records import RawQuestion
+from quit.text.english import not_english
+from quit.text.normalize import STOP_WORDS, normalize_answer, words
 
 READ = ("id", "question", "answers", "hints", "candidates", "question_type", "difficulty")
 READ_OF_HINT = ("hint", "text", "rank", "convergence", "url", "scores")

@@ -14,12 +14,12 @@ from typing import Literal, get_args
 import pyarrow as pa
 
 from quit.common import ids
+from quit.contracts import table
 from quit.errors import InputError, SettingsError
-from quit.evaluate.normalize import normalize_answer, normalize_question
 from quit.sources.fields import quote
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.stage import Context, Tables, stage
-from schemas import table
+from quit.text.normalize import normalize_answer, normalize_question
 
 STAGE = "collect"
 TABLES = ("questions", "origins", "hints", "candidates", "scores", "rejects")

@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import schemas
+from quit import contracts
 from quit.common.cache import cache_folder
-from quit.corpora.corpus import Corpus, corpus_checksum
 from quit.models.depth import QUESTION_TYPE, note
 from quit.models.protocols import Encoder
 from quit.models.question_type import QuestionTypeClassifier
+from quit.retrieval.corpus import Corpus, corpus_checksum
 from quit.settings import Difficulty, QuestionType
-from quit.stages.difficulty import RetrievalComplexity
-from quit.stages.question_type import question_types
+from quit.stages.questions.difficulty import RetrievalComplexity
+from quit.stages.questions.question_type import question_types
 from quit.stages.stage import Context, Tables, stage
 
 
@@ -85,8 +85,8 @@ def describe(
             }
         )
     return {
-        "descriptions": schemas.table("descriptions").from_rows(rows),
-        "rejects": schemas.table("rejects").from_rows(rejects),
+        "descriptions": contracts.table("descriptions").from_rows(rows),
+        "rejects": contracts.table("rejects").from_rows(rejects),
     }
 
 

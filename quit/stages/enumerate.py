@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from quit.stages.passages import enumerate_passages
+from quit.stages.labelling.passages import enumerate_passages
 from quit.stages.stage import Context, Tables, stage
 
 

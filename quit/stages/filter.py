@@ -10,7 +10,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-import schemas
+from quit import contracts
 from quit.models.protocols import Encoder, Equivalence
 from quit.settings import Leakage
 from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of, overrides_by_hint
@@ -96,9 +96,9 @@ def filter_leaks(
         else:
             usable += [{"hint_id": hint["hint_id"], "question_id": hint["question_id"]} for hint in kept]
     return {
-        "leak_findings": schemas.table("leak_findings").from_rows(finding_rows),
-        "usable_hints": schemas.table("usable_hints").from_rows(usable),
-        "rejects": schemas.table("rejects").from_rows(rejects),
+        "leak_findings": contracts.table("leak_findings").from_rows(finding_rows),
+        "usable_hints": contracts.table("usable_hints").from_rows(usable),
+        "rejects": contracts.table("rejects").from_rows(rejects),
     }
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-import schemas
+from quit import contracts
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem
-from quit.stages.answers import Answers, answers_of
+from quit.stages.labelling.answers import Answers, answers_of
 from quit.stages.stage import Context, RowsOf, Tables, stage
 
 
@@ -23,7 +23,7 @@ def judge_stage(context: Context, questions: pa.Table, answers: RowsOf, distinct
         "verdicts": judge_answers(questions, by_reader, context.models.judge, by_wave),
         "second_verdicts": judge_answers(questions, by_reader, second, by_wave)
         if second
-        else schemas.table("second_verdicts").from_rows([]),
+        else contracts.table("second_verdicts").from_rows([]),
     }
 
 
@@ -74,7 +74,7 @@ def judge_answers(questions: pa.Table, answers: Sequence[Answers], judge: Judge,
                 "note": ruling.verdict.note,
             }
         )
-    return schemas.table("verdicts").from_rows(rows)
+    return contracts.table("verdicts").from_rows(rows)
 
 
 def _most_frequent(counts: Mapping[str, int]) -> str:

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import schemas
+from quit import contracts
 from quit.common.columns import plain, runs, same
-from quit.evaluate.normalize import normalize_answer
-from quit.stages.answers import Answers, accepted_answers, answers_of
+from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
 from quit.stages.stage import Context, RowsOf, Tables, stage
+from quit.text.normalize import normalize_answer
 
 PREDICTED_FROM = 0.5
 """Probability from which a passage that was not asked has label 2."""
@@ -76,7 +76,7 @@ def labels_of(passages: pa.Table, answers: Mapping[str, Answers], accepted: Sequ
     for position, (given, is_right) in enumerate(zip(answers.values(), accepted, strict=True)):
         right += is_right[given.index].astype(np.int64) << position
     sets = [[name for position, name in enumerate(names) if bits >> position & 1] for bits in range(1 << len(names))]
-    contract = schemas.table("labels").schema
+    contract = contracts.table("labels").schema
     return pa.table(
         {
             "question_id": plain(passages.column("question_id")),
@@ -137,4 +137,4 @@ def valid_answers_of(
                         "passages": counts.get((identity, form), 0),
                     }
                 )
-    return schemas.table("valid_answers").from_rows(valid)
+    return contracts.table("valid_answers").from_rows(valid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-import schemas
+from quit import contracts
 from quit.models.cleaning import says_no_answer
 from quit.models.judges import rule
 from quit.models.protocols import NO_ANSWER, Judge, JudgeItem, Prompt, Reader, Reply
@@ -67,7 +67,7 @@ def probe(questions: pa.Table, descriptions: pa.Table, reader: Reader, judge: Ju
                 }
             )
     rows.sort(key=lambda row: (row["question_id"], row["repetition"]))
-    return schemas.table("probe_answers").from_rows(rows)
+    return contracts.table("probe_answers").from_rows(rows)
 
 
 def _as_written(reply: Reply) -> str:

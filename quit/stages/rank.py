@@ -7,37 +7,21 @@ follows from the source's 0/1 scores; else a model values the hints of the quest
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import schemas
+from quit import contracts
+from quit.models.convergence_scored import Scored, convergence
 from quit.models.depth import ENCODER, note
-from quit.models.protocols import ConvergenceModel, Encoder, HintPair, HintScorer, HintSet
+from quit.models.protocols import CandidateSource, ConvergenceModel, HintSet
 from quit.settings import Convergence
-from quit.stages.candidates import CandidateSource
-from quit.stages.question_type import Typed, question_types
+from quit.stages.questions.candidates import candidate_pool
+from quit.stages.questions.question_type import Typed, question_types
 from quit.stages.stage import Context, Tables, stage
-
-VERSION = 2
-
-
-def convergence(distractor_scores: Sequence[int], gold_score: int, candidate_cap: int = 11) -> float:
-    """Return the convergence of a hint from 0/1 scores (does it refer to this candidate?), 0 to 1, two decimals.
-
-    Of the distractors the first ``candidate_cap - 1`` count; the gold answer is the last of the n candidates.
-    0 if the hint does not refer to the gold answer, else 1 - (sum(scores) - 1) / n.
-    """
-    if not gold_score:
-        return 0.0
-    counted = list(distractor_scores)[: candidate_cap - 1]
-    n = len(counted) + 1
-    return round(1 - sum(counted) / n, 2)
 
 
 @stage(
@@ -66,7 +50,7 @@ def rank_stage(
         scores,
         models.convergence,
         lambda asked: question_types(asked, models.question_types, settings.question_type),
-        lambda: models.candidate_pool(context.whole["questions"]),
+        lambda: candidate_pool(context.whole["questions"], models, settings),
         settings.convergence,
     )
 
@@ -118,9 +102,9 @@ def rank_hints(
                 }
             )
     return {
-        "ranked_hints": schemas.table("ranked_hints").from_rows(rows),
-        "drawn_candidates": schemas.table("drawn_candidates").from_rows(drawn),
-        "rejects": schemas.table("rejects").from_rows(rejects),
+        "ranked_hints": contracts.table("ranked_hints").from_rows(rows),
+        "drawn_candidates": contracts.table("drawn_candidates").from_rows(drawn),
+        "rejects": contracts.table("rejects").from_rows(rejects),
     }
 
 
@@ -246,67 +230,6 @@ def _from_source(hint: dict, scores: list[dict], settings: Convergence) -> tuple
             [score_row["score"] for score_row in distractors], gold["score"], settings.candidate_cap
         ), "source-scores"
     return None
-
-
-class Scored:
-    """Convergence by the paper's formula, from a scorer that is asked about each (hint, candidate) pair. A pair
-    without a score counts as "does not refer"."""
-
-    def __init__(self, scorer: HintScorer, settings: Convergence, refers_from: float = 0.5) -> None:
-        self._scorer = scorer
-        self._settings = settings
-        self._refers_from = refers_from
-        self.identity = f"scored/{VERSION}/from={refers_from:g}+{scorer.identity}"
-
-    def values(self, items: Sequence[HintSet]) -> list[list[float]]:
-        """Return the convergence of each hint of each question, 0 to 1."""
-        return self.counted(items)[0]
-
-    def counted(self, items: Sequence[HintSet]) -> tuple[list[list[float]], list[list[int]]]:
-        """Return the convergence of each hint of each question, 0 to 1, and its distinct candidates without a score."""
-        pairs = [
-            HintPair(item.question, hint, answer)
-            for item in items
-            for hint in item.hints
-            for answer in (*item.distractors, item.gold)
-        ]
-        scores = iter(self._scorer.score(pairs).tolist())
-        cap = self._settings.candidate_cap
-        values: list[list[float]] = []
-        unread: list[list[int]] = []
-        for item in items:
-            rows = [[(answer, next(scores)) for answer in (*item.distractors, item.gold)] for _ in item.hints]
-            refers = [[int(score >= self._refers_from) for _, score in row] for row in rows]
-            values.append([convergence(row[:-1], row[-1], cap) for row in refers])
-            unread.append([len({answer for answer, score in row if math.isnan(score)}) for row in rows])
-        return values, unread
-
-
-class SimilarityConvergence:
-    """The plain stand-in: a hint may refer to every candidate that is about as near to it as the gold answer.
-
-    A hint to which most candidates are nearer than the gold answer does not refer to it at all: its convergence is 0.
-    """
-
-    def __init__(self, encoder: Encoder, settings: Convergence) -> None:
-        self._encoder = encoder
-        self._settings = settings
-        self.identity = f"similarity/{VERSION}/margin={settings.margin:g}+{encoder.identity}"
-
-    def values(self, items: Sequence[HintSet]) -> list[list[float]]:
-        """Return the convergence of each hint of each question, 0 to 1; 0 where there is no distractor to tell
-        apart."""
-        self._encoder.encode([text for item in items for text in (*item.hints, *item.distractors, item.gold)])
-        return [self._values(item) for item in items]
-
-    def _values(self, item: HintSet) -> list[float]:
-        if not item.distractors:
-            return [0.0] * len(item.hints)
-        near = self._encoder.encode(list(item.hints)) @ self._encoder.encode([*item.distractors, item.gold]).T
-        rivals, own = near[:, :-1], near[:, -1:]
-        refers = own >= np.median(rivals, axis=1, keepdims=True)
-        scores = np.hstack([rivals >= own - self._settings.margin, refers]).astype(int).tolist()
-        return [convergence(row[:-1], row[-1], self._settings.candidate_cap) for row in scores]
 
 
 def _group(rows) -> dict[str, list[dict]]:

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from quit.models.protocols import NO_ANSWER, Judge, Prompt, Reader, Reply
-from quit.stages.answers import Answers, accepted_answers, answers_of, number_answers
 from quit.stages.judge import judge_answers
+from quit.stages.labelling.answers import Answers, accepted_answers, answers_of, number_answers
 from quit.stages.stage import COLLECTION, Context, RowsOf, Tables, stage
 
 NOT_ASKED = Reply("", NO_ANSWER)

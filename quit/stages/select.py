@@ -14,13 +14,13 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 
-import schemas
+from quit import contracts
 from quit.common.columns import is_in, runs
 from quit.common.ids import draw
 from quit.common.progress import note
 from quit.models.prompting import CHARACTERS_A_TOKEN
-from quit.stages.answers import Answers
-from quit.stages.passages import passage_count
+from quit.stages.labelling.answers import Answers
+from quit.stages.labelling.passages import passage_count
 from quit.stages.read import NOT_ASKED, answer_tables, prompts_of, selected_hints, still_open
 from quit.stages.selection import Options, Reason, select
 from quit.stages.stage import COLLECTION, Context, Tables, stage
@@ -71,7 +71,7 @@ def select_stage(
         "reason": pa.array(reason, pa.string()),
         "probability": pa.array(probability, pa.float64(), from_pandas=True),  # NaN is null
     }
-    return {"selection": pa.table(table), "selection_rounds": schemas.table("selection_rounds").from_rows(rounds)}
+    return {"selection": pa.table(table), "selection_rounds": contracts.table("selection_rounds").from_rows(rounds)}
 
 
 class _Labelers:

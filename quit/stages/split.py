@@ -18,14 +18,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import schemas
+from quit import contracts
 from quit.common.ids import draw
 from quit.common.json_lines import json_lines
 from quit.errors import InputError
-from quit.evaluate.normalize import STOP_WORDS, normalize_question
 from quit.settings import Split
 from quit.stages.probe import parametric
 from quit.stages.stage import Context, Tables, stage
+from quit.text.normalize import STOP_WORDS, normalize_question
 
 SPLITS = ("train", "dev", "test")
 _PIN = "an object with content_key and split"
@@ -70,7 +70,10 @@ def split_questions(questions: pa.Table, parametric: Mapping[str, bool], setting
         {"stage": "split", "kind": "question", "reason": reason, "detail": detail, "question_id": identity}
         for identity, (reason, detail) in sorted(reasons.items())
     ]
-    return {"splits": schemas.table("splits").from_rows(kept), "rejects": schemas.table("rejects").from_rows(rejects)}
+    return {
+        "splits": contracts.table("splits").from_rows(kept),
+        "rejects": contracts.table("rejects").from_rows(rejects),
+    }
 
 
 def _assign(rows: list[dict], settings: Split) -> None:

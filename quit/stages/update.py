@@ -17,14 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import schemas
+from quit import contracts
 from quit.common.columns import is_in, plain, same
-from quit.evaluate.normalize import normalize_answer
 from quit.settings import Review
-from quit.stages.answers import Answers, accepted_answers, answers_of
 from quit.stages.label import is_predicted, labels_of, valid_answers_of, with_predicted
+from quit.stages.labelling.answers import Answers, accepted_answers, answers_of
 from quit.stages.leaks.find import Finding, LeakItem, find_leaks_of, overrides_by_hint
 from quit.stages.stage import Context, RowsOf, Tables, stage
+from quit.text.normalize import normalize_answer
 
 JUDGE = "review"
 """Name under which people's verdicts are listed in ``verdicts``."""
@@ -66,7 +66,7 @@ class Decided:
 
 
 def decided(decisions: pa.Table, tables: LabelTables, settings: Review) -> Decided:
-    """Return what settled decisions (schema ``quit.review.verdicts.DECISIONS``) say about these tables.
+    """Return what settled decisions (schema ``quit.stages.labelling.verdicts.DECISIONS``) say about these tables.
 
     Only questions of the splits under review count, and only flags that remove.
     """
@@ -118,7 +118,7 @@ def update_stage(
 ) -> Tables:
     """Apply people's verdicts to labels and valid answers."""
     settings, models = context.settings, context.models
-    columns = schemas.table("labels").schema.names
+    columns = contracts.table("labels").schema.names
     before = LabelTables(questions, ranked_hints, splits, verdicts, labels(columns), valid_answers)
     settled = decided(decisions, before, settings.review)
     overrides = overrides_by_hint(context.overrides)
@@ -173,7 +173,7 @@ def update_labels(
         for question_id, why in removed.items()
     ]
     answer_changes = [row for row in changes if row["question_id"] not in removed]
-    small = schemas.table("changes").from_rows(answer_changes + removal_changes)
+    small = contracts.table("changes").from_rows(answer_changes + removal_changes)
     return {
         "labels": _replaced(tables.labels, mask, new, gone),
         "valid_answers": valid.filter(_not_in(valid, gone)),
@@ -182,8 +182,8 @@ def update_labels(
         "changes": pa.concat_tables([small, label_changes]).sort_by(
             [(name, "ascending") for name in ("question_id", "change", "permutation", "answer")]
         ),
-        "leak_findings": schemas.table("leak_findings").from_rows(findings),
-        "rejects": schemas.table("rejects").from_rows(
+        "leak_findings": contracts.table("leak_findings").from_rows(findings),
+        "rejects": contracts.table("rejects").from_rows(
             [
                 {
                     "stage": "update",
@@ -242,7 +242,7 @@ def _with_review(valid: pa.Table, found: Decided) -> pa.Table:
     for row in rows:
         by_question.setdefault(row["question_id"], []).append(row)
     order = sorted(by_question.keys() | added.keys())
-    return schemas.table("valid_answers").from_rows(
+    return contracts.table("valid_answers").from_rows(
         [row for question in order for row in (*by_question.get(question, []), *added.get(question, []))]
     )
 
@@ -358,7 +358,7 @@ def _label_changes(
     keep: pa.ChunkedArray,
 ) -> pa.Table:
     """Return the rows of ``changes`` for labels, each with the first labeler's answer whose verdict changed."""
-    schema = schemas.table("changes").schema
+    schema = contracts.table("changes").schema
     changed = pc.and_(pc.not_equal(passages.column("label"), label), keep)
     rows = np.flatnonzero(changed.to_numpy())
     pieces = []
@@ -380,7 +380,9 @@ def _label_changes(
                     "after": label.take(chosen),
                     "answer": pa.array([cause[0] for cause in causes], pa.string()).take(of_cause),
                     "answer_key": pa.array([cause[1] for cause in causes], pa.string()).take(of_cause),
-                    "reviews": pa.array([cause[2]["reviews"] for cause in causes], schemas.tables.TEXTS).take(of_cause),
+                    "reviews": pa.array([cause[2]["reviews"] for cause in causes], contracts.tables.TEXTS).take(
+                        of_cause
+                    ),
                     "reason": pa.array([_says(cause[0], cause[2]) for cause in causes], pa.string()).take(of_cause),
                 },
                 schema=schema,

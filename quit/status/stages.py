@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from quit.common.words import counted
 from quit.engine.workspace import Workspace
 from quit.errors import QuitError
 from quit.settings import Settings, load
 from quit.stages import STAGES
 from quit.stages.stage import Stage
+from quit.text.words import counted
 
 _PART = re.compile(r"part-(\d+)-of-(\d+)\.parquet")
 

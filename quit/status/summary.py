@@ -9,11 +9,11 @@ from typing import Any
 
 from quit.common.endpoints import address
 from quit.common.files import is_url
+from quit.engine.usage import origins, totals
 from quit.engine.workspace import Workspace
 from quit.stages import filter_stage
 from quit.status.asked import asked, asked_tables
 from quit.status.stages import status
-from quit.status.usage import origins, totals
 
 
 def left_out(workspace: Workspace) -> list[dict[str, Any]]:
@@ -320,7 +320,7 @@ def markdown_summary(workspace: Workspace) -> str:
 
 def markdown_links(workspace: Workspace) -> str:
     """Return where things are, as a Markdown list: the workspace, its review project, its releases."""
-    from quit.release.release import FOLDER, releases_of
+    from quit.dataset.release import FOLDER, releases_of
     from quit.review.store import ReviewStore
 
     root = workspace.address

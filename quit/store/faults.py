@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from quit.common.secrets import shown
 from quit.errors import QuitError, ServerError, SettingsError, WorkspaceError
+from quit.text.secrets import shown
 
 _ENDPOINTS = ("FSSPEC_S3_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 _CREDENTIALS = {"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "CredentialRetrievalError"}

@@ -12,9 +12,9 @@ from filelock import FileLock, Timeout
 
 from quit.common.files import LEFTOVER, remove_leftovers, replacing, sync, write_json, writing
 from quit.common.shapes import read_json
-from quit.engine.parts import damage
 from quit.errors import WorkspaceError
 from quit.store.base import CHANGING, Make, Part, described, this_process
+from quit.store.parts import damage
 
 
 class FolderStore:

@@ -25,15 +25,15 @@ from typing import Any
 from filelock import FileLock
 
 from quit.common.cache import cache_folder
+from quit.common.estimate import Estimate
 from quit.common.files import replacing, writing
 from quit.common.shapes import read_json
-from quit.engine.parts import damage
 from quit.errors import WorkspaceError
-from quit.operations.estimate import Estimate
 from quit.store.base import CHANGING, MARKER, Make, Part
 from quit.store.folder import FolderStore
 from quit.store.lease import Lease
 from quit.store.objects import Objects, open_objects
+from quit.store.parts import damage
 
 VARIABLE = "QUIT_MIRRORS"
 _STALE = 86400.0  # seconds after which a file on its way is a killed run's

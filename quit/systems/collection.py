@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from quit.corpora.protocols import Documents
 from quit.errors import InputError
+from quit.retrieval.protocols import Documents
 
 
 @runtime_checkable

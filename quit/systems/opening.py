@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from quit.corpora.built import BuiltCorpus
-from quit.corpora.first_stage import Bm25Stage, DenseStage, FusedStage, open_first_stage
-from quit.corpora.lexical import Bm25
-from quit.corpora.protocols import FirstStage
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.first_stage import Bm25Stage, DenseStage, FusedStage, open_first_stage
+from quit.retrieval.lexical import Bm25
+from quit.retrieval.protocols import FirstStage
 from quit.settings import Settings
 
 

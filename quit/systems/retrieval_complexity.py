@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from quit.common.files import replacing, write_json, writing
 from quit.common.json_lines import json_lines
-from quit.corpora.complexity import AnswerHead, Retrieved, TokenHead, measure
-from quit.corpora.protocols import Documents
 from quit.errors import InputError
 from quit.evaluate import association
 from quit.evaluate.association import associate
 from quit.models.protocols import Encoder
+from quit.retrieval.complexity import AnswerHead, Retrieved, TokenHead, measure
+from quit.retrieval.protocols import Documents
 from quit.settings.complexity import Complexity
 from quit.systems.collection import Question
 

@@ -11,7 +11,7 @@ import pytest
 from annotation.client import Server
 from annotation.tasks import NONE
 from quit.engine.workspace import Workspace
-from quit.evaluate.normalize import normalize_answer
+from quit.text.normalize import normalize_answer
 from tests.answers import answers_in
 from tests.label_studio import LABELERS, annotate, page_result, wrong_answers
 

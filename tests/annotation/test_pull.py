@@ -12,7 +12,7 @@ from annotation.sync import pull
 from annotation.tasks import NONE
 from quit.errors import ServerError
 from quit.review.store import ReviewStore
-from quit.review.verdicts import decide
+from quit.stages.labelling.verdicts import decide
 from tests.annotation.test_push import item
 from tests.label_studio import annotate, page_result
 

@@ -14,10 +14,10 @@ from rich.text import Text
 
 from quit.commands import console
 from quit.common.terminal import SafeConsole
+from quit.contracts.benchmark import RESULTS
 from quit.operations.plan import Line, Plan
 from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.runfile import RunScores
-from schemas.benchmark import RESULTS
 
 READERS = ["minilm-statement", "minilm-contrast", "a-reader-with-a-long-name-1", "minilm-evidence", "five", "six"]
 ANSWERS = dict.fromkeys(READERS[:4], "Constantinople") | dict.fromkeys(READERS[4:], "[b]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from quit.corpora.built import BuiltCorpus
+from quit.retrieval.built import BuiltCorpus
 from tests.corpora.worlds import musique_record, write_lines
 
 

@@ -98,7 +98,7 @@ def test_publishing_replaces_an_export_of_the_same_release_only(call, release, t
 
 def test_what_annotators_did_is_beside_the_content(tmp_path) -> None:
     """... and the card has it; the fingerprint does not move."""
-    from quit.export.release import export_tables_of_release
+    from quit.dataset.release_tables import export_tables_of_release
 
     reviews = {"reviews": 1, "annotators": ["a"], "settled": 1, "open": 0}
     made = small.rows()

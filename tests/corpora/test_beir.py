@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from quit.corpora.build import build
-from quit.corpora.built import BuiltCorpus
 from quit.corpora.export import export
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
+from quit.retrieval.built import BuiltCorpus
 from quit.settings import Corpora
 from tests.corpora.worlds import musique_record, write_lines
 

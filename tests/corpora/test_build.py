@@ -10,10 +10,10 @@ import pytest
 
 from quit.common.files import temporary_of
 from quit.corpora.build import build
-from quit.corpora.built import BuiltCorpus
-from quit.corpora.protocols import Documents
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError, SettingsError
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.protocols import Documents
 from quit.settings import Corpora
 from tests.corpora.worlds import kill_when, musique_record, write_lines
 from tests.release import small

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from quit.cli import main
-from quit.corpora.built import BuiltCorpus
 from quit.corpora.graph import NeighbourhoodGraph
+from quit.retrieval.built import BuiltCorpus
 from tests.corpora.worlds import musique_record, write_lines
 
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from quit.corpora.build import build
-from quit.corpora.built import BuiltCorpus
-from quit.corpora.first_stage import build_first_stage, open_first_stage
 from quit.corpora.graph import NeighbourhoodGraph, build_graph
 from quit.corpora.sources import parse_corpus_source
-from quit.corpora.vectors import encode_corpus
 from quit.errors import InputError, WorkspaceError
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.first_stage import build_first_stage, open_first_stage
+from quit.retrieval.vectors import encode_corpus
 from quit.settings import Corpora, FirstStages, Graph
 from tests.corpora.worlds import Given, corpus_of, unit, use
 
@@ -46,7 +46,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     entries = np.arange(4, dtype=np.int32)
     sparse = SimpleNamespace(name="s", identity="s@1", dimension=8)
     sparse.documents = lambda texts: [(entries, np.full(4, len(text), np.float32)) for text in texts]
-    monkeypatch.setattr("quit.corpora.first_stage.sparse_encoder", lambda *_: sparse)
+    monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda *_: sparse)
     corpus = corpus_of(TEXTS, tmp_path)
     source = parse_corpus_source(f"jsonl:{tmp_path / 'texts.jsonl'}")
 

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from quit.corpora.built import BuiltCorpus
 from quit.corpora.graph import NeighbourhoodGraph, build_graph
-from quit.corpora.protocols import NeighbourGraph
 from quit.errors import InputError, MissingDependency, SettingsError
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.protocols import NeighbourGraph
 from quit.settings import FirstStages, Graph
 from tests.corpora.worlds import Given, corpus_of, kill_when, unit, use
 

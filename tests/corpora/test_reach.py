@@ -8,10 +8,10 @@ import numpy as np
 
 from quit.corpora.build import build
 from quit.corpora.graph import NeighbourhoodGraph
-from quit.corpora.protocols import Ranking
 from quit.corpora.reach import hops, reach, reach_lines
 from quit.corpora.report import write_report
 from quit.corpora.sources import parse_corpus_source
+from quit.retrieval.protocols import Ranking
 from quit.settings import Corpora, Graph
 from tests.corpora.worlds import musique_record, write_lines
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from quit.corpora.build import build
-from quit.corpora.built import BuiltCorpus
 from quit.corpora.sources import parse_corpus_source
+from quit.retrieval.built import BuiltCorpus
 from quit.settings import Corpora, FirstStages
 
 ROOT = Path(__file__).parents[2]
@@ -90,7 +90,7 @@ def use(monkeypatch, encoder) -> None:
         return encoder
 
     monkeypatch.setattr("quit.corpora.neighbours.dense_encoder", found)
-    monkeypatch.setattr("quit.corpora.first_stage.dense_encoder", found)
+    monkeypatch.setattr("quit.retrieval.first_stage.dense_encoder", found)
 
 
 def kill_when(arguments: Sequence[str], ready: Callable[[], bool], timeout: float = 180) -> None:

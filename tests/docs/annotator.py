@@ -8,8 +8,8 @@ from pathlib import Path
 
 from annotation.client import connect
 from quit.engine.workspace import Workspace
-from quit.evaluate.normalize import normalize_answer
 from quit.settings import Settings
+from quit.text.normalize import normalize_answer
 from tests.label_studio import annotate, page_result
 
 ALSO_RIGHT = {("jsonl-istanbul", "constantinople")}

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import schemas
+from quit import contracts
 from quit.cli import main
 from quit.common.files import temporary_of
 from quit.common.ranges import WHOLE
 from quit.engine.damage import discard_damaged
 from quit.engine.pipeline import Pipeline
 from quit.engine.planning import held_last_build
+from quit.engine.usage import totals
 from quit.engine.workspace import Workspace
 from quit.errors import InputError, WorkspaceError
 from quit.report.data import gather
@@ -26,7 +27,6 @@ from quit.review.overrides import Decision, add
 from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source, read_sources
-from quit.status.usage import totals
 from tests.comparing import bytes_of
 from tests.conftest import run_quit
 from tests.release import small
@@ -123,7 +123,7 @@ def finished(tmp_path: Path, small_source: Path) -> Pipeline:
 
 
 def _finish(pipeline: Pipeline, run: object, **other: pa.Table) -> None:
-    tables = {name: schemas.table(name).schema.empty_table() for name in run.stage.outputs}
+    tables = {name: contracts.table(name).schema.empty_table() for name in run.stage.outputs}
     pipeline.workspace.write_part(pipeline.folder(run), WHOLE, tables | other)
     pipeline.__dict__["shards"] = lambda _: [WHOLE]
     pipeline.finish(run)
@@ -164,7 +164,7 @@ def test_the_tables_of_another_run_are_neither_read_nor_kept(finished: Pipeline)
 def test_stages_that_rest_on_a_part_that_came_out_otherwise_run_again(finished: Pipeline) -> None:
     _part(finished.workspace, "splits").unlink()
     finished.discard_damaged()
-    rows = schemas.table("splits").from_rows([small.rows()["splits"][0]])
+    rows = contracts.table("splits").from_rows([small.rows()["splits"][0]])
     _finish(finished, finished.stage_run("split"), splits=rows)
     left = {run.key.partition(":")[0] for run in finished.runs if not finished.is_done(run)}
     assert "enumerate" in left and "label" in left and "describe" not in left

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import schemas
+from quit import contracts
 from quit.engine.workspace import Workspace
 from tests.comparing import bytes_of, tables_of
 from tests.conftest import call_quit
@@ -79,7 +79,7 @@ def test_the_number_of_shards_changes_no_row(exact: Path, tmp_path: Path) -> Non
     pipeline, _ = build(tmp_path / "W", EXACT, "run.shards=5")
     assert pipeline.workspace.state == Workspace.open(exact).state
     ours, others = tables_of(tmp_path / "W"), tables_of(exact)
-    assert [name for name in schemas.TABLES if not ours[name].equals(others[name])] == []
+    assert [name for name in contracts.TABLES if not ours[name].equals(others[name])] == []
 
 
 def test_a_build_that_is_stopped_after_every_step_gives_the_same_bytes(exact: Path, tmp_path: Path) -> None:

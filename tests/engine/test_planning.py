@@ -17,7 +17,7 @@ from quit.review.store import ReviewStore
 from quit.settings import load
 from quit.sources import parse_source
 from tests.conftest import STARTER, call_quit
-from tests.review.test_verdicts import said
+from tests.stages.labelling.test_verdicts import said
 
 COMMIT = "models.bem_revision=" + "0123456789abcdef" * 2 + "01234567"
 

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import schemas
+from quit import contracts
 from quit.common.files import temporary_of, writing
 from quit.common.ranges import Range, ranges
 from quit.engine.workspace import Workspace
 from quit.errors import WorkspaceError
 
-HINTS = schemas.table("usable_hints")
+HINTS = contracts.table("usable_hints")
 
 
 def _rows(*numbers: int) -> pa.Table:
@@ -93,10 +93,10 @@ def test_damage_is_found_by_checksum(tmp_path) -> None:
 def test_a_newer_workspace_is_refused_and_left_alone(tmp_path) -> None:
     Workspace.create(tmp_path / "W")
     marker = tmp_path / "W" / "workspace.json"
-    marker.write_text(json.dumps({"format": schemas.WORKSPACE_FORMAT + 1}))
+    marker.write_text(json.dumps({"format": contracts.WORKSPACE_FORMAT + 1}))
     with pytest.raises(WorkspaceError, match="newer program"):
         Workspace.create(tmp_path / "W")
-    assert json.loads(marker.read_text())["format"] == schemas.WORKSPACE_FORMAT + 1
+    assert json.loads(marker.read_text())["format"] == contracts.WORKSPACE_FORMAT + 1
 
 
 def test_a_folder_with_other_things_is_refused(tmp_path) -> None:

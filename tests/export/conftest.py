@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from quit.common.ids import hint_id
-from quit.evaluate.normalize import normalize_answer
-from quit.export.dataset import ExportTables, ReaderInfo
+from quit.contracts.tables import table
+from quit.dataset.dataset import ExportTables, ReaderInfo
 from quit.models.protocols import NO_ANSWER
-from quit.stages.answers import Answers
-from quit.stages.passages import enumerate_passages, permutations
-from schemas.tables import table
+from quit.stages.labelling.answers import Answers
+from quit.stages.labelling.passages import enumerate_passages, permutations
+from quit.text.normalize import normalize_answer
 
 SPLIT = {"a-1": "train", "a-2": "test", "a-3": "train", "b-é4": "dev", "b-5": "train", "b-6": "test", "b-7": "dev"}
 WRONG = ['He said "no"', "back\\slash", "Ελλάδα\u2028", NO_ANSWER]

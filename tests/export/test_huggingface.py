@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from quit.common.ids import passage_id
-from quit.evaluate.normalize import normalize_answer
 from quit.export import export, huggingface
 from quit.export.card_facts import hub_licence
+from quit.text.normalize import normalize_answer
 from tests.answers import with_texts
 
 datasets = pytest.importorskip("datasets")

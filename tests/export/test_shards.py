@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+from quit.dataset.workspace import export_tables_of
 from quit.export import export
 from quit.export.files import FORMATS
 from quit.export.training import FineTuning
-from quit.export.workspace import export_tables_of
 from quit.release.create import create
 from tests.report import tiny
 
@@ -28,7 +28,7 @@ def test_releases_and_exports_have_the_same_bytes_whatever_the_number_of_shards(
         "sources": [],
         "program_version": "1",
     }
-    for module in ("quit.release.create", "quit.export.workspace"):
+    for module in ("quit.release.create", "quit.dataset.workspace"):
         monkeypatch.setattr(f"{module}.provenance_of", lambda workspace, pipeline: provenance)
     formats = [name for name in FORMATS if name not in ("release-json", "paper-index")]  # these two want five hints
     partial = FineTuning(kind="partial")  # a split of one question has no passages of another

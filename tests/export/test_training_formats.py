@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from quit.common.ids import passage_id
+from quit.dataset.dataset import Dataset
 from quit.errors import InputError, SettingsError
-from quit.evaluate.normalize import normalize_answer
 from quit.export import FineTuning, export, verify
-from quit.export.dataset import Dataset
 from quit.export.mining import nearest_questions
 from quit.export.training import KINDS, Selection, keyed_draws
+from quit.text.normalize import normalize_answer
 
 datasets = pytest.importorskip("datasets")
 AWKWARD = {"a b\t1": "train", 'q"2%': "dev", "c-3": "test", "d\u20284": "train", "e-5": "dev", "f 6": "train"}

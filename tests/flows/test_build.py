@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-import schemas
+from quit import contracts
+from quit.dataset.workspace import export_tables_of
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.export import export
-from quit.export.workspace import export_tables_of
 from tests.comparing import bytes_of, tables_of
 from tests.conftest import FEW, ROOT, STARTER, call_quit
 
@@ -31,7 +31,7 @@ def test_a_build_makes_every_table_and_rejects_bad_lines(built: Path) -> None:
     tables = tables_of(built)
     may_be_empty = {"scores", "leak_findings", "overrides", "drawn_candidates", "second_verdicts", "reviews", "changes"}
     may_be_empty |= {"selection", "selection_rounds"}
-    assert all(len(tables[name]) for name in schemas.TABLES if name not in may_be_empty)
+    assert all(len(tables[name]) for name in contracts.TABLES if name not in may_be_empty)
     assert len(tables["passages"]) == 325 * len(tables["splits"])
     assert len(tables["answers"]) == 6 * len(tables["passages"])
     assert len(tables["labels"]) == len(tables["passages"])
@@ -90,7 +90,7 @@ def test_the_number_of_shards_changes_no_row_and_no_byte_of_an_export(
     done = call_quit(*_build(tmp_path / "W", few_source, "--shards", "6"))
     assert done.returncode == 0, done.stderr
     six, three = tables_of(tmp_path / "W"), tables_of(few_built)
-    for name in schemas.TABLES:
+    for name in contracts.TABLES:
         assert six[name].equals(three[name]), name
     assert Workspace.open(tmp_path / "W").state == Workspace.open(few_built).state
     written = []

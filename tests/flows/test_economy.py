@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quit.dataset.workspace import filling_in
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
-from quit.evaluate.normalize import normalize_answer
-from quit.export.workspace import filling_in
 from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
+from quit.text.normalize import normalize_answer
 from tests.conftest import call_quit
 from tests.partly import LABELERS, build
-from tests.review.test_verdicts import said
+from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
 

@@ -150,7 +150,7 @@ def test_verdicts_are_the_judges_and_stand_beside_the_second_judges(interrupted:
 
 
 def test_labels_follow_from_the_answers_and_verdicts(interrupted: tuple[Path, Path, float]) -> None:
-    from quit.evaluate.normalize import normalize_answer
+    from quit.text.normalize import normalize_answer
 
     opened = Workspace.open(interrupted[0])
     right = {(row["question_id"], row["answer_key"]) for row in opened.read("verdicts").to_pylist() if row["correct"]}

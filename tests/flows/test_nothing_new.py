@@ -12,8 +12,8 @@ from prefect import Flow, State
 from flows.benchmark import benchmark
 from flows.release import release
 from flows.review import label_update
+from quit.dataset.release import verify
 from quit.export import verify as verify_export
-from quit.release.release import verify
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from annotation.tasks import alias
+from quit.dataset.release_tables import export_tables_of_release
+from quit.dataset.workspace import export_tables_of
 from quit.engine.planning import held_last_build
 from quit.engine.workspace import Workspace
-from quit.export.release import export_tables_of_release
-from quit.export.workspace import export_tables_of
 from quit.review.store import ReviewStore
 from tests.conftest import call_quit
 from tests.label_studio import annotate, page_result, wrong_answers

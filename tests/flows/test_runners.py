@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-import schemas
+from quit import contracts
 from quit.errors import MissingDependency, ServerError
 from quit.settings import Run
 from tests.comparing import bytes_of, tables_of
@@ -78,7 +78,7 @@ def test_local_ray_and_another_number_of_shards_make_the_same_rows(
     done = run_quit(*_arguments(tmp_path / "W", few_source, "ray", shards=2), home=prefect_home)
     assert done.returncode == 0, done.stderr
     two, three = tables_of(tmp_path / "W"), tables_of(few_built)
-    for name in schemas.TABLES:
+    for name in contracts.TABLES:
         assert two[name].equals(three[name]), name
     assert "Ray" not in done.stderr and "token" not in done.stderr, "the terminal is the build's"
 

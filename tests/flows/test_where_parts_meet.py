@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-import schemas
+from quit import contracts
 from quit.common.progress import Listener, listening
-from quit.engine.parts import write_log_part
 from quit.engine.planning import held_build, last_build
 from quit.engine.workspace import Workspace
 from quit.operations.backup import backup, restore
+from quit.store.parts import write_log_part
 from tests.conftest import call_quit
 
 pytestmark = pytest.mark.slow  # the build they work on
@@ -56,7 +56,7 @@ def test_what_happens_while_a_build_waits_counts(built: Path, small_source: Path
             ready.set()
             over.wait(120)
             (tmp_path / "W" / "reviews").mkdir(exist_ok=True)
-            none = schemas.table("reviews").schema.empty_table()
+            none = contracts.table("reviews").schema.empty_table()
             write_log_part(tmp_path / "W" / "reviews" / "part-00001.parquet", none)
             (tmp_path / "W" / "reviews" / "applied.json").write_text('{"parts": ["part-00001.parquet"]}')
 

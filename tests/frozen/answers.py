@@ -10,19 +10,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import schemas
-from quit.evaluate.normalize import normalize_answer
+from quit import contracts
+from quit.dataset.dataset import ExportTables, ReaderInfo
 from quit.export import export
-from quit.export.dataset import ExportTables, ReaderInfo
 from quit.models.protocols import NO_ANSWER
-from quit.review.verdicts import DECISIONS
 from quit.settings import Review
 from quit.sources import parse_source, read_sources
-from quit.stages.answers import Answers
 from quit.stages.collect import collect
 from quit.stages.label import label_passages
-from quit.stages.passages import enumerate_passages
+from quit.stages.labelling.answers import Answers
+from quit.stages.labelling.passages import enumerate_passages
+from quit.stages.labelling.verdicts import DECISIONS
 from quit.stages.update import LabelTables, decided, update_labels
+from quit.text.normalize import normalize_answer
 from tests.frozen.tables import files
 from tests.frozen.tables import table as in_short
 
@@ -64,7 +64,7 @@ def collection(source: str | Path) -> dict[str, pa.Table]:
             for question_id in ids
         ],
     }  # fmt: skip
-    filled = {name: schemas.table(name).from_rows(of_table) for name, of_table in rows.items()}
+    filled = {name: contracts.table(name).from_rows(of_table) for name, of_table in rows.items()}
     return {**tables, **filled, "passages": enumerate_passages(ids, 5)}
 
 
@@ -95,7 +95,7 @@ def verdicts(tables: dict[str, pa.Table], given: dict[str, pa.Table]) -> pa.Tabl
     for rows in given.values():
         for question_id, answer in zip(rows["question_id"].to_pylist(), rows["answer"].to_pylist(), strict=True):
             forms.setdefault((question_id, normalize_answer(answer)), set()).add(answer)
-    return schemas.table("verdicts").from_rows(
+    return contracts.table("verdicts").from_rows(
         [
             {"question_id": question_id, "answer_key": key, "answer": min(answers),
              "correct": answers != {NO_ANSWER} and (key in gold[question_id] or draw(question_id, key) % 9 == 0),

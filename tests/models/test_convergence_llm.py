@@ -7,11 +7,11 @@ import pytest
 
 from quit.errors import SettingsError
 from quit.models.convergence_llm import LLMCandidates, LLMHintScorer
+from quit.models.convergence_scored import Scored
 from quit.models.generation import ChatRequest
 from quit.models.prompting import load_prompt
 from quit.models.protocols import HintPair, HintSet, Pair
 from quit.settings import Convergence, parse
-from quit.stages.rank import Scored
 from tests.systems.scripted import scripted
 
 

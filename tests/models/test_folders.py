@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from quit.corpora.encoders import model_identity
 from quit.models.equivalence.bem import checkpoint_identity
 from quit.models.folders import folder_checksum
 from quit.models.generation.base import ModelOptions
+from quit.retrieval.encoders import model_identity
 from quit.settings import Settings
 
 MIDDLE = (3 << 20) // 2

@@ -12,7 +12,7 @@ from quit.models.language import reader_prompts
 from quit.operations.plan import plan
 from quit.settings import parse
 from quit.sources import parse_source
-from quit.stages.passages import permutations
+from quit.stages.labelling.passages import permutations
 from tests.conftest import FEW, STARTER, call_quit
 from tests.servers.checkpoints import checkpoint
 

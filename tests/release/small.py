@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import schemas
+from quit import contracts
 from quit.common.files import file_checksum
-from quit.export.dataset import ReaderInfo
+from quit.dataset.dataset import ReaderInfo
+from quit.dataset.files import TABLES, TableFiles
+from quit.dataset.release import LAYOUT, Release, checksum_of, content_id_of, open_release
 from quit.release.gates import Subject
-from quit.release.release import LAYOUT, Release, checksum_of, content_id_of, open_release
-from quit.release.tables import TABLES, TableFiles
 from quit.settings import parse
-from quit.stages.answers import number_answers
+from quit.stages.labelling.answers import number_answers
 
 READERS = (ReaderInfo("one", "labeler", "one@1", "embedded"), ReaderInfo("two", "reader", "two@1", "embedded"))
 SPLIT = {"q1": "train", "q2": "dev", "q3": "test"}
@@ -104,7 +104,7 @@ def tables(made: Rows) -> dict[str, pa.Table]:
             replies = pa.Table.from_pylist(rows, pa.schema([(column, pa.string()) for column in texts]))
             by_name |= {f"{part}/{reader}": numbered for part, numbered in number_answers(replies).items()}
         else:
-            by_name[name] = schemas.table(table).from_rows(rows)
+            by_name[name] = contracts.table(table).from_rows(rows)
     return by_name
 
 

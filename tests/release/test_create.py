@@ -18,21 +18,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.review import label_update
+from quit.dataset.release import Release, releases_of, verify
+from quit.dataset.release_tables import card_of_release, export_tables_of_release
+from quit.dataset.workspace import export_tables_of
 from quit.engine.planning import last_build
 from quit.engine.workspace import Workspace
 from quit.errors import GateError, InputError, SettingsError, WorkspaceError
 from quit.export import export
-from quit.export.release import card_of_release, export_tables_of_release
-from quit.export.workspace import export_tables_of
 from quit.release.create import create, subject_of, subject_of_release
 from quit.release.diff import diff
 from quit.release.gates import check
-from quit.release.release import Release, releases_of, verify
 from quit.review.items import review_items
 from quit.review.store import ReviewStore
 from quit.settings import Review
 from tests.conftest import ROOT, call_quit
-from tests.review.test_verdicts import said
+from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
 

@@ -6,15 +6,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from quit.cli import main
+from quit.dataset.dataset import SPLITS
+from quit.dataset.release import Release, verify
+from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError
 from quit.export import export
-from quit.export.dataset import SPLITS
-from quit.export.release import export_tables_of_release
 from quit.release.diff import diff
 from quit.release.gates import GATES
 from quit.release.import_json import SUFFIXES
 from quit.release.import_release import EXAMPLES, import_release
-from quit.release.release import Release, verify
 from tests.export.conftest import make_tables
 from tests.export.plain_index import plain_index
 from tests.release import small

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from quit.cli import app
-from quit.report import plots
+from quit.render import plots
 from quit.report.data import gather
 from quit.report.page import render, spans
 from tests.conftest import ROOT

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quit.report.tree import Node, tree
-from quit.stages.passages import permutation_table
+from quit.stages.labelling.passages import permutation_table
 
 
 def _story(hints: int, right: set[str]) -> dict:

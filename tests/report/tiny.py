@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-import schemas
+from quit import contracts
 from quit.common.ranges import ranges
 from quit.engine.workspace import Workspace
 from quit.review.store import ReviewStore
@@ -125,7 +125,7 @@ def workspace(folder: Path, made: small.Rows | None = None, shards: int = 1, peo
     runs: dict[str, dict[str, pa.Table]] = {}
     for name, rows_of_table in small.tables(made).items():
         table, _, reader = name.partition("/")
-        stage = schemas.table(table).stage
+        stage = contracts.table(table).stage
         run = "filter" if table == "rejects" else f"{stage}:{reader}" if reader else stage
         runs.setdefault(run, {})[table] = rows_of_table
     state = {}

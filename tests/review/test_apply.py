@@ -27,7 +27,7 @@ from quit.settings import Review
 from quit.status.story import story
 from tests.answers import answers_in
 from tests.conftest import ROOT, run_quit
-from tests.review.test_verdicts import said
+from tests.stages.labelling.test_verdicts import said
 
 pytestmark = pytest.mark.slow
 BASE = {"labels": "label", "valid_answers": "label", "verdicts": "judge", "splits": "split"}

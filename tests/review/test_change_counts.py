@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import duckdb
 
-import schemas
+from quit import contracts
 from quit.review.apply import change_counts
 
 
 class _Tables:
     def __init__(self, **rows: list[dict]) -> None:
-        self._tables = {name: schemas.table(name).from_rows(of) for name, of in rows.items()}
+        self._tables = {name: contracts.table(name).from_rows(of) for name, of in rows.items()}
 
     def connect(self) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect()

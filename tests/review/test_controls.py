@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-import schemas
+from quit import contracts
 from quit.errors import InputError
 from quit.review.controls import Controls, control_scores, load_controls, mixed
 from quit.review.items import ReviewItem, with_blind
-from quit.review.verdicts import live_reviews
 from quit.settings import Review
-from tests.review.test_verdicts import said
+from quit.stages.labelling.verdicts import live_reviews
+from tests.stages.labelling.test_verdicts import said
 
 
 def _item(name: str, split: str = "dev") -> ReviewItem:
@@ -80,7 +80,7 @@ def test_the_score_counts_known_verdicts_only(tmp_path) -> None:
         *said("c", 3, question="p", x=False),
         *said("d", 4, x=None, y=True),
     ]
-    live = live_reviews(schemas.table("reviews").from_rows(rows))
+    live = live_reviews(contracts.table("reviews").from_rows(rows))
     assert [(row["annotator"], row["right"], row["asked"]) for row in control_scores(live, load_controls(path))] == [
         ("a", 1, 2),
         ("b", 2, 2),

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-import schemas
+from quit import contracts
 from quit.errors import InputError
 from quit.review.report import load_people, verification
-from quit.review.verdicts import live_reviews
 from quit.settings import Review
-from tests.review.test_verdicts import said
+from quit.stages.labelling.verdicts import live_reviews
+from tests.stages.labelling.test_verdicts import said
 
 
 def _by(annotator: str, number: int, question: str, seconds: float | None, blind: bool | None, **answers: bool) -> list:
@@ -29,7 +29,7 @@ def _live():
         *_by("cy", 4, "q3", 4.0, None, x=True),
         *_by("cy", 5, "q4", None, False, x=True),
     ]
-    return live_reviews(schemas.table("reviews").from_rows(rows))
+    return live_reviews(contracts.table("reviews").from_rows(rows))
 
 
 def test_blind_and_other_verdicts_are_counted_apart(tmp_path: Path) -> None:

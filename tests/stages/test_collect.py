@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quit.contracts import table
 from quit.errors import InputError, SettingsError
-from quit.evaluate.normalize import normalize_answer, normalize_question
 from quit.sources import parse_source, read_sources
 from quit.sources.records import RawHint, RawQuestion, Reject, SourceRecord
 from quit.stages.collect import collect
-from schemas import table
+from quit.text.normalize import normalize_answer, normalize_question
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 COPILOT, GPT, LLAMA = (f"triviahg:{DATA}/triviahg/{name}.json" for name in ("Copilot", "GPT_3.5", "LLaMA_7b_Finetuned"))

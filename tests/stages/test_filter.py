@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import schemas
+from quit import contracts
 from quit.settings import Leakage
 from quit.stages.filter import filter_leaks
 
@@ -17,7 +17,7 @@ def _filtered(mode: str, keep: int, *leaking: int) -> tuple[list[str], list[tupl
         {"hint_id": f"q-h0{n}", "question_id": "q", "position": n, "hint": text, "source": "jsonl", "file": "f"}
         for n, text in enumerate(texts)
     ]
-    questions, hints = schemas.table("questions").from_rows([question]), schemas.table("hints").from_rows(hints)
+    questions, hints = contracts.table("questions").from_rows([question]), contracts.table("hints").from_rows(hints)
     tables = filter_leaks(questions, hints, None, None, Leakage(mode=mode), keep)
     assert [row["hint_id"] for row in tables["leak_findings"].to_pylist()] == [f"q-h0{n}" for n in leaking]
     rejects = [(row["kind"], row["reason"], row["hint_id"]) for row in tables["rejects"].to_pylist()]

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-import schemas
+from quit import contracts
 from quit.models.protocols import Verdict
-from quit.stages.answers import Answers, number_answers
 from quit.stages.judge import judge_answers, judge_stage
+from quit.stages.labelling.answers import Answers, number_answers
 
-QUESTIONS = schemas.table("questions").from_rows(
+QUESTIONS = contracts.table("questions").from_rows(
     [
         {"question_id": name, "question": f"Which {name}?", "answers": golds, "source": "jsonl", "content_key": name}
         for name, golds in (("country", ["United States", "America"]), ("city", ["Rome"]))

@@ -3,12 +3,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import schemas
+from quit import contracts
 from quit.models.protocols import Verdict
 from quit.settings import Settings
-from quit.stages.answers import Answers
 from quit.stages.judge import judge_answers
 from quit.stages.label import is_predicted, label_passages, label_stage
+from quit.stages.labelling.answers import Answers
 from quit.stages.stage import Context
 
 QUESTION = {
@@ -35,7 +35,7 @@ class LookupJudge:
         return [Verdict(self.known[item.candidate], None, "") for item in items]
 
 
-PASSAGES = schemas.table("passages").from_rows(
+PASSAGES = contracts.table("passages").from_rows(
     [
         {
             "question_id": "q",
@@ -46,7 +46,7 @@ PASSAGES = schemas.table("passages").from_rows(
         for permutation in ["0", "01", "1", "10", "2"]
     ]
 )
-QUESTIONS = schemas.table("questions").from_rows([QUESTION])
+QUESTIONS = contracts.table("questions").from_rows([QUESTION])
 VERDICTS = {"USA": True, "Canada": False, "Mexico": None}
 
 
@@ -123,5 +123,5 @@ def test_answers_in_another_order_are_refused_not_joined_by_position() -> None:
     shuffled = Answers(TWO.rows.take([1, 0, 2, 3, 4]), TWO.distinct)
     with pytest.raises(ValueError, match="two"):
         label_passages(
-            QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, schemas.table("verdicts").schema.empty_table()
+            QUESTIONS, PASSAGES, {"one": ONE, "two": shuffled}, contracts.table("verdicts").schema.empty_table()
         )

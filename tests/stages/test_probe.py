@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 
-import schemas
+from quit import contracts
 from quit.models.cleaning import clean_answer
 from quit.models.equivalence import EmbeddedEquivalence
 from quit.models.judges import EquivalenceJudge
@@ -53,7 +53,7 @@ def _tables(*identities: str, described: Sequence[str]) -> tuple[pa.Table, pa.Ta
          "difficulty": 0.1, "difficulty_bin": "easy", "difficulty_producer": "rrcp@1"}
         for name in described
     ]  # fmt: skip
-    return schemas.table("questions").from_rows(questions), schemas.table("descriptions").from_rows(descriptions)
+    return contracts.table("questions").from_rows(questions), contracts.table("descriptions").from_rows(descriptions)
 
 
 def test_every_described_question_is_asked_without_a_hint_as_often_as_set() -> None:
@@ -111,5 +111,5 @@ def test_a_question_is_parametric_if_any_answer_is_right(verdicts: list[bool | N
         for name, corrects in (("other", [not expected]), ("q", verdicts))
         for repetition, correct in enumerate(corrects)
     ]  # fmt: skip
-    found = parametric(schemas.table("probe_answers").from_rows(rows))
+    found = parametric(contracts.table("probe_answers").from_rows(rows))
     assert found == {"other": not expected, "q": expected}

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import schemas
-from quit.models.protocols import HintScorer, HintSet
+from quit import contracts
+from quit.models.convergence_scored import Scored, SimilarityConvergence, convergence
+from quit.models.protocols import Drawn, HintScorer, HintSet
 from quit.settings import Convergence
-from quit.stages.candidates import CandidatePool, Drawn
-from quit.stages.question_type import Typed
-from quit.stages.rank import Scored, SimilarityConvergence, convergence, rank_hints
+from quit.stages.questions.candidates import CandidatePool
+from quit.stages.questions.question_type import Typed
+from quit.stages.rank import rank_hints
 
 
 def test_hand_computed() -> None:
@@ -59,18 +60,18 @@ def _tables(hints: list[dict], scores: list[dict] | None = None) -> dict[str, pa
     ]
     names = ["London", "Berlin", "Madrid", "Rome", "Vienna", "Paris"]
     return {
-        "questions": schemas.table("questions").from_rows([question]),
-        "hints": schemas.table("hints").from_rows(rows),
-        "usable_hints": schemas.table("usable_hints").from_rows(
+        "questions": contracts.table("questions").from_rows([question]),
+        "hints": contracts.table("hints").from_rows(rows),
+        "usable_hints": contracts.table("usable_hints").from_rows(
             [{"hint_id": row["hint_id"], "question_id": "q"} for row in rows]
         ),
-        "candidates": schemas.table("candidates").from_rows(
+        "candidates": contracts.table("candidates").from_rows(
             [
                 {"question_id": "q", "position": i, "candidate": name, "is_gold": name == "Paris"}
                 for i, name in enumerate(names)
             ]
         ),
-        "scores": schemas.table("scores").from_rows(scores or []),
+        "scores": contracts.table("scores").from_rows(scores or []),
     }
 
 
@@ -282,6 +283,6 @@ def test_only_values_of_an_embedded_model_have_notes() -> None:
     ):
         tables = _tables(hints)
         question = tables["questions"].to_pylist()[0] | {"question": "Welche Stadt ist gemeint?"}
-        tables["questions"] = schemas.table("questions").from_rows([question])
+        tables["questions"] = contracts.table("questions").from_rows([question])
         rows = _rank(tables, **settings)["ranked_hints"].to_pylist()
         assert [row["note"] for row in sorted(rows, key=lambda row: row["hint_id"])] == notes

@@ -14,7 +14,7 @@ from quit.engine.workspace import Workspace
 from quit.review.apply import plan_update
 from quit.review.store import ReviewStore
 from tests.partly import LABELERS, build
-from tests.review.test_verdicts import said
+from tests.stages.labelling.test_verdicts import said
 
 AUDIT = 60
 ESTIMATED = ("labels.economy=estimated", "labels.exact_splits=[]", f"labels.audit={AUDIT}", "labels.error=0.3")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-import schemas
+from quit import contracts
 from quit.common.ids import content_key, draw
 from quit.errors import InputError
 from quit.settings import Split
@@ -26,7 +26,7 @@ def _questions(texts: list[str]):
         }
         for place, text in enumerate(texts)
     ]
-    return schemas.table("questions").from_rows(rows)
+    return contracts.table("questions").from_rows(rows)
 
 
 def _split(texts: list[str], parametric: list[bool], **values) -> tuple[dict[str, str], dict[str, str]]:

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import schemas
+from quit import contracts
 from quit.common.columns import is_in
-from quit.evaluate.normalize import normalize_answer
-from quit.review.verdicts import DECISIONS
 from quit.settings import Review, Settings
-from quit.stages.answers import Answers
 from quit.stages.label import label_passages
+from quit.stages.labelling.answers import Answers
+from quit.stages.labelling.verdicts import DECISIONS
 from quit.stages.leaks.containment import contained_in
 from quit.stages.leaks.find import Finding
 from quit.stages.stage import Context
 from quit.stages.update import LabelTables, decided, update_labels, update_stage
+from quit.text.normalize import normalize_answer
 
 LABELERS = ("one", "two")
 PERMUTATIONS = ("0", "01", "1", "10")
@@ -42,7 +42,7 @@ def _world(
     """``given_answers``: question -> labeler -> its answers to the four passages; ``correct``: question -> keys the
     judge accepts."""
     questions = sorted(given_answers)
-    asked = schemas.table("questions").from_rows(
+    asked = contracts.table("questions").from_rows(
         [
             {
                 "question_id": one,
@@ -54,7 +54,7 @@ def _world(
             for one in questions
         ]
     )
-    passages = schemas.table("passages").from_rows(
+    passages = contracts.table("passages").from_rows(
         [
             {"question_id": one, "subset": "".join(sorted(order)), "permutation": order, "hints": len(order)}
             for one in questions
@@ -69,7 +69,7 @@ def _world(
         )
         for labeler in LABELERS
     }
-    verdicts = schemas.table("verdicts").from_rows(
+    verdicts = contracts.table("verdicts").from_rows(
         [
             {
                 "question_id": one, "answer_key": key, "answer": key,
@@ -81,7 +81,7 @@ def _world(
         ]
     )  # fmt: skip
     made = label_passages(asked, passages, answers, verdicts)
-    hints = schemas.table("ranked_hints").from_rows(
+    hints = contracts.table("ranked_hints").from_rows(
         [
             {
                 "question_id": one,
@@ -96,7 +96,7 @@ def _world(
             for rank, text in enumerate(HINTS)
         ]
     )
-    kept = schemas.table("splits").from_rows(
+    kept = contracts.table("splits").from_rows(
         [
             {"question_id": one, "parametric": False, "split": (splits or {}).get(one, "dev"), "draw": 0.5}
             for one in questions
@@ -259,7 +259,7 @@ def test_an_accepted_answer_removes_a_question_where_it_is_a_word_of_a_hint(
             overrides=pa.Table.from_pylist(people) if decision else None,
         ),
         tables.questions,
-        schemas.table("ranked_hints").from_rows(hints),
+        contracts.table("ranked_hints").from_rows(hints),
         tables.splits,
         rows_of("rows"),
         rows_of("distinct"),
@@ -350,4 +350,4 @@ def test_an_update_that_removes_every_question_leaves_empty_tables() -> None:
     flags = [_decision(question, "offensive", True, kind="flag") for question in WORLD]
     updated = _update(_world(WORLD, {}), flags)
     assert [len(updated[name]) for name in ("labels", "valid_answers", "splits", "rejects")] == [0, 0, 0, 3]
-    assert updated["labels"].schema.names == schemas.table("labels").schema.names
+    assert updated["labels"].schema.names == contracts.table("labels").schema.names

@@ -10,7 +10,7 @@ import pytest
 
 from quit.common.ranges import WHOLE
 from quit.engine.workspace import Workspace
-from quit.stages.answers import number_answers
+from quit.stages.labelling.answers import number_answers
 from quit.status.summary import cut_replies, leakage_losses, markdown_summary, out_of_depth, readers_table
 from tests.conftest import call_quit
 from tests.report import tiny

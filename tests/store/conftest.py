@@ -1,39 +1,19 @@
-"""Places for workspaces, and machines: a machine is a cache folder of its own."""
+"""A workspace with a finished stage, and an S3 service."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
-import schemas
+from quit import contracts
 from quit.common.ranges import ranges
 from quit.engine.workspace import Workspace
-from quit.store.remote import VARIABLE
 from tests.servers.moto import MotoServer
 
-HINTS = schemas.table("usable_hints")
+HINTS = contracts.table("usable_hints")
 FOLDER = ("filter", 2, "f0")
-
-
-@pytest.fixture(params=["memory", "file"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A URL where nothing is yet."""
-    return f"memory://{uuid.uuid4().hex}/W" if request.param == "memory" else f"file://{tmp_path}/shared/W"
-
-
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Go on on the machine of that name: with its mirrors."""
-
-    def go(name: str) -> None:
-        monkeypatch.setenv(VARIABLE, str(tmp_path / "machines" / name))
-
-    go("first")
-    return go
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import schemas
+from quit import contracts
 from quit.common.ranges import Range, ranges
 from quit.engine.damage import discard_damaged
 from quit.engine.workspace import Workspace
@@ -251,7 +251,7 @@ def test_rows_that_two_machines_append_at_once_are_all_kept(place: str, machine:
     for name in ("a", "b", "c"):
         machine(name)
         workspaces.append(opened(place))
-    contract = schemas.table("overrides")
+    contract = contracts.table("overrides")
 
     def work(workspace: Workspace, by: str) -> None:
         for _ in range(4):
@@ -290,7 +290,7 @@ def test_of_two_pulls_at_once_the_second_is_told_to_pull_again(place: str, machi
 
 def _review(identity: str) -> dict:
     values: dict = {}
-    for field in schemas.table("reviews").schema:
+    for field in contracts.table("reviews").schema:
         kind = str(field.type)
         values[field.name] = (
             identity if kind == "string" else False if kind == "bool" else 0.0 if kind in ("double", "float") else 1

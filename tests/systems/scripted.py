@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from quit.corpora.protocols import Ranking
-from quit.evaluate.normalize import words
 from quit.models.generation import CachedGenerator
 from quit.models.generation.base import ChatRequest, Completion, Done
+from quit.retrieval.protocols import Ranking
+from quit.text.normalize import words
 
 
 class _Scripted:

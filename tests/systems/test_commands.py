@@ -30,8 +30,8 @@ def quit_(*arguments: str | Path) -> str:
 def made(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A corpus of a few MuSiQue questions (C), BM25 (B), MiniLM's vectors (D)."""
     from quit.corpora.build import build
-    from quit.corpora.first_stage import build_first_stage
     from quit.corpora.sources import parse_corpus_source
+    from quit.retrieval.first_stage import build_first_stage
 
     folder = tmp_path_factory.mktemp("systems")
     lines = (data / "musique" / "musique_ans.jsonl").read_text(encoding="utf-8").splitlines()

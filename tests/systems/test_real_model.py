@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from quit.corpora.complexity import Retrieved
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.prompting import load_prompt
 from quit.models.protocols import HintSet
+from quit.retrieval.complexity import Retrieved
 from quit.settings import Settings, parse
+from quit.stages.questions.candidates import candidate_pool
 from quit.systems.bandits import run as bandits
 from quit.systems.bandits.arms import requests
 from quit.systems.benchmark.listwise import ListwiseReranker, said
@@ -141,7 +142,7 @@ def test_convergence(real_model: VllmServer) -> None:
     settings = _settings(real_model, convergence=convergence)
     models = Models(settings)
     row = {"question_id": "q", "question": "Which country is meant?", "answers": ["Lesotho"]}
-    [drawn] = models.candidate_pool(None).draw([row])  # type: ignore[arg-type]
+    [drawn] = candidate_pool(None, models, settings).draw([row])  # type: ignore[arg-type]
     assert len(drawn) <= 3 and "lesotho" not in {candidate.candidate.casefold() for candidate in drawn}
     hints = ("It lies inside another country.", "Its flag shows a black hat.")
     model: Any = models.convergence

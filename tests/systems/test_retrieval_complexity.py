@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from quit.corpora.complexity import Retrieved
 from quit.errors import InputError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.protocols import Verdict
+from quit.retrieval.complexity import Retrieved
 from quit.settings import Settings, parse
 from quit.settings.complexity import Complexity
 from quit.systems import retrieval_complexity as rrcp

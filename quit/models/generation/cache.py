@@ -27,10 +27,10 @@ from quit.common.cache import cache_folder, open_wal, select_keys
 from quit.common.files import replacing
 from quit.common.json_lines import json_lines
 from quit.common.progress import note
-from quit.common.words import counted
 from quit.errors import InputError, WorkspaceError
 from quit.models.generation.base import ChatRequest, Completion, Generator, cache_key, canonical
 from quit.models.generation.meter import Meter
+from quit.text.words import counted
 
 COLUMNS = "key, model, prompt, label, sample, reply, finish_reason, prompt_tokens, completion_tokens, created, origin"
 _NAMES = COLUMNS.split(", ")

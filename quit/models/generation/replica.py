@@ -20,12 +20,12 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from quit.common.progress import note
-from quit.common.secrets import repeats_a_key, shown
-from quit.common.words import counted
 from quit.errors import QuitError, ServerError, SettingsError
 from quit.models.generation.base import ChatRequest, Completion, Done, ModelOptions, refuse_thinking
 from quit.models.generation.meter import Meter
 from quit.settings import ServerSettings
+from quit.text.secrets import repeats_a_key, shown
+from quit.text.words import counted
 
 _AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529})
 _OVERLOADED = frozenset({429, 503, 529})

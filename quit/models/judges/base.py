@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quit.evaluate.normalize import normalize_answer
 from quit.models.depth import pair_note
 from quit.models.protocols import NO_ANSWER, Equivalence, Judge, JudgeItem, Pair, Verdict
+from quit.text.normalize import normalize_answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from quit.errors import InputError
-from quit.evaluate.normalize import STOP_WORDS, normalize_answer, words
 from quit.models.protocols import NO_ANSWER, Encoder, Prompt, Reply
 from quit.models.readers.methods import Method, embedded_method, names_in
 from quit.models.readers.pool import AnswerPool, answer_tokens, template_vectors
+from quit.text.normalize import STOP_WORDS, normalize_answer, words
 
 QUESTIONS_AT_ONCE = 64
 """Questions whose texts are encoded in one go."""

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from quit.errors import InputError
-from quit.evaluate.normalize import normalize_answer
 from quit.models.protocols import Encoder
+from quit.text.normalize import normalize_answer
 
 BACKGROUND = 1000
 """How many hint texts of the collection are kept for normalisation statistics."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quit.evaluate.normalize import STOP_WORDS, normalize_answer, word_spans
 from quit.settings import Leakage
 from quit.stages.leaks.rules import RULES
+from quit.text.normalize import STOP_WORDS, normalize_answer, word_spans
 
 
 def is_word_of(answer: str, word: str) -> bool:

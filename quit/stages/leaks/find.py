@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, word_spans
-from quit.evaluate.normalize import words as words_of
 from quit.models.protocols import Encoder, Equivalence, Pair
 from quit.settings import Leakage
 from quit.stages.leaks.containment import content_words, is_word_of, stands_in_a_passage
 from quit.stages.leaks.rules import VERSION, for_rules_alone, lexical_leaks
+from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
+from quit.text.normalize import words as words_of
 
 RULES_IDENTITY = f"lexical-rules/{VERSION}"
 WORDS_IDENTITY = "hint-words/1"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from quit.evaluate.normalize import stem, strip_accents, words
+from quit.text.normalize import stem, strip_accents, words
 
 
 @dataclass(frozen=True, slots=True)

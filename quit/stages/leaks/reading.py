@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from quit.evaluate.normalize import stem, strip_accents, word_spans
+from quit.text.normalize import stem, strip_accents, word_spans
 
 FUNCTION_WORDS = frozenset("a an the of and for in on at by to from with about de la le".split())
 """Words that a name may lack or have more of."""

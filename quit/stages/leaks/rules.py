@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from os.path import commonprefix
 
-from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 from quit.stages.leaks.given_names import GIVEN_NAMES
 from quit.stages.leaks.letters import compound, digits, initials, spelling
 from quit.stages.leaks.lexicon import lexicon, plain_name
 from quit.stages.leaks.number_words import MONTHS, dates_in, is_ordinal_word, numbers_in
 from quit.stages.leaks.other_names import OTHER_NAMES
 from quit.stages.leaks.reading import AMBIGUOUS, FUNCTION_WORDS, TITLES, Word, answer_words, read, runs, stems
+from quit.text.normalize import STOP_WORDS, normalize_answer, stem, word_spans
 
 VERSION = 5
 

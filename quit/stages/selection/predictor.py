@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from quit.stages.passages import PermutationTable, permutation_table
+from quit.stages.labelling.passages import PermutationTable, permutation_table
 
 _PRIOR = 0.5
 """Passages that the question's own share of label 2 counts for, beside the neighbours of one kind."""

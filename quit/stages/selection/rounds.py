@@ -17,7 +17,7 @@ import numpy as np
 
 from quit.errors import SettingsError
 from quit.stages.label import PREDICTED_FROM
-from quit.stages.passages import passage_count
+from quit.stages.labelling.passages import passage_count
 from quit.stages.selection.bounds import audit_size, upper_bound
 from quit.stages.selection.choice import choose
 from quit.stages.selection.predictor import predict

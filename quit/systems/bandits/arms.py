@@ -13,15 +13,15 @@ from typing import Any, Literal
 import numpy as np
 
 from quit.common.json_lines import json_lines
-from quit.corpora.complexity import AnswerHead
-from quit.corpora.protocols import FirstStage, Ranking
 from quit.errors import InputError
-from quit.evaluate.normalize import normalize_question
+from quit.retrieval.complexity import AnswerHead
+from quit.retrieval.protocols import FirstStage, Ranking
 from quit.settings.bandits import Bandits
 from quit.systems.bandits.decompose import Ask, LLMDecomposition
 from quit.systems.bandits.request import Request
 from quit.systems.bandits.rewards import normalised
 from quit.systems.collection import Collection, Question
+from quit.text.normalize import normalize_question
 
 KINDS = ("sub-questions", "two-level", "written")
 Vectors = Callable[[Sequence[int]], np.ndarray]

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from quit.evaluate.normalize import normalize_question
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import PromptTemplate
 from quit.settings.bandits import Bandits
+from quit.text.normalize import normalize_question
 
 FIELDS = frozenset({"request", "context", "count", "date"})
 _LIST = re.compile(r"\[[^\[\]]*\]", re.DOTALL)

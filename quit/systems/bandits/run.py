@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from quit.common.files import write_json, write_lines
-from quit.corpora.complexity import AnswerHead, ContainedOrNear
-from quit.corpora.protocols import FirstStage
 from quit.models.generation import CachedGenerator
 from quit.models.prompting import load_prompt
 from quit.models.protocols import Encoder
+from quit.retrieval.complexity import AnswerHead, ContainedOrNear
+from quit.retrieval.protocols import FirstStage
 from quit.settings import Settings
 from quit.systems.bandits import arms, decompose
 from quit.systems.bandits.experiment import stream

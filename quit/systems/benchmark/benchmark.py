@@ -21,17 +21,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from quit import __version__
 from quit.common.cache import cache_folder
 from quit.common.files import remove_leftovers, replacing, write_json, write_lines, writing
 from quit.common.ids import content_hash
-from quit.corpora.built import building
-from quit.corpora.vectors import stored_array
+from quit.dataset.dataset import Dataset
+from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import SettingsError, did_you_mean
 from quit.evaluate.metrics import READING, Measure
-from quit.export.dataset import Dataset
-from quit.export.release import export_tables_of_release
 from quit.models.factory import Models
+from quit.retrieval.built import building
+from quit.retrieval.vectors import stored_array
 from quit.settings import Settings
 from quit.systems.benchmark.figures import figures
 from quit.systems.benchmark.leaderboard import page
@@ -42,6 +41,7 @@ from quit.systems.benchmark.results import Scores, file_name, qrels_lines, run_l
 from quit.systems.benchmark.run import Reading, Runner, System
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Passages, Task, mean_words, open_documents, release_task
+from quit.version import __version__
 
 Say = Callable[[str], None]
 

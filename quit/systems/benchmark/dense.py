@@ -13,12 +13,12 @@ from functools import partial
 import numpy as np
 
 from quit.common.ids import content_hash
-from quit.corpora.encoders import DenseEncoder, EmbeddedEncoder, SentenceEncoder
-from quit.corpora.protocols import Ranking
-from quit.corpora.search import nearest
-from quit.corpora.vectors import check_finite, stored_array
 from quit.errors import InputError
 from quit.models.folders import model_identity
+from quit.retrieval.encoders import DenseEncoder, EmbeddedEncoder, SentenceEncoder
+from quit.retrieval.protocols import Ranking
+from quit.retrieval.search import nearest
+from quit.retrieval.vectors import check_finite, stored_array
 from quit.settings import FirstStages
 from quit.systems.benchmark.plugins import Context
 from quit.systems.benchmark.task import expand

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from quit.contracts.benchmark import FIGURES
+from quit.dataset.dataset import FULLY
 from quit.evaluate.metrics import Measure, under
-from quit.export.dataset import FULLY
 from quit.systems.benchmark.plugins import ORACLE
 from quit.systems.benchmark.results import Key, Scores, named
 from quit.systems.benchmark.run import System
-from schemas.benchmark import FIGURES
 
 RETRIEVER, RERANKED, OPTIMAL = "retriever without reranker", "oracle retriever with reranker", "Optimal"
 """Figure 6's settings."""

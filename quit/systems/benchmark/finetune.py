@@ -15,14 +15,14 @@ from pathlib import Path
 
 from quit.common.files import read_json, write_json, writing
 from quit.common.ids import content_hash
-from quit.corpora.encoders import is_multi_vector
-from quit.corpora.scorers import has_head
+from quit.dataset.dataset import Dataset
+from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError, SettingsError, did_you_mean
-from quit.export.dataset import Dataset
-from quit.export.release import export_tables_of_release
 from quit.export.training import FineTuning, Selection
 from quit.models.folders import model_identity
 from quit.models.loading import located
+from quit.retrieval.encoders import is_multi_vector
+from quit.retrieval.scorers import has_head
 from quit.settings import Settings
 from quit.systems.benchmark.benchmark import Outcome, Request, run_benchmark
 from quit.systems.benchmark.task import ReleasePassages

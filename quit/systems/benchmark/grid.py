@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quit.common.files import replacing, writing
+from quit.contracts.benchmark import GRID
 from quit.errors import SettingsError
 from quit.evaluate.metrics import answer_value
 from quit.settings import Settings
 from quit.systems.benchmark.benchmark import Request, Say, prepared, systems_of
-from schemas.benchmark import GRID
 
 
 def run_grid(request: Request, settings: Settings, out: Path, say: Say = lambda _: None) -> pa.Table:

@@ -14,12 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from quit.common.ids import content_hash
-from quit.corpora.encoders import ColbertEncoder, LateEncoder, TokenVectors
-from quit.corpora.lexical import best_with_ties
-from quit.corpora.protocols import Ranking
-from quit.corpora.scorers import maxsim
-from quit.corpora.vectors import write_array
 from quit.models.folders import model_identity
+from quit.retrieval.encoders import ColbertEncoder, LateEncoder, TokenVectors
+from quit.retrieval.lexical import best_with_ties
+from quit.retrieval.protocols import Ranking
+from quit.retrieval.scorers import maxsim
+from quit.retrieval.vectors import write_array
 from quit.systems.benchmark.plugins import Context
 from quit.systems.benchmark.task import expand
 

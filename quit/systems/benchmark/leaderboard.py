@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from quit.errors import MissingDependency
-from quit.report import plots
+from quit.render import plots
 
 _SERIES = "".join(f"--s{number}:{colour};" for number, colour in enumerate(plots.SERIES, start=1))
 _STYLE = f":root{{--ink:#1c1c1c;--grid:#ddd;{_SERIES}}}"

@@ -13,11 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from quit.common.ids import content_hash
-from quit.corpora.encoders import EmbeddedEncoder
-from quit.corpora.protocols import Ranking
-from quit.corpora.search import ExactSearch, Exclusions
-from quit.corpora.vectors import check_finite, stored_array
 from quit.errors import InputError
+from quit.retrieval.encoders import EmbeddedEncoder
+from quit.retrieval.protocols import Ranking
+from quit.retrieval.search import ExactSearch, Exclusions
+from quit.retrieval.vectors import check_finite, stored_array
 from quit.settings import FirstStages
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.plugins import Context, make_retriever

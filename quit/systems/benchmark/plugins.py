@@ -3,7 +3,7 @@ points alike.
 
 A package adds one by an entry point in ``quit.retrievers``, ``quit.rerankers`` or ``quit.readers`` that names a
 callable (a class will do). It is called with a :class:`Context` and returns, respectively, a
-:class:`quit.corpora.protocols.FirstStage`, a :class:`quit.corpora.protocols.Scorer` or a
+:class:`quit.retrieval.protocols.FirstStage`, a :class:`quit.retrieval.protocols.Scorer` or a
 :class:`quit.models.protocols.Reader`. On the command line it is ``NAME`` or ``NAME:ARGUMENT``.
 
 Making one must be cheap: ``identity`` is asked for before it is known whether there is anything to do.
@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from quit.corpora.protocols import FirstStage, Ranking, Scorer
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.models.factory import Models
 from quit.models.loading import usable_device
 from quit.models.protocols import NO_ANSWER, Reader
+from quit.retrieval.protocols import FirstStage, Ranking, Scorer
 from quit.settings import FirstStages, Settings
 from quit.systems.benchmark.task import Passages, ranking
 

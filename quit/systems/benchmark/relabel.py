@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from quit.evaluate.normalize import normalize_answer
-from quit.export.dataset import FULLY
+from quit.dataset.dataset import FULLY
 from quit.models.judges import rule
 from quit.models.protocols import Judge, JudgeItem, Prompt, Reader
 from quit.systems.benchmark.task import Passages, Query
+from quit.text.normalize import normalize_answer
 
 VERSION = 1
 

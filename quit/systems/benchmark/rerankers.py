@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from quit.common.ids import content_hash
-from quit.corpora.scorers import CrossEncoderScorer
 from quit.errors import InputError
 from quit.models.folders import model_identity
 from quit.models.loading import load, load_pretrained
+from quit.retrieval.scorers import CrossEncoderScorer
 from quit.systems.benchmark.plugins import Context
 
 MONOT5_WORDS = ("true", "false")

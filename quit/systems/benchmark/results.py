@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from quit.common.safe import safe_id
+from quit.contracts.benchmark import COMPARISONS, RESULTS, VALUES
+from quit.dataset.dataset import FULLY
 from quit.evaluate.metrics import READING, Measure, answer_value, under
 from quit.evaluate.significance import compare, intervals
-from quit.export.dataset import FULLY
-from quit.export.safe import safe_id
 from quit.settings.benchmark import Benchmark
 from quit.systems.benchmark.run import Reading, System
 from quit.systems.benchmark.task import Task
-from schemas.benchmark import COMPARISONS, RESULTS, VALUES
 
 Key = tuple[str, str, str, str, str, int]
 """corpus, retriever, reranker, reader, strategy, k."""

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from quit.corpora.protocols import Ranking, Scorer
-from quit.export.dataset import Dataset
+from quit.contracts.benchmark import ANSWERS, RANKINGS, RELABELLED
+from quit.dataset.dataset import Dataset
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
+from quit.retrieval.protocols import Ranking, Scorer
 from quit.systems.benchmark import relabel
 from quit.systems.benchmark.contexts import Sentences, context_of
 from quit.systems.benchmark.listwise import ListwiseReranker
@@ -31,7 +32,6 @@ from quit.systems.benchmark.plugins import (
 )
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import Passages, Query, ReleaseRelevance, Relevance, Task
-from schemas.benchmark import ANSWERS, RANKINGS, RELABELLED
 
 VERSION = 1
 ContextKind = tuple[str, int, float, float, int]

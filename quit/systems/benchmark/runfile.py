@@ -14,18 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from quit.common.progress import advance
-from quit.common.words import counted
-from quit.corpora.protocols import Ranking
+from quit.common.safe import safe_id
+from quit.dataset.dataset import FULLY, Dataset, ExportTables
 from quit.errors import InputError
 from quit.evaluate.metrics import Measure
-from quit.export.dataset import FULLY, Dataset, ExportTables
-from quit.export.safe import safe_id
+from quit.retrieval.protocols import Ranking
 from quit.settings.benchmark import Benchmark
 from quit.sources.fields import quote
 from quit.sources.files import check_file
 from quit.systems.benchmark.results import Scores
 from quit.systems.benchmark.run import System
 from quit.systems.benchmark.task import ReleasePassages, ReleaseRelevance, release_task
+from quit.text.words import counted
 
 EXPECTED = "a TREC run file: question Q0 passage rank score name, with spaces or tabs between"
 

@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from quit.corpora.lexical import best_with_ties, terms
-from quit.corpora.protocols import Ranking
+from quit.retrieval.lexical import best_with_ties, terms
+from quit.retrieval.protocols import Ranking
 from quit.systems.benchmark.plugins import Context
 from quit.systems.benchmark.task import Passages, expand
 
@@ -24,7 +24,7 @@ VERSION = 1
 
 class Bm25:
     """Okapi BM25, Lucene's form: idf = ln(1 + (N - n + 0.5) / (n + 0.5)), k1 and b from the settings; Snowball stems,
-    without our stop words (:func:`quit.corpora.lexical.terms`).
+    without our stop words (:func:`quit.retrieval.lexical.terms`).
 
     A passage that shares no term with the query is not retrieved.
     """

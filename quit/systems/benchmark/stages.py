@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from quit.common.files import read_json, replacing, write_json, writing
 from quit.common.ids import content_hash
+from quit.contracts.tables import Table
 from quit.errors import WorkspaceError
-from schemas.tables import Table
 
 
 class Stages:

@@ -18,12 +18,12 @@ from typing import Protocol
 import numpy as np
 
 from quit.common.ids import passage_id
-from quit.corpora.built import BuiltCorpus
-from quit.corpora.corpus import Corpus
-from quit.corpora.protocols import Documents, Ranking
+from quit.common.safe import safe_id
+from quit.dataset.dataset import Dataset
 from quit.errors import InputError
-from quit.export.dataset import Dataset
-from quit.export.safe import safe_id
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.corpus import Corpus
+from quit.retrieval.protocols import Documents, Ranking
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 
@@ -41,7 +41,7 @@ class Query:
 
 
 class Passages(Protocol):
-    """A corpus of passages; it is also :class:`quit.corpora.protocols.Documents`.
+    """A corpus of passages; it is also :class:`quit.retrieval.protocols.Documents`.
 
     ``groups``: number of groups; ``subsets``: the parts of each distinct selection, ascending; ``members``: of each
     subset its places among a group's passages; ``size``: passages a group.

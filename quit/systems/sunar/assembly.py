@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property, lru_cache
 
-from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Scorer
-from quit.corpora.scorers import CrossEncoderScorer, LateScorer
 from quit.errors import SettingsError
 from quit.models.factory import Models
 from quit.models.prompting import PROMPTS, load_prompt
+from quit.retrieval.protocols import Documents, FirstStage, NeighbourGraph, Scorer
+from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.settings import Settings, Sunar
 from quit.systems.opening import language_model
 from quit.systems.sunar import mer

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from quit.evaluate.normalize import normalize_answer
 from quit.systems.sunar.entailment import Entailment
 from quit.systems.sunar.nar import Rescore, Rescored
 from quit.systems.sunar.reading import AnswerModel
+from quit.text.normalize import normalize_answer
 
 
 def rescored(scores: np.ndarray, s: int, literal: bool = False) -> np.ndarray:

@@ -9,14 +9,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from quit.common.estimate import Estimate
 from quit.common.files import read_json
-from quit.corpora.built import BuiltCorpus
-from quit.corpora.first_stage import MANIFEST
 from quit.corpora.graph import NeighbourhoodGraph
-from quit.corpora.protocols import FirstStage, NeighbourGraph
 from quit.errors import SettingsError
 from quit.models.factory import Models
-from quit.operations.estimate import Estimate
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.first_stage import MANIFEST
+from quit.retrieval.protocols import FirstStage, NeighbourGraph
 from quit.settings import Settings
 from quit.systems.collection import chosen, questions
 from quit.systems.opening import open_collection

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from quit.evaluate.normalize import STOP_WORDS, normalize_answer, stem, words
 from quit.models.protocols import NO_ANSWER, Encoder
+from quit.text.normalize import STOP_WORDS, normalize_answer, stem, words
 
 VERSION = 2
 FEATURES = {

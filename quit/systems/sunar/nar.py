@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from quit.corpora.protocols import NeighbourGraph, Ranking
+from quit.retrieval.protocols import NeighbourGraph, Ranking
 
 Score = Callable[[Sequence[int]], np.ndarray]
 """Rows to their relevance to the sub-question, float64, shape (rows,); any real numbers."""

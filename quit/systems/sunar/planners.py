@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from quit.evaluate.normalize import normalize_question
 from quit.models.generation.base import before_stop
 from quit.systems.sunar.extract import sentences
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import ANSWER_IS, Asker, final_answer, line_after_last, numbered, own_part
+from quit.text.normalize import normalize_question
 
 _FOLLOW_UP = re.compile(r"follow[- ]?up\s*:", re.IGNORECASE)
 _ACTION = re.compile(r"\b(search|lookup|finish)\s*\[([^\]\n]*)\]?", re.IGNORECASE)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quit.corpora.protocols import Documents, FirstStage, NeighbourGraph, Ranking, Scorer
+from quit.retrieval.protocols import Documents, FirstStage, NeighbourGraph, Ranking, Scorer
 from quit.settings import Sunar
 from quit.systems.sunar.nar import Pool, Rescore, Scored, nar
 from quit.systems.sunar.queries import Query

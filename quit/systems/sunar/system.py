@@ -7,7 +7,6 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from quit.evaluate.normalize import normalize_question
 from quit.models.protocols import NO_ANSWER
 from quit.settings import Sunar
 from quit.systems.sunar.asu import asu
@@ -17,6 +16,7 @@ from quit.systems.sunar.planners import Hop, Planner, Stop
 from quit.systems.sunar.queries import Query
 from quit.systems.sunar.reading import AnswerModel, counted
 from quit.systems.sunar.retrieval import Evidence, Library, Retrieval
+from quit.text.normalize import normalize_question
 
 
 class System:

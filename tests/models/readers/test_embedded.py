@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from quit.errors import InputError, SettingsError
-from quit.evaluate.normalize import normalize_answer
 from quit.models.protocols import NO_ANSWER, Prompt, Reader
 from quit.models.readers import EMBEDDED_READERS, AnswerPool, embedded_reader
 from quit.models.readers.methods import names_in
 from quit.settings import load
+from quit.text.normalize import normalize_answer
 
 NAMES = tuple(EMBEDDED_READERS)
 QUESTIONS = {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from quit.stages.passages import permutation_table
+from quit.stages.labelling.passages import permutation_table
 from quit.stages.selection.choice import choose, computed_tokens
 
 NAMES = permutation_table(3).permutation.to_pylist()

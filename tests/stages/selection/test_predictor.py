@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quit.stages.passages import permutation_table
+from quit.stages.labelling.passages import permutation_table
 from quit.stages.selection.predictor import features, predict, relations, similarity
 
 HINTS = 3

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from quit.errors import SettingsError
-from quit.stages.passages import passage_count, permutation_table
+from quit.stages.labelling.passages import passage_count, permutation_table
 from quit.stages.selection import Options, Reason, select
 from quit.stages.selection.rounds import Answered, drawn, look, predictions
 

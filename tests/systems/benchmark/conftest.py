@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from quit.export.dataset import Dataset
-from quit.export.release import export_tables_of_release
+from quit.dataset.dataset import Dataset
+from quit.dataset.release_tables import export_tables_of_release
 from quit.settings import load
 from quit.systems.benchmark.plugins import Context, available, collection_of
 from quit.systems.benchmark.task import release_task

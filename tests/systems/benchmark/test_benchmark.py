@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from quit.corpora.corpus import Corpus
-from quit.corpora.protocols import Ranking
+from quit.contracts.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
 from quit.errors import InputError, SettingsError, WorkspaceError
 from quit.evaluate.metrics import Measure
 from quit.models.protocols import NO_ANSWER, Reply, Verdict
+from quit.retrieval.corpus import Corpus
+from quit.retrieval.protocols import Ranking
 from quit.settings import load
 from quit.systems.benchmark import benchmark as module
 from quit.systems.benchmark import plugins
@@ -28,7 +29,6 @@ from quit.systems.benchmark.results import Scores, falling, file_name
 from quit.systems.benchmark.run import System, reordered
 from quit.systems.benchmark.stages import Stages
 from quit.systems.benchmark.task import DocumentPassages, Query
-from schemas.benchmark import COMPARISONS, FIGURES, RELABELLED, RESULTS
 
 QUICK = ["benchmark.resamples=200"]
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import by_hints
 from benchmarks.by_hints import BUDGET, CONTROL, SETTINGS, columns, row, spent
-from quit.corpora.protocols import Ranking
 from quit.models.factory import Models
+from quit.retrieval.protocols import Ranking
 from quit.settings import load
 
 DEFAULTS = load("embedded", []).settings

@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from quit.corpora.protocols import Ranking
+from quit.contracts.benchmark import COMPARISONS, RESULTS
 from quit.models.protocols import NO_ANSWER
-from quit.report import plots
+from quit.render import plots
+from quit.retrieval.protocols import Ranking
 from quit.systems.benchmark.figures import OPTIMAL, RERANKED, RETRIEVER, figures
 from quit.systems.benchmark.leaderboard import page
 from quit.systems.benchmark.relabel import Retrieved
 from quit.systems.benchmark.results import Scores
 from quit.systems.benchmark.run import Reading, System
-from schemas.benchmark import COMPARISONS, RESULTS
 
 METRICS = ("Hit@1", "Hit(rel=2)@1", "Hit(rel=2)@10", "MRR(rel=2)@100")
 

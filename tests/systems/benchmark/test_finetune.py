@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.corpora.encoders import SentenceEncoder
+from quit.dataset.dataset import Dataset
+from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError, SettingsError
-from quit.export.dataset import Dataset
-from quit.export.release import export_tables_of_release
 from quit.export.training import FineTuning
 from quit.models.encoders.minilm import model_folder
+from quit.retrieval.encoders import SentenceEncoder
 from quit.settings import FineTune, FirstStages, load
 from quit.systems.benchmark.finetune import TuningRequest, finetune, run_finetune, triples
 from quit.systems.benchmark.plugins import make_reranker

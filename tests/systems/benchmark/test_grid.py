@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from quit.corpora.protocols import Ranking
 from quit.errors import QuitError, SettingsError
 from quit.models.protocols import NO_ANSWER, Reply
+from quit.retrieval.protocols import Ranking
 from quit.settings import load
 from quit.systems.benchmark.benchmark import Request
 from quit.systems.benchmark.grid import means, run_grid

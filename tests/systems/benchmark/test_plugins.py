@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.corpora.protocols import Ranking
 from quit.errors import InputError, SettingsError
+from quit.retrieval.protocols import Ranking
 from quit.systems.benchmark.benchmark import Request, run_benchmark
 from quit.systems.benchmark.plugins import (
     available,
@@ -24,7 +24,7 @@ from quit.systems.benchmark.plugins import (
 
 PLUGIN = '''
 import numpy as np
-from quit.corpora.protocols import Ranking
+from quit.retrieval.protocols import Ranking
 from quit.models.protocols import Reply
 
 

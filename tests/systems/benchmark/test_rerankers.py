@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from quit.corpora.protocols import Scorer
 from quit.errors import InputError, SettingsError
 from quit.models.generation import CachedGenerator
 from quit.models.generation.base import Completion
+from quit.retrieval.protocols import Scorer
 from quit.settings import load
 from quit.systems.benchmark.late import LateReranker
 from quit.systems.benchmark.listwise import ListwiseReranker, read_order, windows

@@ -8,10 +8,10 @@ import bm25s
 import numpy as np
 import pytest
 
-from quit.corpora.encoders import TokenVectors
-from quit.corpora.protocols import FirstStage
 from quit.errors import InputError, SettingsError
-from quit.stages.passages import permutations
+from quit.retrieval.encoders import TokenVectors
+from quit.retrieval.protocols import FirstStage
+from quit.stages.labelling.passages import permutations
 from quit.systems.benchmark.dense import DenseRetriever, SentenceRetriever
 from quit.systems.benchmark.late import LateRetriever
 from quit.systems.benchmark.plugins import make_retriever

@@ -9,8 +9,8 @@ import ir_measures
 import pytest
 import pytrec_eval
 
+from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError
-from quit.export.release import export_tables_of_release
 from quit.settings import Settings, load
 from quit.systems.benchmark.benchmark import Request, run_benchmark
 from quit.systems.benchmark.results import qrels_lines

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from quit.corpora.build import build
-from quit.corpora.built import BuiltCorpus
-from quit.corpora.corpus import Corpus
-from quit.corpora.lexical import best_with_ties
-from quit.corpora.protocols import Documents
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import InputError
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.corpus import Corpus
+from quit.retrieval.lexical import best_with_ties
+from quit.retrieval.protocols import Documents
 from quit.settings import Corpora
 from quit.systems.benchmark.task import (
     DocumentPassages,

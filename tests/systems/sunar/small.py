@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from quit.corpora.protocols import Ranking
 from quit.models.generation import CachedGenerator, ChatRequest, Completion
 from quit.models.generation.base import Done
 from quit.models.prompting import load_prompt
+from quit.retrieval.protocols import Ranking
 from quit.settings import Sunar
 from quit.systems.sunar.reading import Asker
 

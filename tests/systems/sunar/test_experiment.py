@@ -7,13 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from quit.corpora.build import build
-from quit.corpora.built import BuiltCorpus
 from quit.corpora.graph import build_graph
 from quit.corpora.sources import parse_corpus_source
 from quit.errors import QuitError, SettingsError
 from quit.models.factory import Models
 from quit.models.generation import CachedGenerator, ChatRequest
 from quit.models.prompting import load_prompt
+from quit.retrieval.built import BuiltCorpus
 from quit.settings import Settings, Sunar, load, parse
 from quit.systems.sunar import mer, planners
 from quit.systems.sunar.assembly import Assembly, prompt_name

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.corpora.scorers import CrossEncoderScorer, LateScorer
 from quit.errors import InputError
 from quit.models.encoders.minilm import model_folder
+from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.systems.sunar.entailment import NaturalLanguageInference
 
 TEXTS = ["Paris is the capital of France.", "The cat sat.", "Lyon lies in France."]

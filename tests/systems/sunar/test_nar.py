@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quit.corpora.protocols import Ranking
+from quit.retrieval.protocols import Ranking
 from quit.systems.sunar.nar import Rescored, nar
 from tests.systems.sunar.small import Edges, ranking
 

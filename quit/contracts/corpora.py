@@ -1,0 +1,90 @@
+"""Arrow schemas of a built corpus's tables: what systems, first stages and graphs read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from quit.contracts.tables import SMALL, TEXT, TEXTS, Column, Table, table
+
+_DOCUMENT = Column("doc_id", TEXT, "Id of the document: 20 hexadecimal digits that follow from title and text.")
+_QUERY = Column("query_id", TEXT, "Id of the query, namespaced by source; sub-questions end in `-s1`, `-s2`, ...")
+_SOURCE = Column("source", TEXT, "Kind of the source: `musique`, `2wiki`, `quit`, `beir`, `jsonl`.")
+
+CORPUS_TABLES: dict[str, Table] = {
+    made.name: made
+    for made in (
+        Table(
+            "documents",
+            "corpus",
+            ("doc_id",),
+            "The documents, in the order of their first occurrence: a document's row is its place here.",
+            (
+                _DOCUMENT,
+                Column("title", TEXT, "The title; empty where there is none."),
+                Column("text", TEXT, "The text, NFC, with single spaces; never empty."),
+                Column("source", TEXT, "Kind of the source where it occurred first."),
+            ),
+        ),
+        Table(
+            "queries",
+            "corpus",
+            ("query_id",),
+            "Questions, each followed by its sub-questions.",
+            (
+                _QUERY,
+                Column("text", TEXT, "The question; in sub-questions, references are replaced by the earlier answers."),
+                Column("answers", TEXTS, "Accepted answers, first the one the source names first; may be empty."),
+                Column("parent_id", TEXT, "A sub-question's whole question; null for a whole question.", nullable=True),
+                Column("hop", SMALL, "A sub-question's place in its decomposition, from 1.", nullable=True),
+                Column(
+                    "kind", TEXT, "The source's type of the whole question: `2hop`, `comparison`, ...", nullable=True
+                ),
+                _SOURCE,
+            ),
+        ),
+        Table(
+            "qrels",
+            "corpus",
+            ("query_id", "doc_id"),
+            "Relevant documents; what is not here has relevance 0.",
+            (_QUERY, _DOCUMENT, Column("relevance", SMALL, "1 supports the answer; QUIT's own: 2 fully, 1 partially.")),
+        ),
+        Table(
+            "origins",
+            "corpus",
+            ("doc_id", "source", "file", "record_id", "place"),
+            "Where each document occurred: one row an occurrence, merged duplicates too.",
+            (
+                _DOCUMENT,
+                _SOURCE,
+                Column("file", TEXT, "Name of the file, without its folder (a release: its name)."),
+                Column("record_id", TEXT, "The record's own id; of a release, the question's."),
+                Column("place", TEXT, "Place in the record: paragraph number, or the subset or permutation of hints."),
+            ),
+        ),
+        replace(table("rejects"), stage="corpus", doc="What was left out, and why."),
+    )
+}
+
+
+def corpus_table(name: str) -> Table:
+    """Return the contract of one of a corpus's tables. Raises ``KeyError`` for another name."""
+    return CORPUS_TABLES[name]
+
+
+EDGES = Table(
+    "edges",
+    "graph",
+    ("doc_id", "rank"),
+    "The edges of a neighbourhood graph: each document's nearest others.",
+    (
+        _DOCUMENT,
+        Column("neighbour_id", TEXT, "The neighbour; never the document itself."),
+        Column("rank", SMALL, "1 is nearest."),
+        Column(
+            "weight", pa.float32(), "The encoder's similarity (cosine, MaxSim or a sparse score), as float16 holds it."
+        ),
+    ),
+)

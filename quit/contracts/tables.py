@@ -1,0 +1,495 @@
+"""Arrow schemas of the workspace's tables, in the order in which data flows through them.
+
+Records (questions, hints, candidates) are frozen; what someone or something thinks of them is a row of another table,
+joined by id. Every table is ordered by question, so parts can be concatenated in order whatever the number of shards.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from quit.contracts.contract import Column, Table
+
+TEXT = pa.string()
+TEXTS = pa.list_(pa.field("element", pa.string(), nullable=False))
+REAL = pa.float64()
+FLAG = pa.bool_()
+SMALL = pa.int16()
+COUNT = pa.int64()
+
+_QUESTION = Column("question_id", TEXT, "Id of the question, namespaced by source: `wikihint-test_1`.")
+_NOTE = Column(
+    "note",
+    TEXT,
+    "Why an embedded model was out of its depth: `not English`, `hint cut to 254 word pieces`, ...; null: it was not.",
+    nullable=True,
+)
+_VERDICT = (
+    _QUESTION,
+    Column("answer_key", TEXT, "The normalised answer."),
+    Column("answer", TEXT, "Its most frequent surface form."),
+    Column("correct", FLAG, "The verdict; null when the judge's reply could not be read.", nullable=True),
+    Column("probability", REAL, "The judge's probability of being correct, if it gives one.", nullable=True),
+    Column("basis", TEXT, "`exact` (equals a gold answer), `no_answer`, `model`, or `review` (people decided)."),
+    Column("passages", COUNT, "Number of (passage, reader) pairs that gave it."),
+    Column("judge", TEXT, "Name of the judge."),
+    Column("producer", TEXT, "Identity of the judge."),
+    Column("raw", TEXT, "The judge's reply."),
+    _NOTE,
+)
+_HINT = Column("hint_id", TEXT, "Id of the hint: the question's id and its position among the pooled hints, `...-h03`.")
+_RANKED = (
+    _QUESTION,
+    Column("rank", SMALL, "Place by convergence, from 0 (ties: shorter hint first, then source order)."),
+    _HINT,
+    Column("hint", TEXT, "The hint's text."),
+    Column("convergence", REAL, "How far the hint narrows the candidate answers, 0 to 1."),
+    Column("producer", TEXT, "`source`, `source-scores` or the identity of the model that scored it."),
+    Column("selected", FLAG, "Whether it is one of the hints that make passages."),
+    _NOTE,
+)
+_DESCRIBED = (
+    _QUESTION,
+    Column("coarse", TEXT, "Coarse type, such as `LOC:LOCATION`."),
+    Column("fine", TEXT, "Fine type, such as `country:Country`."),
+    Column("type_confidence", REAL, "Confidence of the type; 1 where the source names it."),
+    Column("type_producer", TEXT, "`source` or the identity of the classifier."),
+    Column("classifier_coarse", TEXT, "What the classifier says, whoever is believed.", nullable=True),
+    Column("classifier_fine", TEXT, "What the classifier says, whoever is believed.", nullable=True),
+    Column(
+        "answerability",
+        REAL,
+        "max s_i: 1 where a retrieved passage contains an answer; else 0, or with `difficulty.counts = "
+        "nearness` the best cosine of passage and answer, scaled to 0 to 1.",
+    ),
+    Column("answer_share", REAL, "Share of the retrieved passages that contain an answer, 0 to 1."),
+    Column(
+        "near_share",
+        REAL,
+        "Share of the retrieved passages that contain an answer or are near one by cosine (T_ans), 0 to 1.",
+        nullable=True,
+    ),
+    Column("completeness", REAL, "S_D: mean normalised entropy of token relevance, 0 to 1."),
+    Column("similarity", REAL, "Mean similarity of the retrieved passages to the question, -1 to 1."),
+    Column("difficulty", REAL, "0 (easy) to 1 (hard)."),
+    Column("difficulty_bin", TEXT, "`easy`, `medium` or `hard`."),
+    Column("difficulty_producer", TEXT, "Identity of the method and its models."),
+    _NOTE,
+)
+_PERMUTATION = Column("permutation", TEXT, "Indices of the chosen hints in reading order, such as `402`.")
+_READER = Column("reader", TEXT, "Name of the reader.")
+_ANSWER = Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`.")
+_RAW = Column("raw", TEXT, "The reply as the model wrote it.")
+_PRODUCER = Column("producer", TEXT, "Identity of the reader: model, prompt and sampling.")
+
+TABLES: dict[str, Table] = {
+    made.name: made
+    for made in (
+        Table(
+            "questions",
+            "collect",
+            ("question_id",),
+            "The collection: one row a question, after pooling.",
+            (
+                _QUESTION,
+                Column("question", TEXT, "The question, repaired (mojibake, white space)."),
+                Column("answers", TEXTS, "Gold answers, first the one the source names first; never empty."),
+                Column("source", TEXT, "Source kind of the first record: `triviahg`, `wikihint`, `jsonl`, ..."),
+                Column("coarse", TEXT, "The source's own coarse type, such as `LOC:LOCATION`.", nullable=True),
+                Column("fine", TEXT, "The source's own fine type, such as `country:Country`.", nullable=True),
+                Column("difficulty", TEXT, "The source's own difficulty, such as `Easy`.", nullable=True),
+                Column("content_key", TEXT, "Hash of the normalised question: stable across sources and files."),
+            ),
+        ),
+        Table(
+            "origins",
+            "collect",
+            ("question_id", "file", "position"),
+            "Where each question came from: one row a source record that was pooled into it.",
+            (
+                _QUESTION,
+                Column("source", TEXT, "Source kind."),
+                Column("file", TEXT, "Name of the file, without its folder."),
+                Column("position", COUNT, "Position of the record in the file, from 0."),
+                Column("record_id", TEXT, "The record's own id in that file."),
+            ),
+        ),
+        Table(
+            "hints",
+            "collect",
+            ("hint_id",),
+            "Hints in pooled order, each with its origin.",
+            (
+                _HINT,
+                _QUESTION,
+                Column("position", SMALL, "Position among the question's pooled hints, from 0."),
+                Column("hint", TEXT, "The hint, repaired and without citation marks."),
+                Column("source", TEXT, "Source kind of the record that gave it."),
+                Column("file", TEXT, "File of the record that gave it."),
+                Column("rank", SMALL, "The source's own (human) rank, 1 is best.", nullable=True),
+                Column("convergence", REAL, "The source's own convergence, 0 to 1.", nullable=True),
+                Column("url", TEXT, "Where the hint's author found it.", nullable=True),
+            ),
+        ),
+        Table(
+            "candidates",
+            "collect",
+            ("question_id", "candidate"),
+            "Candidate answers: distractors (and gold answers) that hints have to tell apart.",
+            (
+                _QUESTION,
+                Column("position", SMALL, "Position among the question's pooled candidates, from 0."),
+                Column("candidate", TEXT, "The candidate answer."),
+                Column("is_gold", FLAG, "Whether it equals a gold answer after normalisation."),
+            ),
+        ),
+        Table(
+            "scores",
+            "collect",
+            ("hint_id", "candidate"),
+            "The source's own judgement whether a hint may refer to a candidate answer.",
+            (
+                _HINT,
+                _QUESTION,
+                Column("position", SMALL, "Position of the candidate in the source's list, from 0."),
+                Column("candidate", TEXT, "The candidate answer."),
+                Column("score", SMALL, "1 if the hint may refer to the candidate, else 0."),
+            ),
+        ),
+        Table(
+            "leak_findings",
+            "filter",
+            ("hint_id", "span", "answer"),
+            "Every span of a hint that gives an answer away, with the reason.",
+            (
+                _HINT,
+                _QUESTION,
+                Column("span", TEXT, "The words of the hint that leak."),
+                Column("answer", TEXT, "The answer they give away."),
+                Column("probability", REAL, "Probability of equivalence; 1 for a lexical match."),
+                Column(
+                    "method",
+                    TEXT,
+                    "How it was found: `exact`, `inflection`, ..., `equivalence`, `contained` or `person`.",
+                ),
+                Column("producer", TEXT, "Identity of the model or rule; `person` (who: see `overrides`)."),
+                Column(
+                    "overridden",
+                    FLAG,
+                    "Whether a person said that this is no leak (who and why: `overrides`); it then discards nothing.",
+                ),
+            ),
+        ),
+        Table(
+            "usable_hints",
+            "filter",
+            ("hint_id",),
+            "Hints of the questions that pass the leakage filter.",
+            (_HINT, _QUESTION),
+        ),
+        Table(
+            "ranked_hints",
+            "rank",
+            ("hint_id",),
+            "Usable hints by convergence; the first five make the passages.",
+            _RANKED,
+        ),
+        Table(
+            "drawn_candidates",
+            "rank",
+            ("question_id", "position"),
+            "Candidate answers drawn from the collection, for questions that needed some and whose source has none.",
+            (
+                _QUESTION,
+                Column("position", SMALL, "Place by similarity, from 0."),
+                Column("candidate", TEXT, "A gold answer of another question."),
+                Column("fine", TEXT, "The fine type that both questions have."),
+                Column("similarity", REAL, "Cosine to the nearest gold answer of this question, -1 to 1."),
+                Column("producer", TEXT, "Identity of the method and its models."),
+            ),
+        ),
+        Table(
+            "descriptions",
+            "describe",
+            ("question_id",),
+            "Question type (TREC; our classifier, the paper takes HintEval's) and difficulty (reference-based "
+            "retrieval complexity).",
+            _DESCRIBED,
+        ),
+        Table(
+            "probe_answers",
+            "probe",
+            ("question_id", "reader", "repetition"),
+            "Answers to the question alone, without any hint.",
+            (
+                _QUESTION,
+                _READER,
+                Column("repetition", SMALL, "Repetition, from 0."),
+                Column("raw", TEXT, "The reply as the model wrote it."),
+                Column("answer", TEXT, "The cleaned answer, or `NO ANSWER`."),
+                Column(
+                    "correct",
+                    FLAG,
+                    "The judge's verdict on `raw`; null when its reply could not be read.",
+                    nullable=True,
+                ),
+                Column("producer", TEXT, "Identity of the reader."),
+                Column("judge", TEXT, "Identity of the judge."),
+            ),
+        ),
+        Table(
+            "splits",
+            "split",
+            ("question_id",),
+            "Which split each question belongs to.",
+            (
+                _QUESTION,
+                Column("parametric", FLAG, "Whether any reader answers it without hints, in any repetition."),
+                Column("split", TEXT, "`train`, `dev` or `test`."),
+                Column("draw", REAL, "The question's keyed hash as a number in [0, 1): decides its place."),
+            ),
+        ),
+        Table(
+            "passages",
+            "enumerate",
+            ("question_id", "permutation"),
+            "Every ordered selection of the five hints, depth first; text follows from hints and permutation and is "
+            "never stored.",
+            (
+                _QUESTION,
+                Column("subset", TEXT, "Indices of the chosen hints, ascending, such as `024`."),
+                _PERMUTATION,
+                Column("hints", SMALL, "Number of hints."),
+            ),
+        ),
+        Table(
+            "selection",
+            "select",
+            ("question_id", "permutation"),
+            'About which passages the labelers are asked (`labels.economy = "estimated"`).',
+            (
+                _QUESTION,
+                _PERMUTATION,
+                Column(
+                    "reason", TEXT, "Why: `exact` (split), `audit`, `evidence`; null where not asked.", nullable=True
+                ),
+                Column("probability", REAL, "Predicted, of label 2; null where asked.", nullable=True),
+            ),
+        ),
+        Table(
+            "selection_rounds",
+            "select",
+            ("round",),
+            'What each look at the audit has shown (`labels.economy = "estimated"`).',
+            (
+                Column("round", SMALL, "Number of the look, from 1."),
+                Column("passages", COUNT, "Passages outside `labels.exact_splits`."),
+                Column("asked", COUNT, "Of these, passages asked so far, the audit's too."),
+                Column("audit", COUNT, "Passages of the audit that are not evidence."),
+                Column("missed", COUNT, "Of these, label 2 that would have been missed (predicted as 1)."),
+                Column("false", COUNT, "Of these, false label 2 (predicted as 2)."),
+                Column("missed_bound", REAL, "Upper bound of the share of passages with a missed label 2."),
+                Column("false_bound", REAL, "Upper bound of the share of passages with a false label 2."),
+                Column("confidence", REAL, "Probability with which all bounds hold."),
+            ),
+        ),
+        Table(
+            "answers",
+            "read",
+            ("question_id", "permutation", "reader"),
+            "Which reply each reader gave to each passage, by its number in `distinct_answers`.",
+            (
+                _QUESTION,
+                _PERMUTATION,
+                _READER,
+                Column("number", SMALL, "Number of the reply among the reader's distinct ones to the question."),
+                Column(
+                    "ended",
+                    TEXT,
+                    "Why the reply ended: `stop`, or `length` (it was cut); null where no model wrote one.",
+                    nullable=True,
+                ),
+                Column(
+                    "asked",
+                    FLAG,
+                    "Whether the reader was asked about this passage (`labels.economy`); if not, its reply is "
+                    "`NO ANSWER` with an empty `raw`.",
+                ),
+                _PRODUCER,
+            ),
+        ),
+        Table(
+            "distinct_answers",
+            "read",
+            ("question_id", "reader", "number"),
+            "The distinct replies of each reader to each question.",
+            (
+                _QUESTION,
+                _READER,
+                Column("number", SMALL, "Number of the reply, from 0, in the order of the first passage that got it."),
+                _ANSWER,
+                Column("answer_key", TEXT, "The normalised answer."),
+                _RAW,
+            ),
+        ),
+        Table(
+            "verdicts",
+            "judge",
+            ("question_id", "answer_key", "judge"),
+            "The judge's verdict on each distinct normalised answer of a question.",
+            _VERDICT,
+        ),
+        Table(
+            "second_verdicts",
+            "judge",
+            ("question_id", "answer_key", "judge"),
+            "The equivalence model's verdicts on the same answers, where a language model is the judge; else empty.",
+            _VERDICT,
+        ),
+        Table(
+            "labels",
+            "label",
+            ("question_id", "permutation"),
+            "Relevance of a passage to its own question: 2 fully, 1 partially. Passages of other questions are 0 and "
+            "not stored.",
+            (
+                _QUESTION,
+                _PERMUTATION,
+                Column("label", SMALL, "2 if at least one labeler's answer is correct, else 1."),
+                Column("labelers", TEXTS, "Names of the labelers whose answer is correct."),
+            ),
+        ),
+        Table(
+            "valid_answers",
+            "label",
+            ("question_id", "answer"),
+            "Accepted surface forms of a question: gold answers, and labelers' answers judged correct.",
+            (
+                _QUESTION,
+                Column("answer", TEXT, "The accepted answer as written."),
+                Column("answer_key", TEXT, "Its normalised form."),
+                Column("origin", TEXT, "`gold`, `labeler`, or `review` (accepted or added by people only)."),
+                Column("passages", COUNT, "Number of (passage, labeler) pairs that gave exactly this form."),
+            ),
+        ),
+        Table(
+            "overrides",
+            "people",
+            ("override_id",),
+            "What people decided against an instrument, oldest first, never changed. Of the rows with the same kind, "
+            "question, hint, span and answer the last one counts.",
+            (
+                Column("override_id", TEXT, "Id of the row: `ov-` and ten hexadecimal digits."),
+                Column("kind", TEXT, "What is overridden: `leak`."),
+                _QUESTION,
+                Column("hint_id", TEXT, "The hint, where one is meant.", nullable=True),
+                Column("span", TEXT, "The words of the hint that are meant; null: any.", nullable=True),
+                Column("answer", TEXT, "The answer that is meant; null: any.", nullable=True),
+                Column("decision", TEXT, "`leak`, `no_leak`, or `withdrawn`: the instrument decides again."),
+                Column("by", TEXT, "Who decided."),
+                Column("reason", TEXT, "Why, in words."),
+                Column("created_at", TEXT, "When, ISO 8601, UTC."),
+            ),
+            log=True,
+        ),
+        Table(
+            "reviews",
+            "review",
+            ("review_id", "kind", "answer_key", "text"),
+            "What people said, append-only: one row a (version of an annotation, answer), and rows for added answers, "
+            "flags and notes. A later version of an annotation, or its withdrawal, supersedes the earlier ones; none "
+            "is ever changed.",
+            (
+                Column("review_id", TEXT, "Id of this version of the annotation: what `changes` refers to."),
+                _QUESTION,
+                Column(
+                    "kind",
+                    TEXT,
+                    "`annotation` (one row a version), `answer`, `missing`, `flag`, `note`, or `unknown` (a choice "
+                    "that the task lacks).",
+                ),
+                Column(
+                    "state",
+                    TEXT,
+                    "`submitted`, `empty` (submitted with nothing ticked: no verdict), `skipped`, `withdrawn` "
+                    "(deleted), or `overwritten` (changed by someone who is not its annotator).",
+                ),
+                Column("answer_key", TEXT, "The normalised answer.", nullable=True),
+                Column("answer", TEXT, "The answer as it was shown or typed.", nullable=True),
+                Column(
+                    "correct",
+                    FLAG,
+                    "Whether the person accepts the answer; null: they have to be asked, so there is no verdict.",
+                    nullable=True,
+                ),
+                Column("suggested", FLAG, "Whether it was ticked beforehand.", nullable=True),
+                Column(
+                    "text",
+                    TEXT,
+                    "The flag, the note, or the unknown choice. Of an `annotation`: what its annotator has to be "
+                    "asked: `empty` (nothing ticked), `both` (an answer and *None is correct*) or `gold` (a gold "
+                    "answer neither ticked nor flagged as wrong).",
+                    nullable=True,
+                ),
+                Column("annotator", TEXT, "Who annotated: the account's e-mail."),
+                Column("editor", TEXT, "Who changed it last, if someone else.", nullable=True),
+                Column("created", TEXT, "When the annotation was made (UTC, ISO 8601)."),
+                Column("updated", TEXT, "When this version was made (UTC, ISO 8601)."),
+                Column("lead_seconds", REAL, "Time spent on the annotation so far, in seconds.", nullable=True),
+                Column("project", TEXT, "Key of the review project."),
+                Column("task", COUNT, "Number of the task on the server."),
+                Column("annotation", COUNT, "Number of the annotation on the server."),
+                Column("version", SMALL, "Version of the annotation, from 1, as far as pulls have seen them."),
+                Column("shown", SMALL, "Version of the task that the annotator saw.", nullable=True),
+                Column(
+                    "blind",
+                    FLAG,
+                    "Whether the page had no ticks and no judge's verdict; null for a withdrawal.",
+                    nullable=True,
+                ),
+                Column("digest", TEXT, "Hash of what this version says."),
+                Column("sync", COUNT, "Number of the pull that brought it, from 1."),
+            ),
+        ),
+        Table(
+            "changes",
+            "update",
+            ("question_id", "change", "permutation", "answer"),
+            "The changelog of a label update: what people's verdicts changed, by which reviews and why.",
+            (
+                _QUESTION,
+                Column("change", TEXT, "`label`, `answer_added`, `answer_removed` or `question_removed`."),
+                Column("permutation", TEXT, "The passage whose label changed.", nullable=True),
+                Column("before", SMALL, "Its label before.", nullable=True),
+                Column("after", SMALL, "Its label now.", nullable=True),
+                Column("answer", TEXT, "The answer that caused it.", nullable=True),
+                Column("answer_key", TEXT, "Its normalised form.", nullable=True),
+                Column("reviews", TEXTS, "The reviews that caused it."),
+                Column("reason", TEXT, "Why, in words."),
+            ),
+        ),
+        Table(
+            "rejects",
+            "every stage",
+            (),
+            "What was left out, by which stage and why. Nothing is dropped silently.",
+            (
+                Column("stage", TEXT, "The stage that rejected it."),
+                Column("kind", TEXT, "`record`, `question`, `hint` or `document` (of a corpus)."),
+                Column("reason", TEXT, "A short code, such as `too_few_hints`."),
+                Column("detail", TEXT, "What was wrong, in words."),
+                Column("source", TEXT, "Source kind, where known.", nullable=True),
+                Column("file", TEXT, "File name, where known.", nullable=True),
+                Column("position", COUNT, "Position of the record in its file, from 0.", nullable=True),
+                Column("record_id", TEXT, "The record's own id, where it has one.", nullable=True),
+                Column("question_id", TEXT, "The question, where it got that far.", nullable=True),
+                Column("hint_id", TEXT, "The hint, where one hint is meant.", nullable=True),
+            ),
+        ),
+    )
+}
+
+
+def table(name: str) -> Table:
+    """Return the contract of a table. Raises ``KeyError`` for an unknown name."""
+    return TABLES[name]

@@ -1,0 +1,115 @@
+"""What readers of multi-hop question files share: a record's paragraphs and questions, each fault with its reason."""
+
+from __future__ import annotations
+
+import codecs
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ijson
+
+from quit.errors import InputError
+from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, RawQuery, clean
+from quit.sources.fields import BadRecord, Item, as_record, plain, quote, reject, unusable
+from quit.sources.files import Shallow, check_file, is_array, line_items
+from quit.sources.records import Reject
+from quit.text.secrets import shown
+
+
+@dataclass
+class Draft:
+    """A record being read. ``rows``: number in the source -> index in ``documents``."""
+
+    record_id: str
+    documents: list[RawDocument] = field(default_factory=list)
+    rows: dict[int, int] = field(default_factory=dict)
+    queries: list[RawQuery] = field(default_factory=list)
+    faults: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def add(self, number: int, title: str, text: str) -> None:
+        """Take a paragraph; one without text is a fault that leaves the rest of the record alone."""
+        text = clean(text)
+        if not text:
+            self.faults.append(("document", "no_text", f"The paragraph {number} ({quote(clean(title))}) has no text."))
+            return
+        self.rows[number] = len(self.documents)
+        self.documents.append(RawDocument(clean(title), text, str(number)))
+
+    def relevant(self, numbers: list[int]) -> tuple[tuple[int, int], ...]:
+        """Return the paragraphs of these numbers with relevance 1. Raises ``BadRecord`` for one that was left out."""
+        for number in numbers:
+            if number not in self.rows:
+                raise BadRecord("no_support", f"The supporting paragraph {number} is missing or has no text.")
+        return tuple((self.rows[number], 1) for number in dict.fromkeys(numbers))
+
+
+def streamed_items(path: Path, expected: str) -> Iterator[Item]:
+    """Yield the values of a JSON array, or of JSON Lines, one at a time: memory does not grow with the file.
+
+    Raises ``InputError`` for a file that cannot be read, and for a damaged array, with the record it is damaged in.
+    """
+    check_file(path, expected)
+    if not is_array(path):
+        yield from line_items(path, expected)
+        return
+    position = 0
+    with path.open("rb") as file:
+        if file.read(3) != codecs.BOM_UTF8:
+            file.seek(0)
+        try:
+            for value in ijson.items(Shallow(file), "item", use_float=True):
+                yield Item(value, position, path.name, f"record {position}")
+                position += 1
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            reason = shown(str(error), 160)
+            raise InputError(f"{path} is not JSON: {reason} (record {position}). Expected {expected}.") from None
+
+
+def corpus_records(
+    items: Iterator[Item],
+    source: str,
+    parse: Callable[[dict[str, Any], Draft], None],
+    identify: Callable[[dict[str, Any]], str],
+    path: Path,
+    expected: str,
+) -> Iterator[CorpusRecord]:
+    """Yield one ``CorpusRecord`` an item: ``identify(value)`` gives its id, ``parse(value, draft)`` fills the draft.
+
+    A ``BadRecord`` from ``parse`` rejects the questions and keeps the documents read so far. Raises ``InputError``
+    after the last item when no record gave a document.
+    """
+    usable = 0
+    reasons: Counter[str] = Counter()
+    first: dict[str, str] = {}
+    for item in items:
+        draft: Draft | None = None
+        rejects: list[Reject] = []
+        try:
+            record = as_record(item)
+            draft = Draft(identify(record))
+            parse(record, draft)
+        except BadRecord as fault:
+            reasons[fault.reason] += 1
+            first.setdefault(fault.reason, f"{item.where}: {fault.detail}")
+            if draft:
+                draft.queries.clear()
+            name = draft.record_id if draft else None
+            rejects.append(reject(item, source, STAGE, "record", fault.reason, fault.detail, name))
+        if draft:
+            rejects += [reject(item, source, STAGE, *fault, draft.record_id) for fault in draft.faults]
+        filled = draft or Draft("")
+        usable += bool(filled.documents)
+        yield CorpusRecord(
+            source,
+            plain(item.file),
+            item.position,
+            filled.record_id,
+            tuple(filled.documents),
+            tuple(filled.queries),
+            tuple(rejects),
+        )
+    if not usable:
+        raise unusable(path, expected, reasons, first.values())

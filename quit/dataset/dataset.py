@@ -1,0 +1,430 @@
+"""What an export is made from: the tables of a release, checked once and read block by block.
+
+Full size is 7,401 questions, 2.4 million passages and 14.4 million answers. Every format therefore reads ``Block``s
+of some hundred questions: all work inside a block is Arrow or NumPy, and memory does not grow with the dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit.common.columns import is_in, one_array, plain, runs
+from quit.common.ids import content_hash
+from quit.common.progress import advance, note
+from quit.errors import InputError
+from quit.models.protocols import NO_ANSWER
+from quit.stages.label import PREDICTED_FROM
+from quit.stages.labelling.answers import Answers, matching_rows
+from quit.stages.labelling.passages import PermutationTable, permutation_table
+
+SPLITS = ("train", "dev", "test")
+FULLY, PARTIALLY = 2, 1  # relevance labels (paper, section 3.2.2); 0, another question's passage, is never stored
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderInfo:
+    """One reader: ``role`` is ``labeler`` (its answers decide labels) or ``reader``; ``kind`` such as ``embedded``."""
+
+    name: str
+    role: str
+    identity: str
+    kind: str
+
+
+def fingerprint_of(provenance: Mapping[str, Any], readers: Sequence[ReaderInfo]) -> str:
+    """Return the fingerprint of what an export is made from: inputs, settings and models, not the moment, nor what the
+    card says of annotators (``verification``), which rests on files outside the workspace, and of servers
+    (``replies``)."""
+    content = {key: value for key, value in provenance.items() if key not in ("verification", "replies")}
+    return content_hash("release", content, [info.identity for info in readers])
+
+
+@dataclass(frozen=True)
+class ExportTables:
+    """The tables of a release (see ``quit.contracts.tables``) and where they come from.
+
+    All but ``answers`` (reader -> its answers) are tables of that name. ``splits`` decides which questions are exported
+    and in which order; the other tables may hold more. ``passages``, ``labels`` and the rows of ``answers`` keep a
+    question together, permutations depth first. Of these only question_id, permutation and label or number are read;
+    question ids and permutations may be dictionary-encoded, which at full size keeps the answers in 0.2 GB.
+    ``verdicts`` holds one row a question and answer_key: the verdict in force. ``readers`` is in profile order.
+
+    ``provenance`` may have: ``settings``, ``fingerprints``, ``program_version``, ``release`` (its name), ``reviews``
+    (how people checked it, in words), ``replies`` (of language models: :func:`quit.engine.usage.origins`),
+    ``verification`` (the same as facts: :func:`quit.review.report.verification`)
+    and ``sources``, a list of mappings with any of name, file, checksum,
+    licence, citation, url. ``embedded``: whether any reader is an embedded guesser, which every export must say.
+    ``statistics``: a release's own (``quit.dataset.statistics.Statistics.to_dict``), None where they have to be
+    computed. ``cut``: reader -> how many of its replies ran into the token limit, where that is known. ``selection``,
+    ``selection_rounds``: with ``labels.economy = "estimated"``. ``fill_in``: how to have every labeler asked about
+    every passage.
+    """
+
+    questions: pa.Table
+    hints: pa.Table
+    ranked_hints: pa.Table
+    descriptions: pa.Table
+    splits: pa.Table
+    passages: pa.Table
+    answers: Mapping[str, Answers]
+    verdicts: pa.Table
+    labels: pa.Table
+    valid_answers: pa.Table
+    readers: tuple[ReaderInfo, ...]
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    embedded: bool = False
+    statistics: Mapping[str, Any] | None = None
+    cut: Mapping[str, int] = field(default_factory=dict)
+    selection: pa.Table | None = None
+    selection_rounds: pa.Table | None = None
+    fill_in: str = "build its workspace with labels.economy=off and release that"
+
+    @property
+    def partly_asked(self) -> bool:
+        """Whether a reader was not asked about some passages (``labels.economy``)."""
+        return any(answers.asked is not None for answers in self.answers.values())
+
+    @property
+    def predicted(self) -> bool:
+        """Whether labels of some passages are predicted."""
+        return self.selection is not None and self.selection["reason"].null_count > 0
+
+    @property
+    def fingerprint(self) -> str:
+        """The release's fingerprint: that of its provenance (inputs, settings, models), not of the moment."""
+        return fingerprint_of(self.provenance, self.readers)
+
+    @property
+    def ordered_readers(self) -> tuple[ReaderInfo, ...]:
+        """Labelers first, then the other readers, each in profile order."""
+        return tuple(sorted(self.readers, key=lambda info: info.role != "labeler"))
+
+    @property
+    def labelers(self) -> tuple[ReaderInfo, ...]:
+        return tuple(info for info in self.readers if info.role == "labeler")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some questions of a split with all their passages: Q questions, P passages each, R readers (labelers first).
+
+    ``labels``: int8, shape (Q, P). ``codes``: int32, shape (Q, P, R), positions in ``values``, the distinct answers of
+    the block, sorted. ``correct``: int8, shape (Q, len(values)): 1 correct, 0 not, -1 unjudged (or not given for the
+    question). ``positions``: int64, shape (Q,), places of the questions in ``Dataset.ids``. ``asked``: bool, shape (Q,
+    P, R), whether the reader was asked; where not, its answer is ``NO ANSWER``.
+    """
+
+    positions: np.ndarray
+    labels: np.ndarray
+    codes: np.ndarray
+    values: list[str]
+    correct: np.ndarray
+    asked: np.ndarray
+
+
+class Dataset:
+    """The checked view of ``ExportTables`` that formats read. Positions count the rows of ``splits``.
+
+    Raises ``InputError`` when the tables do not fit together: a question without its row, hints, passages, answers or
+    valid answers, rows out of order, an unknown split, two verdicts on one answer.
+    """
+
+    def __init__(self, tables: ExportTables) -> None:
+        self.tables = tables
+        self.writing = "export"  # what progress is reported about
+        self.ids: list[str] = tables.splits["question_id"].to_pylist()
+        self._place = {question_id: position for position, question_id in enumerate(self.ids)}
+        if not self.ids:
+            raise InputError("There is nothing to export: the table 'splits' holds no question.")
+        if len(self._place) < len(self.ids):
+            raise InputError("The table 'splits' holds a question twice.")
+        if len({info.name for info in tables.readers}) < len(tables.readers):
+            raise InputError("Two readers have the same name.")
+        if not tables.labelers:
+            raise InputError("An export needs at least one labeler among its readers.")
+        self.split_names: list[str] = tables.splits["split"].to_pylist()
+        if unknown := set(self.split_names) - set(SPLITS):
+            raise InputError(f"Unknown split {min(unknown)!r} in the table 'splits': expected train, dev or test.")
+        self.permutations: PermutationTable = permutation_table(self._hints_a_question())
+        self._rows = {
+            name: _Rows(name, table, self.ids, len(self.permutations)) for name, table in self._big_tables().items()
+        }
+
+    def _big_tables(self) -> dict[str, pa.Table]:
+        tables = {"passages": self.tables.passages, "labels": self.tables.labels}
+        for info in self.tables.readers:
+            if info.name not in self.tables.answers:
+                raise InputError(f"There are no answers of the reader {info.name!r}.")
+            tables[f"answers of {info.name}"] = self.tables.answers[info.name].rows
+        if self.tables.selection is not None:
+            tables["selection"] = self.tables.selection
+        return tables
+
+    def positions(self, split: str) -> np.ndarray:
+        """Return the positions of a split's questions, ascending: int64, empty for a split without questions."""
+        return np.flatnonzero(np.array(self.split_names, dtype=object) == split)
+
+    @property
+    def passage_count(self) -> int:
+        return len(self.ids) * len(self.permutations)
+
+    # Small tables, in memory as a whole.
+
+    def aligned(self, name: str) -> pa.Table:
+        """Return ``questions``, ``descriptions`` or ``splits`` with one row a question, in the order of ``ids``."""
+        table = getattr(self.tables, name)
+        rows = pc.index_in(pa.array(self.ids), plain(table["question_id"]))
+        if rows.null_count:
+            missing = self.ids[rows.is_null().index(True).as_py()]
+            raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
+        return table.take(rows)
+
+    @cached_property
+    def questions(self) -> list[str]:
+        return self.aligned("questions")["question"].to_pylist()
+
+    @cached_property
+    def valid_answers(self) -> list[list[str]]:
+        """Accepted surface forms of each question, in table order."""
+        answers: list[list[str]] = [[] for _ in self.ids]
+        for position, answer in self._of_ours(self.tables.valid_answers, "answer"):
+            answers[position].append(answer)
+        if [] in answers:
+            raise InputError(f"The table 'valid_answers' has no row for the question {self.ids[answers.index([])]!r}.")
+        return answers
+
+    @cached_property
+    def selected_hints(self) -> list[list[dict]]:
+        """The hints of each question that make passages, in rank order: rows of ``ranked_hints``."""
+        table = self.tables.ranked_hints
+        rows = table.filter(table["selected"]).to_pylist()
+        rows_of: list[list[dict]] = [[] for _ in self.ids]
+        for row in sorted(rows, key=lambda row: row["rank"]):
+            if (position := self._place.get(row["question_id"])) is not None:
+                rows_of[position].append(row)
+        return rows_of
+
+    def hint_lists(self, positions: np.ndarray) -> list[list[str]]:
+        """Return the texts of the hints of some questions, for ``iter_passage_texts``."""
+        advance(f"{self.writing}: passages", len(positions), len(self.ids))
+        return [[row["hint"] for row in self.selected_hints[position]] for position in positions]
+
+    def _hints_a_question(self) -> int:
+        counts = [len(hints) for hints in self.selected_hints]
+        for position, count in enumerate(counts):
+            if not count or count != counts[0]:
+                raise InputError(
+                    f"The question {self.ids[position]!r} has {count} selected hints in the table 'ranked_hints', "
+                    f"but {self.ids[0]!r} has {counts[0]}: every question must have the same number, at least one."
+                )
+        return counts[0]
+
+    def _of_ours(self, table: pa.Table, *columns: str) -> Iterator[tuple]:
+        names = (table[name].to_pylist() for name in ("question_id", *columns))
+        for name, *rest in zip(*names, strict=True):
+            if (position := self._place.get(name)) is not None:
+                yield position, *rest
+
+    # Large tables, block by block.
+
+    def labels(self, positions: np.ndarray) -> np.ndarray:
+        """Return the labels of some questions, int8, shape (questions, passages). Raises ``InputError`` as
+        ``block``."""
+        advance(f"{self.writing}: labels", len(positions), len(self.ids))
+        self._rows["passages"].column(positions, None, self.permutations.permutation)
+        checked = self._column("labels", positions, "label").astype(np.int8)
+        if not np.isin(checked, (PARTIALLY, FULLY)).all():
+            raise InputError(f"The table 'labels' holds a label that is neither {PARTIALLY} nor {FULLY}.")
+        return checked
+
+    def block(self, positions: np.ndarray) -> Block:
+        """Return some questions with labels and answers (see ``Block``); 100 to 300 at a time are fastest.
+
+        Raises ``InputError`` when rows are out of order, or when a label does not follow from the labelers' answers and
+        the valid answers: a release must allow everyone to recompute its labels.
+        """
+        labels, given = self._given(positions, self.tables.ordered_readers)
+        values = sorted({text for replies in given for text in replies.texts})
+        code_of = {value: code for code, value in enumerate(values)}
+        codes = np.empty((*labels.shape, len(given)), dtype=np.int32)
+        asked = np.ones(codes.shape, dtype=bool)
+        correct = np.full((len(positions), len(values)), -1, dtype=np.int8)
+        for reader, replies in enumerate(given):
+            of_text = np.array([code_of[text] for text in replies.texts], dtype=np.int32)
+            codes[:, :, reader] = of_text[replies.index]
+            correct[replies.owner, of_text] = replies.correct
+            name = self.tables.ordered_readers[reader].name
+            if self.tables.answers[name].asked is not None:
+                asked[:, :, reader] = self._column(f"answers of {name}", positions, "asked")
+        return Block(positions, labels, codes, values, correct, asked)
+
+    def predictions(self, positions: np.ndarray) -> np.ndarray | None:
+        """Return the predicted probability of label 2 of some questions' passages, NaN where they were asked: float64,
+        shape (questions, passages). None where no label is predicted."""
+        if not self.tables.predicted:
+            return None
+        return self._column("selection", positions, "probability")
+
+    def warn_of_predictions(self, positions: np.ndarray) -> None:
+        """Tell people, where labels of these questions that something is measured by are predicted."""
+        if (probability := self.predictions(positions)) is not None and (count := int((~np.isnan(probability)).sum())):
+            note(f"{count:,} of {probability.size:,} labels are predicted, not asked (labels.economy).", loud=True)
+
+    def _column(self, table: str, positions: np.ndarray, name: str) -> np.ndarray:
+        """Return a column of the passages of some questions: shape (questions, passages)."""
+        column = self._rows[table].column(positions, name, self.permutations.permutation, nulls=name == "probability")
+        assert column is not None  # a column was named
+        return column.to_numpy(zero_copy_only=False).reshape(len(positions), len(self.permutations))
+
+    def blocks(self, positions: np.ndarray, size: int = 128) -> Iterator[Block]:
+        """Yield ``block`` for ``size`` questions at a time."""
+        for start in range(0, len(positions), size):
+            yield self.block(positions[start : start + size])
+            advance(f"{self.writing}: answers", len(positions[start : start + size]), len(self.ids))
+
+    @cached_property
+    def _replies(self) -> dict[str, _Replies]:
+        verdicts = self.tables.verdicts.select(["question_id", "answer_key", "correct"])
+        verdicts = verdicts.filter(is_in(verdicts["question_id"], pa.array(self.ids)))
+        together = verdicts.group_by(["question_id", "answer_key"]).aggregate(
+            [("correct", "count_distinct", pc.CountOptions(mode="all"))]
+        )
+        several = together.filter(pc.greater(together["correct_count_distinct"], 1)).sort_by("question_id").to_pylist()
+        if several:
+            raise InputError(
+                f"The table 'verdicts' has two verdicts on {several[0]['answer_key']!r} for the question "
+                f"{several[0]['question_id']!r}: pass the one in force."
+            )
+        _ = self.valid_answers  # raises InputError where a question has none
+        return {
+            name: _Replies(name, answers, self.ids, verdicts, self.tables.valid_answers)
+            for name, answers in self.tables.answers.items()
+        }
+
+    def check_labels(self, positions: np.ndarray) -> None:
+        """Raise ``InputError`` as :meth:`block` does, looking at labelers only."""
+        self._given(positions, self.tables.labelers)
+
+    def _given(self, positions: np.ndarray, readers: Sequence[ReaderInfo]) -> tuple[np.ndarray, list[_BlockReplies]]:
+        """Return the labels of some questions and what these readers, first the labelers, answered; checked."""
+        labels = self.labels(positions)
+        given = []
+        for info in readers:
+            numbers = self._column(f"answers of {info.name}", positions, "number")
+            given.append(self._replies[info.name].block(positions, numbers))
+        hit = np.any([replies.valid for replies in given[: len(self.tables.labelers)]], axis=0)
+        if (probability := self.predictions(positions)) is not None:
+            hit |= probability >= PREDICTED_FROM
+        wrong = np.argwhere(np.where(hit, FULLY, PARTIALLY) != labels)
+        if len(wrong):
+            row, passage = wrong[0]
+            raise InputError(
+                f"{len(wrong)} labels do not follow from the labelers' answers and the valid answers, first that of "
+                f"question {self.ids[positions[row]]!r}, permutation "
+                f"{self.permutations.permutation[int(passage)].as_py()!r}: run the label stage again."
+            )
+        return labels, given
+
+
+@dataclass(frozen=True, slots=True)
+class _BlockReplies:
+    """One reader's distinct replies to the questions of a block, and which passage got which.
+
+    ``texts``, ``owner`` (the question's row in the block) and ``correct`` (as in ``Block``): one a distinct reply.
+    ``index`` (into these) and ``valid`` (whether the reply is a valid answer): shape (questions, passages).
+    """
+
+    texts: list[str]
+    owner: np.ndarray
+    correct: np.ndarray
+    index: np.ndarray
+    valid: np.ndarray
+
+
+class _Replies:
+    """One reader's distinct replies to all questions, with their verdicts."""
+
+    def __init__(
+        self, reader: str, answers: Answers, ids: Sequence[str], verdicts: pa.Table, valid_answers: pa.Table
+    ) -> None:
+        self._reader, self._ids = reader, ids
+        self._texts = plain(answers.distinct["answer"])
+        verdict = pc.fill_null(verdicts["correct"].cast(pa.int8()), -1).to_numpy()
+        self._correct = np.append(verdict, np.int8(-1))[matching_rows(answers.distinct, verdicts, "answer_key")]
+        no_answer = pc.equal(self._texts, NO_ANSWER).to_numpy(zero_copy_only=False)
+        self._correct[no_answer & (self._correct < 0)] = 0  # needs no judge
+        self._valid = matching_rows(answers.distinct, valid_answers, "answer") >= 0
+        try:
+            bounds = answers.starts
+        except ValueError as error:
+            raise InputError(f"{reader}: {error}") from error
+        if missing := [question_id for question_id in ids if question_id not in bounds]:
+            raise InputError(f"The distinct answers of {reader} lack the question {missing[0]!r}.")
+        self._starts, self._counts = np.array([bounds[question_id] for question_id in ids], dtype=np.int64).T
+
+    def block(self, positions: np.ndarray, numbers: np.ndarray) -> _BlockReplies:
+        """Return what some questions' passages got; ``numbers``: those of the replies, shape (questions, passages)."""
+        counts = self._counts[positions]
+        if (beyond := (numbers.max(axis=1) >= counts) | (numbers.min(axis=1) < 0)).any():
+            question_id = self._ids[positions[beyond][0]]
+            raise InputError(f"An answer of {self._reader} to {question_id!r} is not among its distinct answers.")
+        offsets = np.cumsum(counts) - counts
+        rows = np.repeat(self._starts[positions] - offsets, counts) + np.arange(counts.sum())
+        index = offsets[:, None] + numbers
+        return _BlockReplies(
+            self._texts.take(pa.array(rows)).to_pylist(),
+            np.repeat(np.arange(len(positions)), counts),
+            self._correct[rows],
+            index,
+            self._valid[rows][index],
+        )
+
+
+class _Rows:
+    """Finds the ``size`` rows of each question in a large table, without copying it."""
+
+    def __init__(self, name: str, table: pa.Table, ids: Sequence[str], size: int) -> None:
+        self.name, self.table, self.ids, self.size = name, table, ids, size
+        names, starts = runs(table["question_id"])
+        start_of = dict(zip(names, starts, strict=True))
+        if len(start_of) < len(names):
+            raise InputError(f"The rows of a question are not together in the table {name!r}.")
+        ends = dict(zip(names, [*starts[1:], table.num_rows], strict=True))
+        for question_id in ids:
+            rows = ends[question_id] - start_of[question_id] if question_id in start_of else 0
+            if rows != size:
+                raise InputError(
+                    f"The table {name!r} has {rows} rows for the question {question_id!r}, expected {size}."
+                )
+        self.starts = np.array([start_of[question_id] for question_id in ids], dtype=np.int64)
+
+    def column(
+        self, positions: np.ndarray, name: str | None, permutation: pa.StringArray, nulls: bool = False
+    ) -> pa.Array | None:
+        """Return a column of the rows of some questions, after checking that they are in depth-first order."""
+        starts = self.starts[positions]
+        low, high = int(starts.min()), int(starts.max()) + self.size
+        wanted = ((starts - low)[:, None] + np.arange(self.size)[None, :]).ravel()
+        whole = len(wanted) == high - low and bool((np.diff(starts) > 0).all())
+
+        def take(column: str) -> pa.Array:
+            piece = one_array(self.table[column].slice(low, high - low))
+            return piece if whole else piece.take(pa.array(wanted))
+
+        expected = permutation.take(np.tile(np.arange(self.size, dtype=np.int32), len(positions)))
+        same = pc.fill_null(pc.equal(plain(take("permutation")), expected), False)
+        if not pc.all(same).as_py():
+            first = self.ids[positions[same.index(False).as_py() // self.size]]
+            raise InputError(f"The rows of question {first!r} in the table {self.name!r} are not in depth-first order.")
+        if name is None:
+            return None
+        if (taken := take(name)).null_count and not nulls:
+            raise InputError(f"The column {name!r} of the table {self.name!r} holds a null.")
+        return taken

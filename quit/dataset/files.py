@@ -1,0 +1,198 @@
+"""The tables of a release as Parquet files, of a workspace or frozen: read in bounded memory, written with the same
+bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from quit import contracts
+from quit.common.columns import is_in
+from quit.dataset.workspace import check_finished
+from quit.engine.pipeline import Pipeline
+from quit.engine.workspace import Workspace
+from quit.errors import InputError
+from quit.stages.labelling.answers import Answers
+from quit.stages.select import SELECTION
+from quit.store.parts import KEYS
+
+TABLES = (
+    "splits",
+    "questions",
+    "hints",
+    "ranked_hints",
+    "descriptions",
+    "passages",
+    "labels",
+    "valid_answers",
+    "verdicts",
+    "second_verdicts",
+    "changes",
+    "rejects",
+)
+"""Tables of a release beside those of its readers. All but the last two hold only questions that are in ``splits``."""
+HISTORY = ("changes", "rejects")
+"""Tables that also hold questions which left the dataset."""
+ROWS_A_GROUP = 1 << 17
+
+
+def contract(name: str) -> contracts.Table:
+    """Return the contract of a release's table: ``answers/<reader>`` has that of ``answers``."""
+    return contracts.table(name.partition("/")[0])
+
+
+def imported_schema(name: str) -> pa.Schema:
+    """Return the schema of an imported release's table: what published files do not hold is null."""
+    table = contract(name)
+    return pa.schema(
+        [field.with_nullable(field.name not in table.key) for field in table.schema], table.schema.metadata
+    )
+
+
+def names_of(readers: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of all tables of a release with these readers."""
+    return (*TABLES, *(f"{table}/{reader}" for reader in readers for table in ("answers", "distinct_answers")))
+
+
+@dataclass(frozen=True)
+class TableFiles:
+    """Table -> its Parquet files, in row order. ``ids``: the questions that count, where the files hold more.
+
+    ``imported``: made from published files, so that every column but a table's key may be null (unknown).
+    """
+
+    parts: Mapping[str, Sequence[Path]]
+    ids: pa.Array | None = None
+    imported: bool = False
+
+    @property
+    def readers(self) -> list[str]:
+        """Names of the readers that have answers."""
+        return [name.partition("/")[2] for name in self.parts if name.startswith("answers/")]
+
+    def read(self, name: str, columns: Sequence[str] | None = None, dictionary: Sequence[str] = ()) -> pa.Table:
+        """Return a table, or some of its columns; those in ``dictionary`` stay dictionary-encoded.
+
+        Raises ``InputError`` for a file that cannot be read.
+        """
+        schema = self.schema(name)
+        wanted = list(columns or schema.names)
+        pieces = []
+        for path in self.parts.get(name, ()):
+            read = set(wanted) | ({"question_id"} if self._filters(name) else set())
+            try:
+                with pq.ParquetFile(path, read_dictionary=[c for c in dictionary if c in read]) as file:
+                    rows = file.read(sorted(read))
+            except (OSError, pa.ArrowException) as error:
+                raise InputError(f"{path} cannot be read: {error}") from error
+            pieces.append(self._ours(name, rows).select(wanted))
+        return pa.concat_tables(pieces) if pieces else pa.schema([schema.field(c) for c in wanted]).empty_table()
+
+    def schema(self, name: str) -> pa.Schema:
+        """Return a table's Arrow schema."""
+        return imported_schema(name) if self.imported else contract(name).schema
+
+    def answers(self, reader: str) -> Answers:
+        """Return a reader's answers (question_id, permutation, number, asked).
+
+        Raises ``InputError`` as :meth:`read` does.
+        """
+        name, keys = f"answers/{reader}", ["question_id", "permutation"]
+        rows = self.read(name, [*keys, "number", "asked"], keys).unify_dictionaries()
+        return Answers(rows, self.distinct_answers(reader))
+
+    def distinct_answers(self, reader: str) -> pa.Table:
+        """Return a reader's distinct answers. Raises ``InputError`` as :meth:`read` does."""
+        return self.read(f"distinct_answers/{reader}")
+
+    def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield a table, or some of its columns, in pieces of bounded size; question ids and permutations are
+        dictionary-encoded.
+
+        A table without rows yields nothing. Raises ``InputError`` for a file that cannot be read.
+        """
+        wanted = list(columns or self.schema(name).names)
+        read = wanted if not self._filters(name) or "question_id" in wanted else [*wanted, "question_id"]
+        for path in self.parts.get(name, ()):
+            try:
+                with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in read]) as file:
+                    for batch in file.iter_batches(ROWS_A_GROUP, columns=read):
+                        rows = self._ours(name, pa.Table.from_batches([batch])).select(wanted)
+                        if len(rows):
+                            yield rows
+            except (OSError, pa.ArrowException) as error:
+                raise InputError(f"{path} cannot be read: {error}") from error
+
+    def sql(self, name: str) -> str:
+        """Return the table as DuckDB reads it (all rows of its files), for a FROM clause."""
+        listed = ", ".join("'" + str(path).replace("'", "''") + "'" for path in self.parts[name])
+        return f"read_parquet([{listed}])"
+
+    def rows(self, name: str) -> int:
+        """Return the number of rows in a table's files."""
+        return sum(pq.read_metadata(path).num_rows for path in self.parts.get(name, ()))
+
+    def _filters(self, name: str) -> bool:
+        return self.ids is not None and name not in HISTORY and "question_id" in self.schema(name).names
+
+    def _ours(self, name: str, rows: pa.Table) -> pa.Table:
+        if not self._filters(name):
+            return rows
+        ours = is_in(rows["question_id"], self.ids)
+        return rows if pc.all(ours).as_py() else rows.filter(ours)
+
+
+def workspace_tables(workspace: Workspace, pipeline: Pipeline) -> TableFiles:
+    """Return the current tables of a finished build, labels with applied reviews.
+
+    Raises :class:`WorkspaceError` when a stage is not finished.
+    """
+    check_finished(workspace, pipeline)
+    parts: dict[str, list[Path]] = {}
+    predicted = SELECTION if "select" in workspace.current() else ()
+    for name in (*names_of(reader.name for reader in pipeline.settings.readers), *predicted):
+        table, _, reader = name.partition("/")
+        parts[name] = [path for path, _ in workspace.part_files(table, runs=[f"read:{reader}"] if reader else None)]
+    return TableFiles(parts, workspace.read("splits")["question_id"].combine_chunks())
+
+
+def write_table(target: Path, name: str, pieces: Iterable[pa.Table]) -> int:
+    """Write a table and return its number of rows."""
+    with TableWriter(target, contract(name).schema) as writer:
+        for piece in pieces:
+            writer.write(piece)
+    return writer.rows
+
+
+class TableWriter:
+    """Writes a table piece by piece. The bytes depend on the rows alone, not on how they come in pieces."""
+
+    def __init__(self, target: Path, schema: pa.Schema) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        self.rows = 0
+        self._schema, self._held = schema, schema.empty_table()
+        self._writer = pq.ParquetWriter(target, schema, compression="zstd", store_schema=True)
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def write(self, piece: pa.Table) -> None:
+        """Take some rows."""
+        self._held = pa.concat_tables([self._held, piece.cast(self._schema)])
+        while len(self._held) >= ROWS_A_GROUP:
+            self._write_group(self._held.slice(0, ROWS_A_GROUP))
+            self._held = self._held.slice(ROWS_A_GROUP)
+
+    def _write_group(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows.combine_chunks(), row_group_size=len(rows))
+        self.rows += len(rows)
+
+    def __exit__(self, *error: object) -> None:
+        if len(self._held) and error[0] is None:
+            self._write_group(self._held)
+        self._writer.close()

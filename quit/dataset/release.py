@@ -1,0 +1,186 @@
+"""A frozen release: its files, its description (``release.json``), and whether they still are what was frozen.
+
+::
+
+    releases/v1/release.json                    written last: what lacks it is not a release
+    releases/v1/tables/labels.parquet
+    releases/v1/tables/answers/minilm-late.parquet
+    releases/v1/tables/distinct_answers/minilm-late.parquet
+
+``content_id`` is a hash of the tables' checksums and of everything the release says of its origin: the same content has
+the same id whatever its name. ``checksum`` covers the rest of ``release.json`` too (name, gates, statistics).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from quit.common.files import file_checksum
+from quit.common.ids import content_hash
+from quit.dataset.dataset import ReaderInfo
+from quit.dataset.files import TABLES, TableFiles
+from quit.engine.workspace import Workspace
+from quit.errors import InputError, refuse_newer
+
+DESCRIPTION = "release.json"
+LAYOUT = 1
+"""Version of a release's layout."""
+FOLDER = "releases"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release on disk. ``facts``: ``release.json`` as it stands."""
+
+    path: Path
+    facts: Mapping[str, Any]
+    fetch: Callable[[Sequence[Path]], None] = field(default=lambda _: None, compare=False, repr=False)
+    """Makes sure that files of it are here, where it lies in a workspace behind a URL."""
+
+    @property
+    def name(self) -> str:
+        """The name it was given."""
+        return self.facts["name"]
+
+    @property
+    def content_id(self) -> str:
+        """The hash of what it holds."""
+        return self.facts["content_id"]
+
+    @property
+    def content(self) -> Mapping[str, Any]:
+        """What ``content_id`` is made of: tables, settings, sources, readers, models, prompts, reviews."""
+        return self.facts["content"]
+
+    @property
+    def imported(self) -> Mapping[str, Any] | None:
+        """What is known of the published files that it was imported from (``quit release import``), else None."""
+        return self.content.get("imported")
+
+    @cached_property
+    def files(self) -> TableFiles:
+        """The tables."""
+        files = {name: [self.path / entry["file"]] for name, entry in self.content["tables"].items()}
+        self.fetch([path for paths in files.values() for path in paths])
+        return TableFiles(files, imported=bool(self.imported))
+
+    @property
+    def readers(self) -> tuple[ReaderInfo, ...]:
+        """The readers in profile order."""
+        return tuple(ReaderInfo(**row) for row in self.content["readers"])
+
+
+def content_id_of(content: Mapping[str, Any]) -> str:
+    """Return the id of a release's content: 32 hexadecimal digits."""
+    return content_hash("release", LAYOUT, dict(content))
+
+
+def checksum_of(facts: Mapping[str, Any]) -> str:
+    """Return the hash of everything in ``release.json`` but this hash."""
+    return content_hash({key: value for key, value in facts.items() if key != "checksum"})
+
+
+def is_release(path: str | Path) -> bool:
+    """Whether a folder says that it is a release."""
+    return (Path(path) / DESCRIPTION).is_file()
+
+
+def open_release(path: str | Path) -> Release:
+    """Open a release without reading its tables (:func:`verify` compares these).
+
+    Raises ``InputError`` when it is not a release, its description is damaged, or it was made by a newer program.
+    """
+    release = _described(Path(path))
+    if checksum_of(release.facts) != release.facts["checksum"]:
+        raise InputError(
+            f"{release.path / DESCRIPTION} was changed (its checksum differs). Take it from a copy of the release."
+        )
+    return release
+
+
+def _described(path: Path) -> Release:
+    if not is_release(path):
+        raise InputError(f"{path} is not a release: it has no {DESCRIPTION}. Make one with: quit release create")
+    try:
+        facts = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
+        layout = int(facts["layout"])
+        _ = facts["name"], facts["content_id"], facts["checksum"], facts["gates"]
+        _ = [path / entry["file"] for entry in facts["content"]["tables"].values()]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{path / DESCRIPTION} cannot be read: {error!r}. Take it from a copy of the release."
+        ) from error
+    refuse_newer(f"The release {path}", layout, LAYOUT)
+    return Release(path, facts)
+
+
+def verify(path: str | Path) -> Release:
+    """Return the release after comparing every file, its description and its tables' schemas with what was frozen.
+
+    Raises ``InputError`` that names every file that is missing, was changed, was added, or does not fit its schema.
+    """
+    release = _described(Path(path))
+    faults = []
+    if checksum_of(release.facts) != release.facts["checksum"]:
+        faults.append(f"{DESCRIPTION}: was changed (its checksum differs)")
+    if content_id_of(release.content) != release.content_id:
+        faults.append(f"{DESCRIPTION}: its content id is not that of its content")
+    entries = release.content["tables"]
+    paths = {name: [release.path / entry["file"]] for name, entry in entries.items()}
+    files = TableFiles(paths, imported=bool(release.imported))
+    for name, entry in entries.items():
+        if fault := _fault(files, name, entry):
+            faults.append(f"{entry['file']}: {fault}")
+    faults += [f"tables/{name}.parquet: is not listed" for name in TABLES if name not in entries]
+    known = {DESCRIPTION, *(entry["file"] for entry in entries.values())}
+    present = (file for file in sorted(release.path.rglob("*")) if not file.is_dir())
+    faults += [
+        f"{name}: is not part of the release"
+        for file in present
+        if (name := file.relative_to(release.path).as_posix()) not in known
+    ]
+    if faults:
+        raise InputError(f"The release {path} is not what was frozen. " + "; ".join(faults) + ".")
+    return release
+
+
+def _fault(files: TableFiles, name: str, entry: Mapping[str, Any]) -> str | None:
+    (path,) = files.parts[name]
+    try:
+        if file_checksum(path) != entry["sha256"]:
+            return "was changed (its checksum differs)"
+        metadata = pq.read_metadata(path)
+        have = metadata.schema.to_arrow_schema()
+        if not have.equals(files.schema(name)):
+            return "does not have the columns of its table"
+        return None if metadata.num_rows == entry["rows"] else "has another number of rows than listed"
+    except FileNotFoundError:
+        return "is missing"
+    except KeyError:
+        return "is not a table of a release"
+    except (OSError, pa.ArrowException) as error:
+        return f"cannot be read ({error})"
+
+
+def releases_of(workspace: Workspace) -> list[Release]:
+    """Return the releases in a workspace's own folder, by name. Folders that are no releases are left out."""
+    folder = workspace.path / FOLDER
+    store = workspace.store
+    paths = [path for path in sorted(folder.glob("[!.]*")) if is_release(path) and store.has(path / DESCRIPTION)]
+    return [replace(open_release(path), fetch=lambda files: store.fetch(dict.fromkeys(files))) for path in paths]
+
+
+def newest_release(workspace: Workspace) -> Release | None:
+    """Return the release that was made last in a workspace's own folder, or None."""
+    releases = releases_of(workspace)
+    return max(
+        releases, key=lambda release: ((release.path / DESCRIPTION).stat().st_mtime_ns, release.name), default=None
+    )

@@ -1,0 +1,308 @@
+"""Statistics of a release (paper, table 1), and labels by number of hints, difficulty and type.
+
+All figures but one are exact over all passages and need no passage text: words of a passage are those of its hints,
+and its word set is the union of theirs. Semantic similarity alone is estimated, from a seeded sample of at most 500
+passages.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from bm25s.stopwords import STOPWORDS_EN_PLUS  # NLTK's 179, whose own list is a download
+
+from quit.errors import InputError
+from quit.models.protocols import Encoder
+from quit.stages.labelling.passages import passage_texts, permutation_table
+from quit.stages.leaks.containment import stands_in_a_passage
+
+ALL = "all"
+SPLITS = ("train", "dev", "test", ALL)
+SAMPLE = 500
+_STOP_WORDS = frozenset(STOPWORDS_EN_PLUS)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Table 1 for one split (or ``all``). Lengths are means in words, split on single spaces; None where there are no
+    rows.
+
+    ``answer_words``: over the valid answers, as released; ``gold_answer_words``: over the gold answers.
+    ``lexical_overlap``: mean Jaccard index of the word sets of question and passage, 0 to 1, as the paper's script
+    counts it: split on single spaces, case and punctuation kept, without NLTK's English stop words (in lower case).
+    ``answer_containment``: share of passages with any valid answer as a case-insensitive substring, 0
+    to 1. ``semantic_similarity``: mean cosine of question and passage over ``similarity_sample`` passages,
+    -1 to 1, None if no encoder was given; ``similarity_error`` is its standard error.
+    """
+
+    split: str
+    questions: int
+    passages: int
+    question_words: float | None
+    passage_words: float | None
+    answer_words: float | None
+    gold_answer_words: float | None
+    lexical_overlap: float | None
+    answer_containment: float | None
+    semantic_similarity: float | None = None
+    similarity_error: float | None = None
+    similarity_sample: int = 0
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a release reports about itself.
+
+    ``summary``: one ``Summary`` a split with questions, then ``all``. ``by_hints``, ``by_type``, ``by_difficulty``:
+    Arrow tables with split, the group (n_hints int16; coarse or difficulty_bin string), label (int8), passages
+    (int64) and share (float64, of the group's passages in that split), ordered by these. ``contained``: ids of
+    questions with a passage that contains a valid answer. ``encoder``: identity of the encoder behind the similarity,
+    or None.
+    """
+
+    summary: tuple[Summary, ...]
+    by_hints: pa.Table
+    by_type: pa.Table
+    by_difficulty: pa.Table
+    contained: tuple[str, ...]
+    encoder: str | None = None
+
+    def to_dict(self) -> dict:
+        """Return everything as JSON-like values."""
+        groups = {name: getattr(self, name).to_pylist() for name in ("by_hints", "by_type", "by_difficulty")}
+        summary = [asdict(split) for split in self.summary]
+        return {"summary": summary, **groups, "contained": list(self.contained), "encoder": self.encoder}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Statistics:
+        """Return what :meth:`to_dict` made these values of."""
+        return cls(
+            summary=tuple(Summary(**row) for row in values["summary"]),
+            **{name: pa.Table.from_pylist(values[name]) for name in ("by_hints", "by_type", "by_difficulty")},
+            contained=tuple(values["contained"]),
+            encoder=values["encoder"],
+        )
+
+
+def statistics(
+    *,
+    questions: pa.Table,
+    ranked_hints: pa.Table,
+    descriptions: pa.Table,
+    splits: pa.Table,
+    labels: pa.Table,
+    valid_answers: pa.Table,
+    encoder: Encoder | None = None,
+    sample: int = SAMPLE,
+) -> Statistics:
+    """Return the statistics of the questions in ``splits``; the other tables may hold more.
+
+
+    ``labels`` may have dictionary-encoded columns. At most ``sample`` passages, drawn from all splits,
+    are encoded. Raises ``InputError`` when a question has no row in a table, or another number of selected hints than
+    the rest.
+    """
+    facts = _Facts(questions, ranked_hints, descriptions, splits, valid_answers)
+    per_question = {
+        "question_words": np.array([len(text.split(" ")) for text in facts.questions], dtype=float),
+        "passage_words": _passage_words(facts.hints),
+        "lexical_overlap": _overlap(facts.questions, facts.hints),
+        "answer_containment": _containment(facts.hints, facts.valid),
+    }
+    similarity = _similarity(facts, encoder, sample) if encoder is not None else None
+    present = [split for split in SPLITS if split == ALL or split in facts.splits]
+    counts = _label_counts(facts, labels)
+    return Statistics(
+        summary=tuple(_summary(facts, split, per_question, similarity) for split in present),
+        by_hints=_grouped(facts, present, counts, "n_hints", None),
+        by_type=_grouped(facts, present, counts, "coarse", facts.coarse),
+        by_difficulty=_grouped(facts, present, counts, "difficulty_bin", facts.bins),
+        contained=tuple(np.array(facts.ids, dtype=object)[per_question["answer_containment"] > 0].tolist()),
+        encoder=encoder.identity if encoder is not None else None,
+    )
+
+
+class _Facts:
+    """The small tables as lists in the order of ``splits``."""
+
+    def __init__(self, questions, ranked_hints, descriptions, splits, valid_answers) -> None:
+        self.ids: list[str] = splits["question_id"].to_pylist()
+        if not self.ids:
+            raise InputError("There is nothing to count: the table 'splits' holds no question.")
+        self.splits: list[str] = splits["split"].to_pylist()
+        questions = self._aligned("questions", questions)
+        self.questions: list[str] = questions["question"].to_pylist()
+        self.gold: list[list[str]] = questions["answers"].to_pylist()
+        descriptions = self._aligned("descriptions", descriptions)
+        self.coarse: list[str] = descriptions["coarse"].to_pylist()
+        self.bins: list[str] = descriptions["difficulty_bin"].to_pylist()
+        self.valid = self._grouped(valid_answers, "answer")
+        selected = ranked_hints.filter(ranked_hints["selected"])
+        self.hints = self._grouped(selected.sort_by([("rank", "ascending")]), "hint")
+        for question_id, hints in zip(self.ids, self.hints):
+            if not hints or len(hints) != len(self.hints[0]):
+                raise InputError(
+                    f"The question {question_id!r} has {len(hints)} selected hints, {self.ids[0]!r} has others."
+                )
+
+    def _aligned(self, name: str, table: pa.Table) -> pa.Table:
+        rows = pc.index_in(pa.array(self.ids), table["question_id"].cast(pa.string()).combine_chunks())
+        if rows.null_count:
+            missing = self.ids[rows.is_null().index(True).as_py()]
+            raise InputError(f"The table {name!r} has no row for the question {missing!r}.")
+        return table.take(rows)
+
+    def _grouped(self, table: pa.Table, column: str) -> list[list[str]]:
+        values: dict[str, list[str]] = {question_id: [] for question_id in self.ids}
+        for question_id, value in zip(table["question_id"].to_pylist(), table[column].to_pylist()):
+            if question_id in values:
+                values[question_id].append(value)
+        return list(values.values())
+
+    def mask(self, split: str) -> np.ndarray:
+        if split == ALL:
+            return np.ones(len(self.ids), dtype=bool)
+        return np.array([name == split for name in self.splits])
+
+
+def _summary(facts: _Facts, split: str, per_question: dict, similarity: tuple | None) -> Summary:
+    mask = facts.mask(split)
+    passages = int(mask.sum()) * len(permutation_table(len(facts.hints[0])))
+    figures: dict[str, Any] = {
+        "answer_words": _answer_words(facts.valid, mask),
+        "gold_answer_words": _answer_words(facts.gold, mask),
+    }
+    # Every question has the same number of passages, so the mean over questions is the mean over passages.
+    figures |= {name: float(values[mask].mean()) for name, values in per_question.items()}
+    if similarity is not None:
+        owner, values = similarity
+        values = values[mask[owner]]
+        figures["similarity_sample"] = len(values)
+        if len(values):
+            figures["semantic_similarity"] = float(values.mean())
+            error = float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
+            figures["similarity_error"] = error
+    return Summary(split=split, questions=int(mask.sum()), passages=passages, **figures)
+
+
+def _answer_words(answers: Sequence[Sequence[str]], mask: np.ndarray) -> float | None:
+    lengths = [len(text.split(" ")) for some, kept in zip(answers, mask) if kept for text in some]
+    return float(np.mean(lengths)) if lengths else None
+
+
+def _passage_words(hints: Sequence[Sequence[str]]) -> np.ndarray:
+    """Return the mean passage length of each question in words: every hint is in the same number of passages."""
+    passages = permutation_table(len(hints[0]))
+    lengths = np.array([[len(hint.split(" ")) for hint in some] for some in hints], dtype=float)
+    return lengths.sum(axis=1) * (len(passages.indices) / passages.n) / len(passages)
+
+
+def _overlap(questions: Sequence[str], hints: Sequence[Sequence[str]]) -> np.ndarray:
+    """Return the mean Jaccard index of a question's words and its passages' words, exact: float64, shape (questions,).
+
+    The word set of a passage depends on its subset alone. Words are counted by the set of hints that hold them (a bit
+    mask), once all and once those of the question; a matrix product then sums them up for every subset.
+    """
+    n = len(hints[0])
+    masks = np.arange(2**n)
+    held, shared = np.zeros((len(hints), 2**n)), np.zeros((len(hints), 2**n))
+    asked = np.zeros(len(hints))
+    for row, (question, some) in enumerate(zip(questions, hints)):
+        of_question = _word_set(question)
+        asked[row] = len(of_question)
+        bits: dict[str, int] = {}
+        for index, hint in enumerate(some):
+            for word in _word_set(hint):
+                bits[word] = bits.get(word, 0) | 1 << index
+        for word, mask in bits.items():
+            held[row, mask] += 1
+            if word in of_question:
+                shared[row, mask] += 1
+    meets = ((masks[:, None] & masks[None, 1:]) > 0).astype(float)  # (mask of a word, subset)
+    both = shared @ meets
+    either = asked[:, None] + held @ meets - both
+    jaccard = np.divide(both, either, out=np.zeros_like(both), where=either > 0)
+    return jaccard @ _share_of_subsets(n)
+
+
+def _share_of_subsets(n: int) -> np.ndarray:
+    """Return the share of passages of each non-empty subset, by bit mask 1 to 2**n - 1."""
+    orders = np.array([math.factorial(mask.bit_count()) for mask in range(1, 2**n)], dtype=np.float64)
+    return orders / orders.sum()
+
+
+def _word_set(text: str) -> set[str]:
+    return set(text.split(" ")) - _STOP_WORDS
+
+
+def _containment(hints: Sequence[Sequence[str]], valid: Sequence[Sequence[str]]) -> np.ndarray:
+    """Return the share of each question's passages that hold a valid answer: float64, shape (questions,)."""
+    passages = permutation_table(len(hints[0]))
+    share = np.zeros(len(hints))
+    for row, (some, answers) in enumerate(zip(hints, valid)):
+        if any(stands_in_a_passage(answer, some) is not None for answer in answers):  # seldom: only then is text needed
+            texts = passage_texts([[hint.casefold() for hint in some]], passages).to_pylist()
+            share[row] = sum(any(answer.casefold() in text for answer in answers) for text in texts) / len(texts)
+    return share
+
+
+def _similarity(facts: _Facts, encoder: Encoder, sample: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each passage of the sample its question's position and its cosine with the question."""
+    passages = permutation_table(len(facts.hints[0]))
+    total = len(facts.ids) * len(passages)
+    chosen = np.array(sorted(random.Random("statistics").sample(range(total), min(sample, total))), dtype=np.int64)
+    owner, row = chosen // len(passages), chosen % len(passages)
+    texts = []
+    for question, passage in zip(owner.tolist(), row.tolist()):
+        indices = passages.indices[passages.offsets[passage] : passages.offsets[passage + 1]].tolist()
+        texts.append(" ".join(facts.hints[question][index] for index in indices))
+    asked, row_of = np.unique(owner, return_inverse=True)
+    of_questions = encoder.encode([facts.questions[position] for position in asked.tolist()])
+    cosine = (of_questions[row_of] * encoder.encode(texts)).sum(axis=1, dtype=np.float64)
+    return owner, cosine
+
+
+def _label_counts(facts: _Facts, labels: pa.Table) -> np.ndarray:
+    """Return passages by question, number of hints and label: int64, shape (questions, n + 1, 3)."""
+    n = len(facts.hints[0])
+    row_of = {question_id: row for row, question_id in enumerate(facts.ids)}
+    counts = np.zeros((len(facts.ids), n + 1, 3), dtype=np.int64)
+    with duckdb.connect() as database:
+        groups = database.execute(
+            "SELECT question_id, length(permutation), label, count(*) FROM labels GROUP BY ALL"
+        ).fetchall()
+    for question_id, hints, label, passages in groups:
+        if question_id in row_of:
+            if hints > n or not 0 <= label <= 2:
+                raise InputError(f"The table 'labels' holds a label other than 0 to 2, or a passage of over {n} hints.")
+            counts[row_of[question_id], hints, label] = passages
+    return counts
+
+
+def _grouped(facts: _Facts, splits: Sequence[str], counts: np.ndarray, name: str, of: list[str] | None) -> pa.Table:
+    """Return passages and share by split, group and label. ``of``: each question's group; None: number of hints."""
+    rows = []
+    for split in splits:
+        kept = facts.mask(split)
+        if of is None:
+            groups = {size: counts[kept, size].sum(axis=0) for size in range(1, counts.shape[1])}
+        else:
+            keys = np.array(of, dtype=object)
+            known = sorted(set(keys[kept]) - {None})
+            groups = {key: counts[kept & (keys == key)].sum(axis=(0, 1)) for key in known}
+        for group, by_label in groups.items():
+            for label in (1, 2):
+                share = by_label[label] / max(1, by_label.sum())
+                rows.append((split, group, label, int(by_label[label]), float(share)))
+    kinds = (pa.string(), pa.int16() if of is None else pa.string(), pa.int8(), pa.int64(), pa.float64())
+    columns = zip(*rows) if rows else [()] * len(kinds)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds)]
+    return pa.table(arrays, names=["split", name, "label", "passages", "share"])

@@ -1,0 +1,149 @@
+"""From a workspace's current tables to what an export is made from."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from quit.dataset.dataset import ExportTables, ReaderInfo
+from quit.engine.pipeline import Pipeline
+from quit.engine.usage import origins
+from quit.engine.workspace import Workspace
+from quit.errors import WorkspaceError
+from quit.models.factory import reader_identity
+from quit.review.report import verification
+from quit.review.store import ReviewStore
+from quit.settings import ECONOMY
+from quit.sources import SOURCES
+from quit.stages.labelling.answers import Answers, cut_replies
+from quit.stages.labelling.verdicts import live_reviews
+from quit.stages.select import SELECTION
+from quit.version import __version__
+
+_NEEDED = (
+    "questions",
+    "hints",
+    "ranked_hints",
+    "descriptions",
+    "splits",
+    "passages",
+    "verdicts",
+    "labels",
+    "valid_answers",
+)
+
+
+def export_tables_of(workspace: Workspace, pipeline: Pipeline) -> ExportTables:
+    """Return the tables of a finished build.
+
+    Raises :class:`WorkspaceError` when a stage is not complete or belongs to other sources or settings.
+    """
+    check_finished(workspace, pipeline)
+    columns = ["question_id", "permutation", "number", "asked"]
+    answers, cut = {}, {}
+    for reader in pipeline.settings.readers:
+        runs = [f"read:{reader.name}"]
+        rows = workspace.read("answers", runs=runs, columns=columns)
+        answers[reader.name] = Answers(rows, workspace.read("distinct_answers", runs=runs))
+        cut[reader.name] = cut_replies(workspace.read("answers", runs=runs, columns=["ended"]))
+    verified = verification_of(workspace, pipeline)
+    return ExportTables(
+        **{name: workspace.read(name) for name in _NEEDED},
+        answers=answers,
+        readers=readers_of(pipeline),
+        provenance=provenance_of(workspace, pipeline)
+        | {key: value for key, value in (("verification", verified), ("replies", origins(workspace.path))) if value},
+        embedded=any(reader.kind == "embedded" for reader in pipeline.settings.readers),
+        cut=cut,
+        fill_in=filling_in(workspace),
+        **{name: workspace.read(name) for name in SELECTION if "select" in workspace.current()},
+    )
+
+
+def filling_in(workspace: Workspace) -> str:
+    """Return the command that has every labeler asked about every passage. Replies that are in the cache of replies are
+    not asked for again."""
+    given = (workspace.build or {}).get("overrides", [])
+    kept = [text for text in given if text.partition("=")[0].strip() not in ECONOMY]
+    settings = "".join(f" --set {shlex.quote(text)}" for text in [*kept, "labels.economy=off"])
+    return f"quit build -w {shlex.quote(str(workspace))}{settings}"
+
+
+def verification_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
+    """Return who verified the labels (:func:`quit.review.report.verification`); nothing where they rest on no review.
+
+    Raises ``InputError`` for a bad file of people or of control questions.
+    """
+    store = ReviewStore(workspace)
+    if not pipeline.reviews_applied or not len(live := live_reviews(store.read(store.applied))):
+        return {}
+    return verification(live, pipeline.settings.review)
+
+
+def check_finished(workspace: Workspace, pipeline: Pipeline) -> None:
+    """Raise :class:`WorkspaceError` unless every stage is complete and belongs to these sources and settings."""
+    current = workspace.current()
+    for run in pipeline.runs:
+        if run.key not in current or workspace.state[run.key] != pipeline.fingerprints[run.key]:
+            pipeline.check_not_empty(run)
+            raise WorkspaceError(
+                f"The stage {run.key!r} of {workspace} is not finished. Run: quit build -w {workspace}"
+            )
+
+
+def readers_of(pipeline: Pipeline) -> tuple[ReaderInfo, ...]:
+    """Return the readers in profile order."""
+    return tuple(
+        ReaderInfo(reader.name, reader.role, reader_identity(reader, pipeline.settings), reader.kind)
+        for reader in pipeline.settings.readers
+    )
+
+
+_CONSTRUCTION = {
+    *("collect", "leakage", "convergence", "question_type", "difficulty", "probe", "split", "labels", "judge"),
+    *("models", "readers", "review", "release"),
+}
+"""Settings on which a dataset depends: not how and where it was built, nor what systems are run on it."""
+
+
+def _without_folder(name: str) -> str:
+    """Return a hub name as it is, and of a path of this machine its last part only."""
+    path = Path(name).expanduser()
+    return path.name if path.is_absolute() or path.exists() else name
+
+
+def provenance_of(workspace: Workspace, pipeline: Pipeline) -> dict[str, Any]:
+    """Return settings, fingerprints, sources and program version of a finished build: nothing of machines or people."""
+    sources = []
+    for fact in workspace.current()["collect"][1]["sources"]:
+        source = SOURCES[fact["kind"]]
+        sources.append(
+            {
+                "name": source.name,
+                "file": fact["file"],
+                "checksum": fact["sha256"],
+                "licence": source.licence,
+                "citation": source.citation,
+            }
+        )
+    settings = pipeline.settings.model_dump(mode="json", include=_CONSTRUCTION)
+    for section, key in (("split", "pinned"), ("difficulty", "corpus")):
+        if settings[section][key]:
+            settings[section][key] = Path(settings[section][key]).name
+    settings["models"]["bem_checkpoint"] = _without_folder(settings["models"]["bem_checkpoint"])
+    for spec in (*settings["readers"], settings["judge"]):
+        del spec["server"]
+        for key in ("model", "prompt", "probe_prompt"):
+            if spec.get(key):
+                spec[key] = _without_folder(spec[key])
+    # Of a review, only its rules matter to who reads a release; names of people and servers stay at home.
+    settings["review"] = {
+        name: settings["review"][name] for name in ("splits", "adjudication", "minimum", "removing_flags")
+    }
+    return {
+        "settings": settings,
+        "fingerprints": dict(workspace.state),
+        "sources": sources,
+        "program_version": __version__,
+    }

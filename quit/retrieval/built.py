@@ -1,0 +1,194 @@
+"""A built corpus on disk: documents memory-mapped, queries, qrels and origins as Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+from filelock import FileLock, Timeout
+
+from quit.common.files import read_json, writing
+from quit.common.manifests import fault
+from quit.contracts.corpora import corpus_table
+from quit.errors import InputError, WorkspaceError, refuse_newer
+from quit.retrieval.records import whole
+
+MANIFEST = "manifest.json"
+ARROW = "documents.arrow"
+MADE_BY = "QUIT builder corpus"
+LAYOUT = 1
+"""Version of a corpus's layout. A program refuses a corpus whose number is higher than its own."""
+
+
+class BuiltCorpus:
+    """The documents, queries and qrels of ``quit corpus build``. Implements
+    :class:`quit.retrieval.protocols.Documents`.
+
+    ``identity`` changes with any document or their order. Texts stay on disk until asked for.
+    """
+
+    def __init__(self, path: Path, manifest: dict[str, Any], documents: pa.Table) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.identity: str = manifest["identity"]
+        self._documents = documents
+
+    @classmethod
+    def open(cls, path: str | Path) -> BuiltCorpus:
+        """Return the corpus in a folder.
+
+        Raises :class:`InputError` for a folder that holds none, an unfinished one, or files that have not the checksums
+        of its manifest; :class:`WorkspaceError` for a newer layout.
+        """
+        path = Path(path)
+        manifest = cls.read_manifest(path)
+        if manifest is None:
+            unfinished = (
+                " (an unfinished build is there: run quit corpus build again)" if (path / "partial").is_dir() else ""
+            )
+            raise InputError(
+                f"{path} holds no corpus{unfinished}. Make one: quit corpus build --source ... --out {path}"
+            )
+        refuse_newer(f"The corpus {path}", manifest.get("layout", 0), LAYOUT)
+        if problem := fault(path / MANIFEST):
+            sources = " ".join(f"--source {each['kind']}:{each['file']}" for each in manifest.get("sources", ()))
+            raise InputError(f"{problem}. Make the corpus again: quit corpus build {sources} --out {path}")
+        documents = ipc.open_file(pa.memory_map(str(path / ARROW))).read_all()
+        return cls(path, manifest, documents)
+
+    @staticmethod
+    def read_manifest(path: Path) -> dict[str, Any] | None:
+        """Return the manifest in a folder, or None where there is none of ours."""
+        manifest = read_json(path / MANIFEST)
+        return manifest if isinstance(manifest, dict) and manifest.get("made_by") == MADE_BY else None
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' ids."""
+        return self._taken("doc_id", rows).to_pylist()
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return what systems read: title, one space and text (the text alone where there is no title)."""
+        return _texts(self._taken("title", rows), self._taken("text", rows))
+
+    def titles(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' titles, empty where there is none."""
+        return self._taken("title", rows).to_pylist()
+
+    def all_ids(self) -> list[str]:
+        """Return the ids of all documents in row order."""
+        return self._documents["doc_id"].to_pylist()
+
+    def text_range(self, start: int, stop: int) -> list[str]:
+        """Return the texts of the rows from ``start`` up to ``stop``, as :meth:`texts` does."""
+        piece = self._documents.slice(start, stop - start)
+        return _texts(piece["title"], piece["text"])
+
+    def iter_texts(self, step: int = 4096) -> Iterator[str]:
+        """Yield all texts in row order, ``step`` of them in memory."""
+        for start in range(0, len(self), step):
+            yield from self.text_range(start, min(start + step, len(self)))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the documents table piece by piece."""
+        yield from self._documents.to_batches()
+
+    def rows_of(self, ids: Sequence[str]) -> np.ndarray:
+        """Return the rows of some documents, int64. Raises :class:`InputError` for an id that is none of them."""
+        rows = pc.index_in(pa.array(ids, pa.string()), value_set=self._documents["doc_id"])
+        if rows.null_count:
+            raise InputError(f"The corpus {self.path} has no document {ids[rows.is_null().index(True).as_py()]!r}.")
+        return rows.to_numpy().astype(np.int64)
+
+    @cached_property
+    def queries(self) -> pa.Table:
+        """Columns query_id, text, answers, parent_id, hop, kind, source (``quit/contracts/corpora.py``)."""
+        return self._read("queries")
+
+    @cached_property
+    def qrels(self) -> pa.Table:
+        """Columns query_id, doc_id, relevance."""
+        return self._read("qrels")
+
+    @cached_property
+    def origins(self) -> pa.Table:
+        """Columns doc_id, source, file, record_id, place: every occurrence of every document."""
+        return self._read("origins")
+
+    @cached_property
+    def rejects(self) -> pa.Table:
+        """What was left out, and why."""
+        return self._read("rejects")
+
+    def relevant_rows(self) -> dict[str, dict[int, int]]:
+        """Return query id -> {row: relevance}."""
+        relevant: dict[str, dict[int, int]] = {}
+        rows = self.rows_of(self.qrels["doc_id"].to_pylist()).tolist()
+        for query, row, relevance in zip(
+            self.qrels["query_id"].to_pylist(), rows, self.qrels["relevance"].to_pylist(), strict=True
+        ):
+            relevant.setdefault(query, {})[row] = relevance
+        return relevant
+
+    def groups(self) -> list[list[int]] | None:
+        """Return the rows of each question of a QUIT release, ascending, or None where the corpus has no release.
+
+        A hint that two questions share is one document, which belongs to both.
+        """
+        rows = self.origins.filter(pc.equal(self.origins["source"], "quit"))
+        if not len(rows):
+            return None
+        members: dict[tuple[str, str], set[int]] = {}
+        for file, record, row in zip(
+            rows["file"].to_pylist(),
+            rows["record_id"].to_pylist(),
+            self.rows_of(rows["doc_id"].to_pylist()).tolist(),
+            strict=True,
+        ):
+            members.setdefault((file, record), set()).add(row)
+        return [sorted(group) for group in members.values()]
+
+    def _read(self, name: str) -> pa.Table:
+        return pq.read_table(self.path / f"{name}.parquet", schema=corpus_table(name).schema)
+
+    def _taken(self, name: str, rows: Sequence[int]) -> pa.ChunkedArray:
+        wanted = np.asarray(rows, dtype=np.int64)
+        if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
+            raise InputError(
+                f"The corpus {self.path} has {len(self):,} documents: there is no row {int(wanted.max())}."
+            )
+        return self._documents[name].take(pa.array(wanted))
+
+
+def _texts(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> list[str]:
+    return list(map(whole, titles.to_pylist(), texts.to_pylist()))
+
+
+@contextmanager
+def building(out: Path) -> Iterator[None]:
+    """Make a folder and keep other runs out of it.
+
+    Raises :class:`WorkspaceError` when the disk refuses or another run is at work there.
+    """
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(out / ".lock", timeout=0):
+                yield
+        except Timeout:
+            raise WorkspaceError(f"Another run is at work in {out}. Wait for it, or choose another --out.") from None
+
+
+def query_set(query: dict[str, Any]) -> str:
+    """Return the query set of a row of ``queries``, named like ir_datasets': ``musique``, ``musique/sub-questions``."""
+    return query["source"] if query["parent_id"] is None else f"{query['source']}/sub-questions"

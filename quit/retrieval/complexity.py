@@ -1,0 +1,240 @@
+"""Reference-based retrieval complexity (Gabburo et al. 2024): is a question answered by one retrieved document, or at
+least by all of them together?
+
+One implementation for the difficulty of our own questions (:mod:`quit.stages.questions.difficulty`) and for
+``quit complexity run``. The paper's relevance model has two heads: how likely a document holds a correct answer (s_i, a
+protocol), and how relevant it is to each token of the question (Rel(d_i, t_j), late interaction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from quit.errors import SettingsError
+from quit.models.folders import model_identity
+from quit.models.loading import load_pretrained
+from quit.models.protocols import Encoder
+from quit.retrieval.encoders import ColbertEncoder, device_of
+from quit.retrieval.scorers import maxsim
+from quit.settings.corpora import FirstStages
+from quit.text.normalize import normalize_answer
+
+MOST_TOKENS = 512
+"""Tokens of a document that a sequence-to-sequence head reads: T5 was trained on as many."""
+
+
+@runtime_checkable
+class AnswerHead(Protocol):
+    """s_i: how likely each document holds a correct answer to a question, given its reference answers."""
+
+    identity: str
+
+    def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+        """Return one score a text, shape (len(texts),), float64 in [0, 1]. ``vectors``: the texts' unit vectors."""
+        ...
+
+
+class ContainedOrNear:
+    """1 for a text that contains an answer, else its cosine to one, linear from ``unrelated`` to ``telling``."""
+
+    def __init__(self, encoder: Encoder, unrelated: float, telling: float) -> None:
+        self._encoder = encoder
+        self._unrelated, self._telling = unrelated, telling
+        self.identity = f"contained-or-near/{unrelated:g}-{telling:g}+{encoder.identity}"
+
+    def scores(self, question: str, answers: Sequence[str], texts: Sequence[str], vectors: np.ndarray) -> np.ndarray:
+        """Return s_i of each text; without answers all are 0."""
+        if not answers or not len(texts):
+            return np.zeros(len(texts))
+        near = (vectors @ self._encoder.encode(list(answers)).T).max(axis=1)
+        scores = np.clip((near - self._unrelated) / max(self._telling - self._unrelated, 1e-9), 0.0, 1.0)
+        return np.where(contains_answer(texts, answers), 1.0, scores)
+
+
+class TokenHead(Protocol):
+    """Rel(d, t): how relevant documents are to each token of a question."""
+
+    identity: str
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Get ready for these questions and documents, if that is quicker than one by one; changes no result."""
+        ...
+
+    def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """Return shape (len(texts), tokens of the question), not negative."""
+        ...
+
+
+class LateInteraction:
+    """Rel(d, t): the largest cosine of token t with a token of d, 0 where that is negative."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+        self._near: dict[str, np.ndarray] = {}
+        self.identity = f"late-interaction+{encoder.identity}"
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Encode texts together: batches of fixed shapes are several times faster on many texts than on few."""
+        missing = list(dict.fromkeys(text for text in texts if text not in self._near))
+        known = {text: self._near[text] for text in texts if text in self._near}
+        self._near = known | dict(zip(missing, self._encoder.encode_tokens(missing), strict=True))
+
+    def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """Return shape (len(texts), tokens of the question); a text without tokens is relevant to none of them."""
+        wanted = [question, *texts]
+        if all(text in self._near for text in wanted):
+            asked, *passages = [self._near[text] for text in wanted]
+        else:
+            asked, *passages = self._encoder.encode_tokens(wanted)
+        return np.clip(maxsim(asked, passages), 0.0, None)
+
+
+class Colbert:
+    """Rel(d, t) by a late-interaction checkpoint, such as ColBERT: the largest cosine of token t with a token of d, 0
+    where that is negative.
+
+    Tokens are the checkpoint's own for a query, its marks included, without the masks that pad a query.
+    """
+
+    def __init__(self, encoder: ColbertEncoder) -> None:
+        self._encoder = encoder
+        self._tokens: dict[str, np.ndarray] = {}
+        self.identity = f"colbert+{encoder.identity}"
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Forget documents that are not among the texts."""
+        self._tokens = {text: self._tokens[text] for text in texts if text in self._tokens}
+
+    def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """See :class:`TokenHead`."""
+        for module in self._encoder.model:
+            if hasattr(module, "query_expansion"):
+                module.query_expansion = None
+        for text in texts:
+            if text not in self._tokens:  # one at a time: padding would change the last bits
+                [self._tokens[text]] = self._encoder.documents([text])
+        [asked] = self._encoder.queries([question])
+        return np.clip(maxsim(asked, [self._tokens[text] for text in texts]), 0.0, None)
+
+
+class TokenLikelihood:
+    """Rel(d, t) by a sequence-to-sequence model of transformers: the probability of token t, given the document and the
+    question's tokens before it (query likelihood; Sachan et al. 2022).
+
+    ``model``: a hub name or a folder. Raises :class:`InputError` where it cannot be loaded.
+    """
+
+    def __init__(self, model: str, *, device: str = "cpu") -> None:
+        self.identity = f"token-likelihood/{model_identity(model)}"
+        self._model, self._device = model, device
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Do nothing."""
+
+    def relevance(self, question: str, texts: Sequence[str]) -> np.ndarray:
+        """See :class:`TokenHead`."""
+        import torch
+
+        model, tokenizer = self._loaded
+        asked = tokenizer(question, add_special_tokens=False, return_tensors="pt")["input_ids"].to(self._device)
+        relevance = np.zeros((len(texts), asked.shape[1]))
+        for row, text in enumerate(texts if asked.shape[1] else ()):
+            document = tokenizer(text, truncation=True, max_length=MOST_TOKENS, return_tensors="pt").to(self._device)
+            with torch.inference_mode():
+                shares = model(**document, labels=asked).logits[0].double().softmax(dim=-1)
+            relevance[row] = shares.gather(1, asked[0, :, None])[:, 0].cpu().numpy()
+        return relevance
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        return load_pretrained("AutoModelForSeq2SeqLM", self._model, device=self._device, what="The token head")
+
+
+def token_head(kind: str, model: str, encoder: Encoder, stages: FirstStages) -> TokenHead:
+    """Return the token head that ``complexity.token_head`` names.
+
+    Raises :class:`SettingsError` where a model is needed and not named, or named and not used.
+    """
+    if bool(model) == (kind == "minilm"):
+        needs = (
+            "uses the profile's encoder: leave complexity.token_model out" if model else "needs complexity.token_model"
+        )
+        raise SettingsError(f"complexity.token_head {kind!r} {needs}.")
+    if kind == "late":
+        return Colbert(ColbertEncoder(model.removeprefix("late:"), stages))
+    return TokenLikelihood(model, device=device_of(stages)) if kind == "seq2seq" else LateInteraction(encoder)
+
+
+def contains_answer(texts: Sequence[str], answers: Sequence[str]) -> np.ndarray:
+    """Return whether each text contains an answer that is not blank: normalised, on word boundaries."""
+    keys = [f" {key} " for answer in answers if (key := normalize_answer(answer))]
+    normalised = [f" {normalize_answer(text)} " for text in texts]
+    return np.array([any(key in text for key in keys) for text in normalised], dtype=bool)
+
+
+def normalised_entropy(relevance: np.ndarray) -> np.ndarray:
+    """Return H_i of each document, shape (documents,), 0 to 1; ``relevance``: Rel(d_i, t_j), shape (documents, |Q|).
+
+    p_ij = Rel(d_i, t_j) / sum_j Rel(d_i, t_j); H_i = -sum_j p_ij ln p_ij / ln |Q|. The entropy is reconstructed from
+    the paper's prose; its printed formula is not legible. |Q| <= 1: H_i = 1. A document relevant to no token: H_i = 0.
+    """
+    documents, tokens = relevance.shape
+    if tokens <= 1:
+        return np.ones(documents)
+    entropies = np.zeros(documents)
+    for document, row in enumerate(relevance):
+        total = row.sum()
+        if total > 0:
+            share = row / total
+            share = share[share > 0]
+            entropies[document] = float(-(share * np.log(share)).sum() / np.log(tokens))
+    return entropies
+
+
+def completeness(relevance: np.ndarray) -> float:
+    """Return S_D, the mean of H_i over the documents; 0 without documents."""
+    return float(np.mean(normalised_entropy(relevance))) if len(relevance) else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What retrieval brought for a question.
+
+    ``answerability``: max s_i. ``answer_share``: share of documents with s_i of T_ans and more. ``completeness``: S_D.
+    ``similarity``: mean cosine of question and documents. ``documents``: how many there are. Without documents all are
+    0.
+    """
+
+    answerability: float
+    answer_share: float
+    completeness: float
+    similarity: float
+    documents: int
+
+
+def measure(
+    question: str,
+    answers: Sequence[str],
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    asked: np.ndarray,
+    answer_head: AnswerHead,
+    token_head: TokenHead,
+    t_ans: float,
+) -> Retrieved:
+    """Return what the retrieved ``texts`` are worth. ``vectors``: their unit vectors; ``asked``: the question's."""
+    if not len(texts):
+        return Retrieved(0.0, 0.0, 0.0, 0.0, 0)
+    scores = answer_head.scores(question, answers, texts, vectors)
+    return Retrieved(
+        float(scores.max()),
+        float((scores >= t_ans).mean()),
+        completeness(token_head.relevance(question, texts)),
+        float((vectors @ asked).mean()),
+        len(texts),
+    )

@@ -1,0 +1,196 @@
+"""A corpus: documents of JSONL files. Only places are kept in memory; texts are read again when they are asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from quit.common.json_lines import json_object
+from quit.errors import InputError
+from quit.retrieval.records import STAGE, CorpusRecord, RawDocument, clean, whole
+from quit.sources.fields import plain, quote
+from quit.sources.records import Reject
+
+_IDS = ("id", "_id", "doc_id")
+_TEXTS = ("text", "contents")
+
+
+class Corpus:
+    """The documents of a JSONL file, or of a folder: its ``corpus.jsonl``, else all of its ``*.jsonl`` by name.
+
+    A line is {id | _id | doc_id, text | contents, title?}. ``text`` (BEIR) is preceded by the title; ``contents``
+    (Pyserini, our releases) is complete in itself. Texts are NFC with single spaces. Of equal texts the first is kept;
+    of documents with one id and different texts too, the other is a reject, as is a document without id or text. Raises
+    :class:`InputError` for a file that cannot be read, a line that is not a JSON object, and a corpus without a usable
+    document. Implements :class:`quit.retrieval.protocols.Documents`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._files = corpus_files(path)
+        self._file, self._offset = array("H"), array("Q")
+        self.rejects: list[Reject] = []
+        texts: set[bytes] = set()
+        for line in _lines(path):
+            if line.fault:
+                reason, detail = line.fault
+                reason = "missing_field" if reason == "no_text" else reason
+                name = self._files[line.file].name
+                self.rejects.append(
+                    Reject("describe", "document", reason, detail, "corpus", name, line.position, line.record_id)
+                )
+            elif (content := _digest(whole(line.title, line.text))) not in texts:
+                texts.add(content)
+                self._file.append(line.file)
+                self._offset.append(line.offset)
+
+    @cached_property
+    def identity(self) -> str:
+        """Changes with any byte of the files."""
+        return f"jsonl@{corpus_checksum(self.path)}"
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    def __getitem__(self, row: int) -> str:
+        """Return the text of a document (with its title), read from its file."""
+        return self.texts([row])[0]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the texts in order, one at a time."""
+        return (whole(title, text) for _, title, text in self._documents(range(len(self))))
+
+    def ids(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' ids, read from their files."""
+        return [str(identity) for identity, _, _ in self._documents(rows)]
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Return the documents' texts (with their titles), read from their files."""
+        return [whole(title, text) for _, title, text in self._documents(rows)]
+
+    def _documents(self, rows: Sequence[int]) -> Iterator[tuple[Any, str, str]]:
+        for number, rows_of_file in groupby(rows, self._file.__getitem__):
+            with self._files[number].open("rb") as file:
+                for row in rows_of_file:
+                    file.seek(self._offset[row])
+                    yield _fields(json.loads(file.readline()))
+
+
+def corpus_files(path: Path) -> list[Path]:
+    """Return the files of a corpus. Raises :class:`InputError` when there are none."""
+    if path.is_dir():
+        whole = path / "corpus.jsonl"
+        files = [whole] if whole.is_file() else sorted(path.glob("*.jsonl"))
+    else:
+        files = [path] if path.is_file() else []
+    if not files:
+        raise InputError(f"There is no corpus {path}. Name a JSONL file, or a folder with corpus.jsonl or *.jsonl.")
+    return files
+
+
+def corpus_checksum(path: Path) -> str:
+    """Return what a corpus holds as 16 hexadecimal digits: the bytes of its files, not their names.
+
+    Raises :class:`InputError` for a file that cannot be read.
+    """
+    return checksum_of(corpus_files(path))
+
+
+def checksum_of(files: Sequence[Path]) -> str:
+    """Return what some files hold as 16 hexadecimal digits. Raises :class:`InputError` for one that cannot be read."""
+    digest = hashlib.sha256()
+    for file in files:
+        try:
+            with file.open("rb") as opened:
+                digest.update(hashlib.file_digest(opened, "sha256").digest())
+        except OSError as error:
+            raise InputError(f"Cannot read the corpus {file}: {error.strerror}.") from error
+    return digest.hexdigest()[:16]
+
+
+def read(path: Path, source: str = "jsonl") -> Iterator[CorpusRecord]:
+    """Yield one record a line of a JSONL corpus (see :class:`Corpus`), for ``quit corpus build``. ``source``: its kind.
+
+    A document without id or text, and one whose id an earlier document has with another text, is a reject. Raises
+    :class:`InputError` as :class:`Corpus` does.
+    """
+    files = corpus_files(path)
+    for line in _lines(path):
+        name, position, identity = files[line.file].name, line.position, line.record_id or ""
+        if line.fault:
+            detail = f"line {position + 1}: {line.fault[1]}"
+            reject = Reject(STAGE, "document", line.fault[0], detail, source, name, position, line.record_id)
+            yield CorpusRecord(source, name, position, identity, rejects=(reject,))
+        else:
+            yield CorpusRecord(source, name, position, identity, (RawDocument(line.title, line.text, ""),))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a corpus: number of its file, place in it (bytes; lines), and what is wrong (reason, detail)."""
+
+    file: int
+    offset: int
+    position: int
+    record_id: str | None
+    title: str
+    text: str
+    fault: tuple[str, str] | None
+
+
+def _lines(path: Path) -> Iterator[_Line]:
+    """Yield the lines of a corpus. Raises :class:`InputError` for what cannot be read, at the end also where no line
+    was usable."""
+    files = corpus_files(path)
+    contents: dict[str, bytes] = {}
+    first = ""
+    for number, offset, position, row in _rows(files):
+        identity, title, text = _fields(row)
+        fault = None
+        if not isinstance(identity, str | int) or identity == "":
+            fault = "missing_field", f"the document has no id: one of {', '.join(_IDS)}"
+        elif not text:
+            fault = "no_text", f"the document {quote(str(identity))} has no text: one of {', '.join(_TEXTS)}"
+        elif contents.setdefault(str(identity), content := _digest(json.dumps([title, text]))) != content:
+            detail = f"an earlier document has the id {quote(str(identity))} and another text; that one is kept"
+            fault = "duplicate_id", detail
+        if fault and not first:
+            first = f" (line {position + 1} of {files[number].name}: {fault[1]})"
+        yield _Line(number, offset, position, None if identity is None else str(identity), title, text, fault)
+    if not contents:
+        raise InputError(f"The corpus {path} holds no usable document{first}. A line is {{id, text, title?}}.")
+
+
+def _rows(files: Sequence[Path]) -> Iterator[tuple[int, int, int, dict[str, Any]]]:
+    """Yield (file number, byte offset, line from 0, row)."""
+    for number, path in enumerate(files):
+        try:
+            with path.open("rb") as file:
+                offset = 0
+                for position, line in enumerate(file):
+                    if line.strip():
+                        where = f"The corpus {path}, line {position + 1}"
+                        yield number, offset, position, json_object(line, where)
+                    offset += len(line)
+        except OSError as error:
+            raise InputError(f"Cannot read the corpus {path}: {error.strerror}.") from error
+
+
+def _fields(row: dict[str, Any]) -> tuple[Any, str, str]:
+    """Return id (None where there is none), title and text of a row, cleaned, empty where there is none."""
+    identity = next((row[key] for key in _IDS if row.get(key) is not None), None)
+    key = next((key for key in _TEXTS if isinstance(row.get(key), str) and row[key].strip()), None)
+    title = row.get("title") if key == "text" else None
+    identity = plain(identity) if isinstance(identity, str) else identity
+    return identity, clean(title) if isinstance(title, str) else "", clean(row[key]) if key else ""
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=12).digest()

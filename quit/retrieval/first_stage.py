@@ -1,0 +1,192 @@
+"""First stages over a built corpus: BM25, sparse and dense encoders, each an index on disk that is opened
+memory-mapped.
+
+::
+
+    I/manifest.json        written last: kind, encoder, corpus, settings
+    I/...                  bm25s's arrays, or vectors, or postings
+
+All implement :class:`quit.retrieval.protocols.FirstStage`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quit.common.files import read_json, remove_leftovers
+from quit.common.ids import content_hash
+from quit.common.manifests import fault, write_manifest
+from quit.errors import InputError, SettingsError
+from quit.retrieval.built import BuiltCorpus, building
+from quit.retrieval.encoders import DenseEncoder, SparseEncoder, dense_encoder, device_of, sparse_encoder
+from quit.retrieval.lexical import Bm25, best, fused
+from quit.retrieval.postings import Postings, build_postings
+from quit.retrieval.protocols import FirstStage, Ranking
+from quit.retrieval.search import TopK
+from quit.retrieval.vectors import Vectors, check_finite, encode_corpus, open_vectors
+from quit.settings import FirstStages
+
+VERSION = 1
+MANIFEST = "index.json"
+Progress = Callable[[str], None]
+
+
+class Bm25Stage:
+    """BM25 over stemmed words."""
+
+    def __init__(self, index: Bm25, identity: str) -> None:
+        self.identity = identity
+        self._index = index
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        """Return at most ``depth`` documents a query, those that share a term with it."""
+        return [Ranking(*self._index.search(query, depth)) for query in queries]
+
+
+class SparseStage:
+    """A sparse encoder's postings: the score is the dot product of the weights."""
+
+    def __init__(self, postings: Postings, encoder: SparseEncoder, identity: str) -> None:
+        self.identity = identity
+        self._postings, self._encoder = postings, encoder
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        """Return at most ``depth`` documents a query, those with a score above 0. Raises ``InputError`` for NaN."""
+        rankings = []
+        for query, (entries, weights) in zip(queries, self._encoder.queries(queries), strict=True):
+            check_finite(weights[None, :], self._encoder.name, [query].__getitem__)
+            scores = self._postings.scores(entries, weights)
+            rows = best(scores, depth)
+            rows = rows[scores[rows] > 0]
+            rankings.append(Ranking(rows.astype(np.int64), scores[rows]))
+        return rankings
+
+
+class DenseStage:
+    """A dense encoder's vectors, searched exactly."""
+
+    def __init__(self, vectors: Vectors, encoder: DenseEncoder, settings: FirstStages, identity: str) -> None:
+        self.identity = identity
+        self.vectors = vectors
+        self._encoder = encoder
+        self._search = TopK(vectors.matrix, device=device_of(settings))
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        """Return the ``depth`` nearest documents of each query. Raises ``InputError`` when the encoder returns NaN."""
+        if not queries:
+            return []
+        asked = self._encoder.queries(queries)
+        check_finite(asked, self._encoder.name, lambda row: queries[row])
+        rows, scores = self._search(asked, depth)
+        return [Ranking(*pair) for pair in zip(rows, scores, strict=True)]
+
+
+class FusedStage:
+    """Several first stages, joined by reciprocal rank (Cormack et al. 2009)."""
+
+    def __init__(self, stages: Sequence[FirstStage], constant: int) -> None:
+        self._stages, self._constant = tuple(stages), constant
+        self.identity = f"rrf/{constant}({', '.join(stage.identity for stage in stages)})"
+
+    def search(self, queries: Sequence[str], depth: int) -> list[Ranking]:
+        """Return at most ``depth`` documents a query; each stage gives its best ``depth``."""
+        rankings = [stage.search(queries, depth) for stage in self._stages]
+        return [
+            Ranking(*fused([ranking.rows for ranking in row], self._constant, depth))
+            for row in zip(*rankings, strict=True)
+        ]
+
+
+def build_first_stage(
+    corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, progress: Progress | None = None
+) -> FirstStage:
+    """Build the index of ``bm25``, ``sparse:NAME`` or a dense encoder, and open it; an index that is up to date is just
+    opened.
+
+    A killed run of an encoder resumes after its last whole step, and documents that an earlier index of the folder
+    knows are not encoded again. Raises what :mod:`quit.retrieval.encoders` raises, :class:`InputError` for NaN,
+    :class:`WorkspaceError` when the disk refuses or another build is at work in the folder.
+    """
+    say = progress or (lambda _: None)
+    facts = _facts(corpus, name, settings)
+    with building(folder):
+        known = read_json(folder / MANIFEST) or {}
+        current = all(known.get(key) == value for key, value in facts.items())
+        if not current or (problem := fault(folder / MANIFEST)):
+            if current:
+                say(f"{problem}: the index is built again")
+            _build(corpus, name, folder, settings, say)
+            write_manifest(folder / MANIFEST, facts, _files(folder))
+    return open_first_stage(folder, corpus, settings)
+
+
+def _build(corpus: BuiltCorpus, name: str, folder: Path, settings: FirstStages, say: Progress) -> None:
+    remove_leftovers(folder, "*")
+    there = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    strange = there - {MANIFEST, "bm25", "postings", "vectors"}
+    if strange and read_json(folder / MANIFEST) is None:
+        raise SettingsError(f"{folder} holds {min(strange)}, which is not an index: choose another --out.")
+    (folder / MANIFEST).unlink(missing_ok=True)
+    if name == "bm25":
+        shutil.rmtree(folder / "bm25", ignore_errors=True)
+        Bm25.of(corpus.iter_texts(), k1=settings.bm25_k1, b=settings.bm25_b).save(folder / "bm25")
+    elif name.startswith("sparse:"):
+        build_postings(corpus, sparse_encoder(name, settings), folder / "postings", settings.block, say)
+    else:
+        encode_corpus(corpus, dense_encoder(name, settings), folder / "vectors", settings.block, say)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("*/*") if not path.name.startswith(".")]
+
+
+def _facts(corpus: BuiltCorpus, name: str, settings: FirstStages) -> dict[str, Any]:
+    given = (
+        {"bm25_k1": settings.bm25_k1, "bm25_b": settings.bm25_b}
+        if name == "bm25"
+        else {"precision": settings.precision}
+    )
+    return {"version": VERSION, "encoder": name, "corpus": corpus.identity, "documents": len(corpus), "settings": given}
+
+
+def open_first_stage(folder: str | Path, corpus: BuiltCorpus, settings: FirstStages) -> FirstStage:
+    """Open an index, memory-mapped.
+
+    Raises :class:`InputError` where there is none, an unfinished one, one of another corpus, or files that have not the
+    checksums of its manifest.
+    """
+    folder = Path(folder)
+    facts = read_json(folder / MANIFEST)
+    if facts is None:
+        raise InputError(
+            f"{folder} holds no finished index. Make one: quit index build --corpus {corpus.path} --out {folder}"
+        )
+    again = f"quit index build --corpus {corpus.path} --encoder {facts.get('encoder')} --out {folder}"
+    if problem := fault(folder / MANIFEST):
+        raise InputError(f"{problem}. Make the index again: {again}")
+    if facts["corpus"] != corpus.identity:
+        raise InputError(
+            f"The index {folder} was made of another corpus than {corpus.path} now is. Known documents are not encoded "
+            f"twice: {again}"
+        )
+    name = facts["encoder"]
+    encoder_settings = settings.model_copy(update=facts["settings"])
+    if name == "bm25":
+        given = facts["settings"]
+        identity = f"bm25/{VERSION}/k1={given['bm25_k1']}/b={given['bm25_b']}@{corpus.identity[:12]}"
+        return Bm25Stage(Bm25.load(folder / "bm25"), identity)
+    if name.startswith("sparse:"):
+        sparse = sparse_encoder(name, encoder_settings)
+        return SparseStage(
+            Postings.load(folder / "postings"), sparse, content_hash("sparse", sparse.identity, corpus.identity, size=8)
+        )
+    vectors = open_vectors(folder / "vectors")
+    encoder = dense_encoder(name, encoder_settings)
+    if vectors is None or vectors.identity != encoder.identity:
+        raise InputError(f"The vectors of {folder} are not those of {encoder.identity}. Run: {again}")
+    return DenseStage(vectors, encoder, encoder_settings, f"dense:{encoder.identity}@{corpus.identity[:12]}")

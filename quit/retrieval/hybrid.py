@@ -1,0 +1,99 @@
+"""Hybrid search in memory, for difficulty: BM25 and a dense encoder, their rankings fused by reciprocal rank.
+
+Indexes on disk over a built corpus are :mod:`quit.retrieval.first_stage`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from quit.models.protocols import Encoder
+from quit.retrieval.lexical import Bm25, fused
+from quit.retrieval.search import nearest
+from quit.retrieval.vectors import stored_array
+
+CHUNK = 8192
+"""Documents encoded, stored and searched at a time: bounds memory."""
+
+
+class Texts(Protocol):
+    """What can be searched: a list of texts, or a :class:`quit.retrieval.corpus.Corpus`."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, row: int) -> str: ...
+
+    def __iter__(self) -> Iterator[str]: ...
+
+
+class HybridIndex:
+    """First stage over texts.
+
+    ``k1``, ``b``: BM25 (Lucene's form). ``depth``: documents that each ranking gives to the fusion. ``constant``: added
+    to every
+    rank (60 in the paper). ``cache``: a folder in which encodings are kept by content, one file a chunk (None: memory).
+    """
+
+    def __init__(
+        self,
+        texts: Texts,
+        encoder: Encoder,
+        *,
+        k1: float,
+        b: float,
+        depth: int,
+        constant: int,
+        cache: Path | None = None,
+    ) -> None:
+        self.texts = texts
+        self._encoder = encoder
+        self._depth = depth
+        self._constant = constant
+        self._bm25 = Bm25.of(texts, k1=k1, b=b)
+        self._chunks = [self._encoded(part, cache) for part in _chunks(texts, CHUNK)]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def search(self, questions: Sequence[str], count: int) -> list[np.ndarray]:
+        """Return for each question the rows of its ``count`` best texts, best first; ties go to the earlier text."""
+        if not len(self):
+            return [np.zeros(0, dtype=np.int64) for _ in questions]
+        dense = self.dense(questions)
+        return [
+            fused((self.lexical(question), near), self._constant, count)[0]
+            for question, near in zip(questions, dense, strict=True)
+        ]
+
+    def lexical(self, question: str) -> np.ndarray:
+        """Return the rows with the highest BM25 scores, best first; a text that shares no term is not among them."""
+        return self._bm25.search(question, self._depth)[0]
+
+    def dense(self, questions: Sequence[str]) -> list[np.ndarray]:
+        """Return for each question the rows of the nearest texts, best first."""
+        return [rows for rows, _ in nearest(self._encoder.encode(questions), lambda: self._chunks, self._depth)]
+
+    def vectors(self, rows: np.ndarray) -> np.ndarray:
+        """Return the unit vectors of some texts, shape (len(rows), dimension), float32."""
+        vectors = [self._chunks[row // CHUNK][row % CHUNK] for row in rows]
+        return np.array(vectors, dtype=np.float32).reshape(len(rows), self._encoder.dimension)
+
+    def _encoded(self, part: list[str], cache: Path | None) -> np.ndarray:
+        if cache is None:
+            return self._encoder.encode(part)
+        digest = hashlib.sha256(self._encoder.identity.encode())
+        for text in part:
+            digest.update(hashlib.sha256(text.encode()).digest())
+        return stored_array(cache / f"{digest.hexdigest()[:32]}.npy", lambda: self._encoder.encode(part))
+
+
+def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
+    source = iter(texts)
+    while part := list(islice(source, size)):
+        yield part

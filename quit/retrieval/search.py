@@ -1,0 +1,291 @@
+"""Exact nearest neighbours by blocked matrix products, on a CPU or a GPU.
+
+bf16 products are three times faster than fp32 and rank nearly alike: what they put among the best ``k + rescored`` is
+scored again in fp32, so that weights are exact and only a document that falls out of all these candidates is missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.lexical import best
+from quit.settings import FirstStages, Graph
+
+LANES = 16
+"""Columns of which one maximum is taken before selection: the k best lie in the k lanes with the highest maxima."""
+MOST_ROWS = 2048
+QUERY_ROWS = 32
+"""Queries of one product, padded: a product of one fixed shape treats each query alike."""
+CORPUS_ROWS = 65_536
+"""Documents of one product of a query search."""
+
+
+BLOCK = 64
+"""Queries of one product of :func:`nearest`, padded for the same reason."""
+
+
+def nearest(
+    queries: np.ndarray, chunks: Callable[[], Iterable[np.ndarray]], depth: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield for each query the rows (int64) and dot products (float32) of its ``depth`` best vectors, best first, ties
+    by the lower row.
+
+    ``queries``: float32, shape (n, d). ``chunks``: called for each block of queries, gives all vectors in pieces of
+    shape (m, d), of which one is in memory at a time.
+    """
+    for start in range(0, len(queries), BLOCK):
+        part = queries[start : start + BLOCK]
+        block = np.zeros((BLOCK, queries.shape[1]), dtype=np.float32)
+        block[: len(part)] = part
+        top = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32))] * len(part)
+        first = 0
+        for chunk in chunks():
+            for query, products in enumerate((block @ np.asarray(chunk).T)[: len(part)]):
+                columns = best(products, depth)
+                rows = np.concatenate([top[query][0], columns + first])
+                scores = np.concatenate([top[query][1], products[columns]])
+                kept = best(scores, depth)
+                top[query] = rows[kept], scores[kept]
+            first += len(chunk)
+        yield from top
+
+
+class TopK:
+    """Searches the rows of a matrix for the highest dot products with given vectors.
+
+    ``matrix``: float32, shape (n, d); on a CPU it stays memory-mapped, on a GPU it is copied there.
+    """
+
+    def __init__(self, matrix: np.ndarray, device: str = "cpu") -> None:
+        import torch
+
+        self._torch, self._device = torch, device
+        self._matrix = matrix
+        self._held = torch.from_numpy(np.array(matrix)).to(device) if device != "cpu" else None
+
+    def __call__(self, queries: np.ndarray, depth: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Return rows (int64) and scores (float32) of the best ``depth`` rows of each query, ties by the lower row."""
+        torch = self._torch
+        rows: list[np.ndarray] = []
+        scores: list[np.ndarray] = []
+        depth = min(depth, len(self._matrix))
+        for start in range(0, len(queries), QUERY_ROWS):
+            real = len(queries[start : start + QUERY_ROWS])
+            block = torch.zeros((QUERY_ROWS, queries.shape[1]), dtype=torch.float32)
+            block[:real] = torch.from_numpy(np.ascontiguousarray(queries[start : start + real]))
+            block = block.to(self._device)
+            top = torch.empty((QUERY_ROWS, 0), device=self._device)
+            owners = torch.empty((QUERY_ROWS, 0), dtype=torch.int64, device=self._device)
+            for low in range(0, len(self._matrix), CORPUS_ROWS):
+                products = block @ self._piece(low).T
+                values, places = torch.topk(products, min(depth, products.shape[1]), dim=1)
+                top, owners = torch.cat([top, values], 1), torch.cat([owners, places + low], 1)
+                top, owners = _ordered(torch, top, owners, depth)
+            rows += list(owners[:real].cpu().numpy())
+            scores += list(top[:real].cpu().numpy())
+        return rows, scores
+
+    def _piece(self, low: int) -> Any:
+        if self._held is not None:
+            return self._held[low : low + CORPUS_ROWS]
+        return self._torch.from_numpy(np.array(self._matrix[low : low + CORPUS_ROWS]))
+
+
+class Exclusions:
+    """Which documents must not be neighbours: those of the same group (the document itself never is one).
+
+    ``groups``: rows of each group; a row may be in several or in none.
+    """
+
+    def __init__(self, groups: Sequence[Sequence[int]], documents: int) -> None:
+        self._groups = [np.asarray(group, dtype=np.int64) for group in groups]
+        self._of: list[list[int]] = [[] for _ in range(documents)]
+        for number, group in enumerate(groups):
+            for row in group:
+                self._of[row].append(number)
+        self.most = max((len(self.of(row)) for row in range(documents)), default=0)
+
+    def of(self, row: int) -> np.ndarray:
+        """Return the rows in a group with ``row``, itself among them; empty for a row without a group."""
+        groups = [self._groups[number] for number in self._of[row]]
+        return (
+            groups[0]
+            if len(groups) == 1
+            else np.unique(np.concatenate(groups))
+            if groups
+            else np.zeros(0, dtype=np.int64)
+        )
+
+    def pairs(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (row - start, excluded row) of all rows from ``start`` up to ``stop``."""
+        lists = [self.of(row) for row in range(start, stop)]
+        return np.repeat(np.arange(len(lists)), [len(rows) for rows in lists]), np.concatenate(lists)
+
+
+@dataclass
+class Neighbours:
+    """The ``k`` nearest others of each document of ``corpus`` by ``encoder``; subclasses are the ways to find them.
+
+    Work is kept in ``out``. ``facts``: what the results depend on. ``truth``: what :meth:`recall` compares with;
+    ``most_sampled``: for how many documents at most (None: no bound).
+    """
+
+    corpus: BuiltCorpus
+    encoder: str
+    k: int
+    out: Path
+    settings: Graph
+    stages: FirstStages
+    excluded: Exclusions | None = None
+    truth: ClassVar[str] = "nothing: the search is exact"
+    most_sampled: ClassVar[int | None] = None
+
+    def __post_init__(self) -> None:
+        self.facts: dict[str, Any] = {
+            "encoder": self.encoder,
+            "cross_question_only": self.settings.cross_question_only,
+        }
+
+    def prepare(self, say: Callable[[str], None]) -> None:
+        """Encode what is not encoded yet. Raises :class:`quit.errors.InputError` for NaN."""
+        raise NotImplementedError
+
+    def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (neighbours: int64, -1 where there are fewer; weights: float32), shapes (stop - start, k)."""
+        raise NotImplementedError
+
+    def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
+        """Return the mean share of the true neighbours among those given."""
+        return 1.0
+
+
+class ExactSearch:
+    """Every document's ``k`` nearest others.
+
+    ``matrix``: float32, shape (n, d). ``rescored``: candidates beyond k that bf16 keeps. ``score_mb``: memory of a
+    block of similarities. Results do not depend on which rows are asked for together, but for ties within rounding.
+    """
+
+    def __init__(
+        self,
+        matrix: np.ndarray,
+        k: int,
+        *,
+        precision: str = "bf16",
+        rescored: int = 100,
+        score_mb: int = 96,
+        device: str = "cpu",
+        excluded: Exclusions | None = None,
+    ) -> None:
+        import torch
+
+        self._torch, self._device, self._excluded = torch, device, excluded
+        self._k, self._n = k, len(matrix)
+        self._exact = torch.from_numpy(np.array(matrix, dtype=np.float32)).to(device)
+        self._fast = self._exact.to(torch.bfloat16) if precision == "bf16" else self._exact
+        self._want = min(k + (rescored if precision == "bf16" else 0), self._n)
+        self._bytes = score_mb << 20
+        width = self._n * self._fast.element_size()
+        self.step = int(max(16, min(MOST_ROWS, self._bytes // width)))
+        # Written over by every block: memory that the system has to hand out anew costs a fifth of the product's time.
+        self._scores = torch.empty((self.step, self._n), dtype=self._fast.dtype, device=device)
+
+    def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (neighbours: int64, weights: float32), shapes (stop - start, k), nearest first, ties by the lower row.
+
+        A row with fewer than k others ends with -1 and weight 0.
+        """
+        parts = [self._block(low, min(low + self.step, stop)) for low in range(start, stop, self.step)]
+        return np.concatenate([block for block, _ in parts]), np.concatenate([block for _, block in parts])
+
+    def _block(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        torch = self._torch
+        with torch.inference_mode():
+            scores = self._scores[: stop - start]
+            torch.mm(self._fast[start:stop], self._fast.T, out=scores)
+            self._forbid(scores, start, stop)
+            values, columns = _top(torch, scores, self._want)
+            if self._fast is not self._exact:
+                values = self._rescored(start, stop, columns, values)
+            values, columns = _ordered(torch, values, columns, min(self._k, self._want))
+            values, columns = values.float().cpu().numpy(), columns.cpu().numpy()
+        missing = np.isneginf(values)
+        columns[missing], values[missing] = -1, 0.0
+        short = self._k - columns.shape[1]
+        return np.pad(columns, ((0, 0), (0, short)), constant_values=-1), np.pad(values, ((0, 0), (0, short)))
+
+    def _forbid(self, scores: Any, start: int, stop: int) -> None:
+        own = self._torch.arange(stop - start, device=self._device)
+        scores[own, own + start] = -float("inf")
+        if self._excluded is not None:
+            rows, others = self._excluded.pairs(start, stop)
+            index = [self._torch.from_numpy(positions).to(self._device) for positions in (rows, others)]
+            scores[index[0], index[1]] = -float("inf")
+
+    def _rescored(self, start: int, stop: int, columns: Any, values: Any) -> Any:
+        torch = self._torch
+        exact = torch.empty(columns.shape, dtype=torch.float32, device=self._device)
+        step = max(1, self._bytes // (columns.shape[1] * self._exact.shape[1] * 4))
+        for low in range(0, stop - start, step):
+            some = columns[low : low + step]
+            # index_select of flat rows, then one product a document: several times faster than fancy indexing.
+            others = self._exact.index_select(0, some.reshape(-1)).view(*some.shape, -1)
+            asked = self._exact[start + low : start + low + len(some)].unsqueeze(2)
+            exact[low : low + step] = torch.bmm(others, asked).squeeze(2)
+        exact[torch.isneginf(values)] = -float("inf")
+        return exact
+
+    def recall(self, rows: np.ndarray, neighbours: np.ndarray) -> float:
+        """Return the mean share of true k nearest (fp32) among the given neighbours of some rows; equal scores count
+        alike.
+
+        ``rows``: int64, shape (m,). ``neighbours``: int64, shape (m, k), -1 where there are fewer.
+        """
+        torch = self._torch
+        hits = 0.0
+        with torch.inference_mode():
+            for row, given in zip(rows.tolist(), neighbours, strict=True):
+                scores = self._exact[row : row + 1] @ self._exact.T
+                self._forbid(scores, row, row + 1)
+                scores = scores[0]
+                possible = int(torch.isfinite(scores).sum())
+                wanted = min(self._k, possible)
+                if not wanted:
+                    hits += 1
+                    continue
+                least = torch.topk(scores, wanted).values[-1] - 1e-6
+                given = torch.from_numpy(given[given >= 0].astype(np.int64)).to(self._device)
+                hits += float((scores[given] >= least).sum().clamp(max=wanted)) / wanted
+        return hits / len(rows) if len(rows) else 1.0
+
+
+def _top(torch: Any, scores: Any, count: int) -> tuple[Any, Any]:
+    """Return the ``count`` highest values of each row and their columns, in no order.
+
+    One maximum a lane, then the best lanes, then their members: reads the block once instead of selecting from all of
+    it.
+    """
+    rows, width = scores.shape
+    lanes = width // LANES
+    if lanes <= 2 * count or scores.is_cuda:
+        return torch.topk(scores, min(count, width), dim=1, sorted=False)
+    whole = scores[:, : lanes * LANES].view(rows, LANES, lanes)
+    chosen = torch.topk(whole.amax(1), count, dim=1, sorted=False).indices
+    columns = (chosen.unsqueeze(2) + lanes * torch.arange(LANES)).view(rows, -1)
+    rest = torch.arange(lanes * LANES, width).expand(rows, -1)
+    columns = torch.cat([columns, rest], 1)
+    values, places = torch.topk(scores.gather(1, columns), count, dim=1, sorted=False)
+    return values, columns.gather(1, places)
+
+
+def _ordered(torch: Any, values: Any, columns: Any, count: int) -> tuple[Any, Any]:
+    """Return the best ``count`` of each row, highest first, ties by the lower column."""
+    columns, order = torch.sort(columns, dim=1)
+    values, places = torch.sort(values.gather(1, order), dim=1, descending=True, stable=True)
+    return values[:, :count], columns.gather(1, places)[:, :count]

@@ -1,0 +1,185 @@
+"""Vectors of a corpus on disk: encoded step by step, resumable, and never twice for the same document.
+
+::
+
+    V/vectors.f32        raw little-endian float32, rows x dimension, in the corpus's order
+    V/doc_ids.s20        20 bytes a document, the same order
+    V/manifest.json      written last
+    V/partial/           the steps of an unfinished run
+
+A document's id follows from its content, so a vector of an earlier corpus is taken over wherever its id comes back.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit.common.estimate import Estimate
+from quit.common.files import read_json, remove_leftovers, replacing, write_json, writing
+from quit.common.manifests import fault, write_manifest
+from quit.common.progress import note
+from quit.errors import InputError
+from quit.retrieval.built import BuiltCorpus
+from quit.retrieval.encoders import DenseEncoder
+
+DATA, IDS, MANIFEST, PARTIAL = "vectors.f32", "doc_ids.s20", "manifest.json", "partial"
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """``matrix``: float32, shape (documents, dimension), memory-mapped. ``ids``: bytes, shape (documents,)."""
+
+    encoder: str
+    identity: str
+    corpus: str
+    matrix: np.ndarray
+    ids: np.ndarray
+
+
+def open_vectors(folder: Path) -> Vectors | None:
+    """Return the vectors in a folder, or None where there are none, not all, or others than were written."""
+    if fault(folder / MANIFEST):
+        return None
+    facts = read_json(folder / MANIFEST)
+    matrix = np.memmap(folder / DATA, dtype="<f4", mode="r", shape=(facts["rows"], facts["dimension"]))
+    ids = np.fromfile(folder / IDS, dtype="S20", count=facts["rows"])
+    return Vectors(facts["encoder"], facts["identity"], facts["corpus"], matrix, ids)
+
+
+def encode_corpus(
+    corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, progress: Progress | None = None
+) -> Vectors:
+    """Return the vectors of a corpus in ``folder``, encoding only what is not there.
+
+    Vectors of an earlier corpus are used where encoder and document are the same. Raises :class:`InputError` that names
+    the document when the encoder returns NaN or infinity; :class:`WorkspaceError` when the disk refuses.
+    """
+    say = progress or (lambda _: None)
+    known = open_vectors(folder)
+    if known is None and (folder / MANIFEST).is_file():
+        say(f"{fault(folder / MANIFEST)}: every document is encoded again")
+    if known is None or (known.corpus, known.identity) != (corpus.identity, encoder.identity):
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(folder, "*")
+            earlier = known if known and known.identity == encoder.identity else None
+            _encode(corpus, encoder, folder, block, say, earlier)
+        known = open_vectors(folder)
+        assert known is not None
+    shutil.rmtree(folder / PARTIAL, ignore_errors=True)
+    return known
+
+
+def _encode(
+    corpus: BuiltCorpus, encoder: DenseEncoder, folder: Path, block: int, say: Progress, earlier: Vectors | None
+) -> None:
+    ids = np.array(corpus.all_ids(), dtype="S20")
+    earlier_rows = np.full(len(ids), -1)
+    if earlier:
+        earlier_rows = pc.fill_null(pc.index_in(pa.array(ids), value_set=pa.array(earlier.ids)), -1).to_numpy()
+
+    def make(start: int, stop: int) -> list[np.ndarray]:
+        vectors = np.zeros((stop - start, encoder.dimension), dtype="<f4")
+        rows = earlier_rows[start:stop]
+        if earlier:
+            vectors[rows >= 0] = earlier.matrix[rows[rows >= 0]]
+        new = np.flatnonzero(rows < 0)
+        if len(new):
+            vectors[new] = encoder.documents(corpus.texts((new + start).tolist()))
+            check_finite(vectors[new], encoder.name, lambda row: corpus.ids([int(new[row]) + start])[0])
+        return [vectors]
+
+    facts = {
+        "corpus": corpus.identity,
+        "encoder": encoder.name,
+        "identity": encoder.identity,
+        "dimension": encoder.dimension,
+    }
+    steps = in_steps(folder / PARTIAL, facts, ("vectors",), len(corpus), block, make, "vectors", say)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    with replacing(folder / IDS) as temporary:
+        ids.tofile(temporary)
+    write_joined(folder / DATA, [vectors for [vectors] in steps])
+    write_manifest(folder / MANIFEST, {**facts, "block": block, "rows": len(corpus)}, [folder / DATA, folder / IDS])
+
+
+def check_finite(vectors: np.ndarray, encoder: str, name: Callable[[int], str]) -> None:
+    """Raise :class:`InputError` that names the first row with NaN or infinity."""
+    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=tuple(range(1, vectors.ndim))))
+    if bad.size:
+        raise InputError(
+            f"The encoder {encoder} returned NaN or infinity for {name(int(bad[0]))!r} ({len(bad)} of {len(vectors)} "
+            "texts of this step). Use another encoder or first_stages.precision=fp32; what was encoded before stays."
+        )
+
+
+def id_of(corpus: BuiltCorpus, row: int) -> Callable[[int], str]:
+    """Return what names one document in :func:`check_finite`; its id is read only when it is needed."""
+    return lambda _: corpus.ids([row])[0]
+
+
+def in_steps(
+    folder: Path,
+    plan: Mapping[str, Any],
+    names: Sequence[str],
+    count: int,
+    block: int,
+    make: Callable[[int, int], Sequence[np.ndarray]],
+    what: str,
+    say: Progress,
+) -> list[list[np.ndarray]]:
+    """Return the arrays of each step of ``block`` of ``count`` documents, memory-mapped; each step is on disk before
+    the next.
+
+    ``make(start, stop)`` returns a step's arrays, one for each of ``names``. A killed run resumes after its last whole
+    step; a folder of another ``plan`` or block is started again. ``what``: begins the lines that are said.
+    """
+    plan = {**plan, "block": block}
+    if read_json(folder / "plan.json") != plan:
+        shutil.rmtree(folder, ignore_errors=True)
+        write_json(folder / "plan.json", plan)
+    steps = [[folder / f"{start:010d}.{name}.npy" for name in names] for start in range(0, count, block)]
+    done = min(count, block * sum(paths[-1].is_file() for paths in steps))
+    if done:
+        say(f"{what}: resuming after {done:,} documents")
+    estimate = Estimate(count, done)
+    for start, paths in zip(range(done, count, block), steps[-(-done // block) :], strict=True):
+        stop = min(start + block, count)
+        for path, array in zip(paths, make(start, stop), strict=True):
+            write_array(path, array)
+        say(f"{what}: documents {estimate.at(stop)}")
+    return [[np.load(path, mmap_mode="r") for path in paths] for paths in steps]
+
+
+def write_joined(path: Path, arrays: Sequence[np.ndarray]) -> None:
+    """Write arrays one after the other, raw."""
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        for array in arrays:
+            array.tofile(file)
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Write an array as ``.npy``. Raises :class:`quit.errors.WorkspaceError` where the disk refuses."""
+    with writing(path), replacing(path) as temporary, temporary.open("wb") as file:
+        np.save(file, array)
+
+
+def stored_array(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return the array of a file, memory-mapped; what ``make`` returns is written first where there is none, or where
+    the file has not the checksum of the manifest beside it."""
+    manifest = path.with_suffix(".json")
+    if problem := fault(manifest):
+        if path.is_file():
+            note(f"{problem}: it is computed again")
+        write_array(path, make())
+        write_manifest(manifest, {}, [path])
+    return np.load(path, mmap_mode="r")

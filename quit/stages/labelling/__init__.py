@@ -1,0 +1,1 @@
+"""What the labelling stages share: passages of a question, readers' answers, people's verdicts."""

@@ -1,0 +1,165 @@
+"""Which annotations count, the votes in them, and the decisions that follow by the owner's rule."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quit import contracts
+from quit.common.ids import content_hash
+from quit.settings import Review
+
+DECISIONS = pa.schema(
+    [
+        pa.field("question_id", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("answer", pa.string()),
+        pa.field("decision", pa.bool_()),
+        pa.field("yes", pa.int64(), nullable=False),
+        pa.field("no", pa.int64(), nullable=False),
+        pa.field("basis", pa.string(), nullable=False),
+        pa.field("reviews", contracts.tables.TEXTS, nullable=False),
+    ]
+)
+"""``kind``: ``answer`` (key: the normalised answer) or ``flag`` (key: its name). ``decision``: null while it is open.
+``basis``: ``unanimous``, ``majority``, ``adjudicator``, ``tie``, ``waiting`` (for the adjudicator) or ``too_few``.
+``reviews``: those who voted for the decision (all voters while it is open)."""
+
+_LATEST = """
+    WITH versions AS (
+        SELECT project, annotation, version, state, annotator, question_id, updated, review_id, task, text
+        FROM reviews WHERE kind = 'annotation' AND state <> 'overwritten'
+    ), latest AS (
+        SELECT * FROM versions QUALIFY row_number() OVER (PARTITION BY project, annotation ORDER BY version DESC) = 1
+    )
+    SELECT * FROM latest WHERE list_contains($states, state)
+    QUALIFY row_number() OVER (PARTITION BY annotator, question_id ORDER BY updated DESC, annotation DESC) = 1
+"""
+
+
+def live_reviews(reviews: pa.Table) -> pa.Table:
+    """Return the rows of ``reviews`` that count: the latest version of each annotation, unless withdrawn or skipped;
+    one annotation a person and question (the newest). A version that someone else wrote over an annotator's work does
+    not count."""
+    with duckdb.connect() as connection:
+        connection.register("reviews", reviews)
+        return connection.sql(
+            f"SELECT * FROM reviews WHERE review_id IN (SELECT review_id FROM ({_LATEST})) "
+            "ORDER BY question_id, annotator, kind, answer_key, text",
+            params={"states": ["submitted"]},
+        ).to_arrow_table()
+
+
+def of_kind(live: pa.Table, blind: bool) -> pa.Table:
+    """Return the rows that were made on blind pages, or on all others."""
+    return live.filter(pc.equal(pc.fill_null(live.column("blind"), False), blind))
+
+
+def ask_back(reviews: pa.Table) -> list[dict]:
+    """Return the annotations about which their annotators have to be asked, by annotator and question.
+
+    Keys: ``annotator``, ``question_id``, ``task``, ``ask`` (``empty``, ``both`` or ``gold``: see the column ``text`` of
+    ``reviews``) and ``answers``: those without a verdict. One that its annotator updated is judged as it is now.
+    """
+    with duckdb.connect() as connection:
+        connection.register("reviews", reviews)
+        return (
+            connection.sql(
+                f"""
+                SELECT l.annotator, l.question_id, l.task, l.text AS ask,
+                       coalesce(list(r.answer ORDER BY r.answer) FILTER (r.kind = 'answer' AND r.correct IS NULL), [])
+                       AS answers
+                FROM ({_LATEST}) l JOIN reviews r USING (review_id)
+                WHERE l.text IS NOT NULL GROUP BY ALL ORDER BY ALL
+                """,
+                params={"states": ["submitted", "empty"]},
+            )
+            .to_arrow_table()
+            .to_pylist()
+        )
+
+
+def votes(live: pa.Table) -> pa.Table:
+    """Return ``question_id, kind, key, answer, annotator, yes, review_id``: one row a person and answer or flag.
+
+    An answer is voted on by those who saw it, and by those who typed it (accepting), but for those who still have to
+    say what they mean (see :func:`ask_back`). A flag is voted on by everyone who submitted.
+    """
+    with duckdb.connect() as connection:
+        connection.register("live", live)
+        return connection.sql(
+            """
+            SELECT question_id, 'answer' AS kind, answer_key AS key, min(answer) AS answer, annotator,
+                   bool_or(correct) AS yes, min(review_id) AS review_id
+            FROM live WHERE kind IN ('answer', 'missing') AND answer_key IS NOT NULL AND correct IS NOT NULL
+            GROUP BY question_id, answer_key, annotator
+            UNION ALL
+            SELECT a.question_id, 'flag', f.text, NULL, a.annotator,
+                   exists(SELECT 1 FROM live m WHERE m.kind = 'flag' AND m.review_id = a.review_id AND m.text = f.text),
+                   a.review_id
+            FROM live a JOIN (SELECT DISTINCT question_id, text FROM live WHERE kind = 'flag') f USING (question_id)
+            WHERE a.kind = 'annotation'
+            ORDER BY 1, 2, 3, 5
+            """
+        ).to_arrow_table()
+
+
+def decide(reviews: pa.Table, settings: Review) -> pa.Table:
+    """Return the decisions (schema ``DECISIONS``) that the reviews come to under the owner's rule, sorted by question,
+    kind, key.
+
+    ``majority``: more than half of the voters; a tie stays open. ``adjudicator``: the named person's verdict, else a
+    unanimous one, else it waits. With fewer voters than ``minimum`` (and no adjudicator among them) it stays open.
+    """
+    cast = votes(live_reviews(reviews))
+    with duckdb.connect() as connection:
+        connection.register("votes", cast)
+        decisions = connection.sql(
+            """
+            WITH tally AS (
+                SELECT question_id, kind, key, min(answer) AS answer,
+                       count(*) FILTER (yes) AS yes, count(*) FILTER (NOT yes) AS no,
+                       bool_or(yes) FILTER ($rule = 'adjudicator' AND annotator = $adjudicator) AS ruled
+                FROM votes GROUP BY question_id, kind, key
+            ), settled AS (
+                SELECT *, CASE
+                    WHEN ruled IS NOT NULL THEN 'adjudicator'
+                    WHEN yes + no < $minimum THEN 'too_few'
+                    WHEN yes = 0 OR no = 0 THEN 'unanimous'
+                    WHEN $rule = 'adjudicator' THEN 'waiting'
+                    WHEN yes = no THEN 'tie'
+                    ELSE 'majority' END AS basis
+                FROM tally
+            ), decided AS (
+                SELECT *, CASE basis
+                    WHEN 'adjudicator' THEN ruled
+                    WHEN 'unanimous' THEN yes > 0
+                    WHEN 'majority' THEN yes > no END AS decision
+                FROM settled
+            )
+            SELECT d.question_id, d.kind, d.key, any_value(d.answer) AS answer, any_value(d.decision) AS decision,
+                   any_value(d.yes) AS yes, any_value(d.no) AS no, any_value(d.basis) AS basis,
+                   list(v.review_id ORDER BY v.review_id) FILTER (d.decision IS NULL OR v.yes = d.decision) AS reviews
+            FROM decided d JOIN votes v USING (question_id, kind, key)
+            GROUP BY d.question_id, d.kind, d.key ORDER BY 1, 2, 3
+            """,
+            params={
+                "rule": settings.adjudication,
+                "adjudicator": settings.adjudicator or "",
+                "minimum": settings.minimum,
+            },
+        ).to_arrow_table()
+    return decisions.cast(DECISIONS)
+
+
+def decisions_hash(decisions: pa.Table) -> str:
+    """Return a hash of the settled decisions and their reviews: all that a label update depends on."""
+    return content_hash("reviews", decisions.filter(decisions.column("decision").is_valid()).to_pylist(), size=8)
+
+
+def disagreements(decisions: pa.Table) -> list[dict]:
+    """Return the open decisions as rows, those with most voters first: the queue for whoever adjudicates."""
+    rows = decisions.filter(pc.is_in(decisions.column("basis"), pa.array(["tie", "waiting"]))).to_pylist()
+    return sorted(rows, key=lambda row: (-(row["yes"] + row["no"]), row["question_id"], row["kind"], row["key"]))

@@ -1,0 +1,1 @@
+"""What ``rank`` and ``describe`` find out about a question: its type, difficulty and candidate answers."""

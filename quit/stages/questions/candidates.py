@@ -1,0 +1,132 @@
+"""Candidate answers for a question whose source has none: from the collection, alike in kind and near, but not the
+answer.
+
+A hint is judged by what it rules out, so its rivals must be possible answers: gold answers of questions of the same
+fine type, nearest to the gold answer first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from quit.models.protocols import CandidateSource, Drawn, Encoder, Equivalence, Pair
+from quit.models.question_type import QuestionTypeClassifier
+from quit.settings import Convergence, QuestionType
+from quit.stages.questions.question_type import question_types
+from quit.text.normalize import normalize_answer
+
+if TYPE_CHECKING:
+    from quit.models.factory import Models
+    from quit.settings import Settings
+
+VERSION = 1
+
+
+def candidate_pool(questions: pa.Table, models: Models, settings: Settings) -> CandidateSource:
+    """Return where the candidates of a whole collection come from, made once per run.
+
+    ``questions``: the whole table.
+    """
+
+    def make() -> CandidateSource:
+        return models.candidate_writer() or CandidatePool(
+            questions,
+            models.question_types,
+            models.encoder,
+            models.equivalence,
+            settings.question_type,
+            settings.convergence,
+        )
+
+    return models.shared("candidate_pool", make)
+
+
+class CandidatePool:
+    """The gold answers of a whole collection by the fine type of their questions.
+
+    ``questions`` is the whole table, not a shard of it: what is drawn must not depend on the number of shards. A fine
+    type is the source's own where it names one, else the classifier's.
+    """
+
+    def __init__(
+        self,
+        questions: pa.Table,
+        classifier: QuestionTypeClassifier,
+        encoder: Encoder,
+        equivalence: Equivalence,
+        type_settings: QuestionType,
+        settings: Convergence,
+    ) -> None:
+        self._encoder = encoder
+        self._equivalence = equivalence
+        self._settings = settings
+        rows = questions.select(["question_id", "answers"]).to_pylist()
+        types = question_types(questions, classifier, type_settings)
+        self._fine = {row["question_id"]: typed.fine for row, typed in zip(rows, types, strict=True)}
+        # The first gold answer alone stands for its question: aliases of one answer would be one rival counted twice.
+        members: dict[str, dict[str, str]] = {}
+        for row, typed in zip(rows, types, strict=True):
+            surface = row["answers"][0]
+            known = members.setdefault(typed.fine, {})
+            key = normalize_answer(surface)
+            if key:
+                known[key] = min(surface, known.get(key, surface))
+        encoder.encode([answer for row in rows for answer in row["answers"]])  # all at once; then they are remembered
+        self._members = {fine: [known[key] for key in sorted(known)] for fine, known in members.items()}
+        threshold = settings.candidate_equivalence
+        self.identity = f"collection/{VERSION}/equivalent={threshold:g}+{equivalence.identity}+{encoder.identity}"
+
+    def draw(self, questions: Sequence[Mapping[str, Any]]) -> list[list[Drawn]]:
+        """Return for each row of ``questions`` at most ``candidate_cap - 1`` candidates, nearest first.
+
+        There are none where no other answer has the fine type. A candidate which the equivalence model takes for one of
+        the question's answers is left out. Raises ``KeyError`` for a question that is not in the collection.
+        """
+        drawing = [self._nearest(row) for row in questions]
+        wanted = self._settings.candidate_cap - 1
+        while short := [question for question in drawing if question.left and len(question.drawn) < wanted]:
+            pairs = [pair for question in short for pair in question.pairs(wanted)]
+            probabilities = iter(self._equivalence.probability(pairs).tolist())
+            for question in short:
+                question.take(wanted, probabilities, self._settings.candidate_equivalence)
+        return [question.drawn[:wanted] for question in drawing]
+
+    def _nearest(self, question: Mapping[str, Any]) -> _Drawing:
+        fine, answers = self._fine[question["question_id"]], question["answers"]
+        own = {normalize_answer(answer) for answer in answers}
+        others = [answer for answer in self._members.get(fine, ()) if normalize_answer(answer) not in own]
+        if not others:
+            return _Drawing(question["question"], answers, [])
+        # One product a row, in a fixed order: a matrix product's last bits vary with its shape.
+        golds = self._encoder.encode(answers).astype(np.float64)
+        vectors = self._encoder.encode(others).astype(np.float64)
+        near = np.stack([(vectors * gold).sum(axis=1) for gold in golds]).max(axis=0)
+        nearest = [Drawn(others[row], fine, float(near[row])) for row in np.argsort(-near, kind="stable").tolist()]
+        return _Drawing(question["question"], answers, nearest)
+
+
+@dataclass
+class _Drawing:
+    """A question's candidates: ``left`` are still to be compared with its answers, nearest first."""
+
+    question: str
+    answers: list[str]
+    left: list[Drawn]
+    drawn: list[Drawn] = field(default_factory=list)
+
+    def pairs(self, count: int) -> list[Pair]:
+        """Return what the equivalence model is asked about the next ``count`` candidates."""
+        return [Pair(self.question, answer, drawn.candidate) for drawn in self.left[:count] for answer in self.answers]
+
+    def take(self, count: int, probabilities: Iterator[float], limit: float) -> None:
+        """Draw those of the next ``count`` candidates whose probabilities, in the order of :meth:`pairs`, are below
+        ``limit``."""
+        for candidate in self.left[:count]:
+            if max([next(probabilities) for _ in self.answers]) < limit:
+                self.drawn.append(candidate)
+        self.left = self.left[count:]

@@ -1,0 +1,107 @@
+"""Describe, second half: difficulty by reference-based retrieval complexity (paper, section 3.1.3; Gabburo et al.
+2024).
+
+How many of the passages retrieved for a question hold its answer, and how close are they to the question? The corpus is
+the collection's own hints, or one that the settings name; the first stage is hybrid, as in RRCP. A question is hard
+when retrieval brings neither an answer nor passages that are close to the question. With ``difficulty.counts =
+"containment"``, the paper's, a passage holds the answer where it contains it as whole words; with ``"nearness"``, ours,
+also where it is near it by cosine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from quit.models.protocols import Encoder
+from quit.retrieval.complexity import ContainedOrNear, LateInteraction, contains_answer, measure
+from quit.retrieval.hybrid import HybridIndex, Texts
+from quit.settings import Difficulty
+
+VERSION = 3
+TOGETHER = 256
+"""Questions whose documents' tokens are encoded together, and held in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Complexity:
+    """Raw values and bin of one question; columns of ``descriptions`` with the same names."""
+
+    answerability: float
+    answer_share: float
+    near_share: float
+    completeness: float
+    similarity: float
+    difficulty: float
+    difficulty_bin: str
+
+
+class RetrievalComplexity:
+    """Difficulty of questions over a corpus of passages.
+
+    ``name`` says in ``identity`` which corpus it is. ``cache``: folder for the encodings of a corpus that outlives the
+    build.
+    """
+
+    def __init__(
+        self, corpus: Texts, encoder: Encoder, settings: Difficulty, name: str = "hints", cache: Path | None = None
+    ) -> None:
+        self._index = HybridIndex(
+            corpus,
+            encoder,
+            k1=settings.bm25_k1,
+            b=settings.bm25_b,
+            depth=settings.depth,
+            constant=settings.fusion_constant,
+            cache=cache,
+        )
+        self._encoder = encoder
+        # MiniLM on TriviaHG: a hint retrieved by chance is at about 0.1 from an answer, one that speaks of it at 0.5
+        # and more.
+        self._answers = ContainedOrNear(encoder, settings.unrelated, settings.telling)
+        self._tokens = LateInteraction(encoder)
+        self._settings = settings
+        self.identity = f"retrieval-complexity/{VERSION}/{name}+{encoder.identity}"
+
+    @classmethod
+    def over_hints(cls, hints: Sequence[str], encoder: Encoder, settings: Difficulty) -> RetrievalComplexity:
+        """Return it over hints; sorted, so that ties do not go by the sources' order."""
+        texts = sorted(set(hints))
+        for start in range(0, len(texts), TOGETHER):  # both kinds of vectors at once, where the encoder remembers
+            encoder.encode_tokens(texts[start : start + TOGETHER])
+        return cls(texts, encoder, settings)
+
+    def of(self, questions: Sequence[str], answers: Sequence[Sequence[str]]) -> list[Complexity]:
+        """Return the complexity of each question, given its reference answers."""
+        retrieved = self._index.search(questions, self._settings.top_k)
+        self._encoder.encode([answer for some in answers for answer in some])  # all at once; then they are remembered
+        complexities: list[Complexity] = []
+        for start in range(0, len(questions), TOGETHER):
+            block = slice(start, start + TOGETHER)
+            texts = [self._index.texts[int(row)] for rows in retrieved[block] for row in rows]
+            self._tokens.prepare([*questions[block], *texts])
+            complexities += map(self._one, questions[block], answers[block], retrieved[block])
+        return complexities
+
+    def _one(self, question: str, answers: Sequence[str], found: np.ndarray) -> Complexity:
+        texts = [self._index.texts[int(row)] for row in found]
+        vectors, [asked] = self._index.vectors(found), self._encoder.encode([question])
+        threshold = self._settings.answer_threshold
+        got = measure(question, answers, texts, vectors, asked, self._answers, self._tokens, threshold)
+        contained = contains_answer(texts, answers)
+        share = float(contained.mean()) if len(texts) else 0.0
+        if self._settings.counts == "containment":
+            best, counted = float(contained.any()), share
+        else:
+            best, counted = got.answerability, got.answer_share
+        difficulty = 1.0 - (best + counted + min(1.0, max(0.0, got.similarity))) / 3
+        name = self._bin(difficulty)
+        return Complexity(best, share, got.answer_share, got.completeness, got.similarity, difficulty, name)
+
+    def _bin(self, difficulty: float) -> str:
+        if difficulty >= self._settings.hard_from:
+            return "hard"
+        return "medium" if difficulty >= self._settings.medium_from else "easy"

@@ -1,0 +1,140 @@
+"""Parquet parts: written with a checksum a page, described in a manifest, compared with that before their bytes are
+trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from quit import contracts
+from quit.common.files import file_checksum, known_checksum
+from quit.common.ids import content_hash
+from quit.common.ranges import Range
+from quit.errors import WorkspaceError
+
+UNREADABLE = (OSError, pa.ArrowException, ValueError)
+"""What reading a damaged Parquet file raises: the last one for names and texts that are no UTF-8."""
+_HASH = b"quit.rows"
+_ROWS = 1 << 17  # read at a time where only their checksums are of interest
+
+
+def part_name(shard: Range) -> str:
+    """Return the name of a shard's part of a table."""
+    return f"part-{shard.index:05d}-of-{shard.count:05d}.parquet"
+
+
+def write_part(target: Path, rows: pa.Table) -> None:
+    """Write rows; every page carries a checksum (CRC-32), so that damage is found where no manifest knows the
+    file's."""
+    pq.write_table(rows, target, compression="zstd", row_group_size=1 << 20, write_page_checksum=True)
+
+
+def describe(path: Path, table: str) -> dict[str, Any]:
+    """Return what a manifest says of a part: ``file``, ``rows``, ``bytes``, ``sha256``, and ``first`` and ``last``
+    question.
+
+    Raises :class:`WorkspaceError` for one that cannot be read.
+    """
+    try:
+        with pq.ParquetFile(path) as parquet:
+            described: dict[str, Any] = {"file": path.name, "rows": parquet.metadata.num_rows}
+            described["bytes"] = path.stat().st_size
+            if "question_id" in parquet.schema_arrow.names and table != "rejects":
+                # No order is assumed: whatever a stage's row order, these bound the part's questions.
+                bounds = pc.min_max(parquet.read(["question_id"]).column(0))
+                described |= {"first": bounds["min"].as_py(), "last": bounds["max"].as_py()}
+    except UNREADABLE as error:
+        raise WorkspaceError(
+            f"{path} cannot be read: {error}. Run the same build again: that writes it again."
+        ) from error
+    return {**described, "sha256": file_checksum(path)}
+
+
+def damage(path: Path, described: Mapping[str, Any] | None) -> str | None:
+    """Return what is wrong with a part, None where nothing is.
+
+    ``described``: what its manifest says. Where that is None (the stage is not finished), all pages are read and
+    compared with their own checksums.
+    """
+    try:
+        if described is None:
+            with pq.ParquetFile(path, page_checksum_verification=True) as parquet:
+                for _ in parquet.iter_batches(_ROWS):
+                    pass
+            return None
+        same = path.stat().st_size == described["bytes"] and known_checksum(path) == described["sha256"]
+        return None if same else "was altered: it has not the checksum of its manifest"
+    except FileNotFoundError:
+        return "is missing"
+    except UNREADABLE as error:
+        return f"cannot be read ({' '.join(str(error).split())})"
+
+
+KEYS = ("question_id", "permutation")
+"""Text columns with few distinct values in many rows."""
+
+
+def read_part(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the rows of a part; ``columns``: only these, with :data:`KEYS` dictionary-encoded.
+
+    Raises :class:`WorkspaceError` for one that cannot be read.
+    """
+    try:
+        if columns is None:
+            return pq.read_table(path, partitioning=None)
+        with pq.ParquetFile(path, read_dictionary=[key for key in KEYS if key in columns]) as file:
+            return file.read(columns)
+    except UNREADABLE as error:
+        raise WorkspaceError(f"{path} cannot be read: {error}. Build again to write it again.") from error
+
+
+def write_log_part(target: Path, rows: pa.Table) -> None:
+    """Write a part of a log. No manifest will know its checksum, so it carries a hash of its rows."""
+    write_part(target, rows.replace_schema_metadata({_HASH: _hash(rows)}))
+
+
+def read_log_part(name: str, path: Path) -> pa.Table:
+    """Return one part of a log.
+
+    Raises :class:`WorkspaceError` for one whose rows are not those that were written, or a newer program's.
+    """
+    try:
+        rows = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        schema = contracts.table(name).schema
+        if unknown := {*rows.column_names} - {*schema.names}:
+            raise ValueError(f"{name} has no column {min(unknown)}: a newer program wrote this")
+        if (rows.schema.metadata or {}).get(_HASH) != _hash(rows):
+            raise ValueError("its rows are not those that were written")
+        return rows.cast(schema)
+    except UNREADABLE as error:
+        raise WorkspaceError(
+            f"{path} cannot be read: {' '.join(str(error).split())}. What people wrote cannot be rebuilt: restore it "
+            "from a backup."
+        ) from error
+
+
+def _hash(rows: pa.Table) -> bytes:
+    return content_hash([column.to_pylist() for column in rows.columns]).encode()
+
+
+def log_number(path: Path) -> int:
+    """Return the number of a log's part. Raises :class:`WorkspaceError` for a name that no log has."""
+    number = path.stem.removeprefix("part-")
+    if not number.isdigit():
+        raise WorkspaceError(f"{path} is not part of a log: its name has no number. Move it elsewhere.")
+    return int(number)
+
+
+def joined(name: str, pieces: Sequence[pa.Table], columns: Sequence[str] | None = None) -> pa.Table:
+    """Return parts of a table, or some columns of theirs, as one table (empty where there are none)."""
+    schema = contracts.table(name).schema
+    if columns is not None:
+        if not pieces:
+            return pa.schema([schema.field(column) for column in columns]).empty_table()
+        return pa.concat_tables([piece.select(columns) for piece in pieces]).unify_dictionaries()
+    return pa.concat_tables(pieces).cast(schema) if pieces else schema.empty_table()

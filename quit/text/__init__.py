@@ -1,0 +1,1 @@
+"""Texts: normalising, words, plurals; secrets and control characters taken out."""

@@ -1,0 +1,63 @@
+import csv
+import io
+import json
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quit.common.safe import EXAMPLES, escapes, json_inside, json_text, one_line, safe_id
+from quit.errors import InputError
+
+TEXT = st.text(st.characters(exclude_categories=("Cs",)))
+
+
+@given(TEXT.filter(bool))
+def test_a_safe_id_is_one_field_for_every_reader_and_can_be_undone(text):
+    made = safe_id(text)
+    assert made.split() == [made] and made.splitlines() == [made] and made.isprintable() >= text.isprintable()
+    assert list(csv.reader(io.StringIO(f"{made}\tx\n"), delimiter="\t")) == [[made, "x"]]
+    assert unquote(made) == text, "so that distinct ids stay distinct"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("jsonl-geo-003", "jsonl-geo-003"),
+        ("a b", "a%20b"),
+        ("a%20b", "a%2520b"),
+        ("é\t", "é%09"),
+        ("\u2028", "%E2%80%A8"),
+    ],
+)
+def test_safe_ids_by_hand(text, expected):
+    assert safe_id(text) == expected
+
+
+def test_an_empty_id_is_refused():
+    with pytest.raises(InputError, match="empty id"):
+        safe_id("")
+
+
+@given(TEXT)
+def test_one_line_is_one_field_of_one_line(text):
+    made = one_line(text)
+    assert len(made) == len(text) and "\t" not in made and "\0" not in made
+    assert made.splitlines() in ([made], []), "no reader sees a line end"
+    assert all(old == new or new == " " for old, new in zip(text, made, strict=True))
+    assert one_line(made) == made
+
+
+@given(st.lists(TEXT, min_size=1))
+def test_json_escaped_by_parts_is_the_json_of_the_whole(texts):
+    line = '{"a": "' + " ".join(json_inside(text) for text in texts) + '"}'
+    assert json.loads(line) == {"a": " ".join(texts)}
+    assert line.splitlines() == [line] and line == json_text({"a": " ".join(texts)})
+
+
+def test_what_was_escaped_is_counted_and_named():
+    found = escapes(["ok", "a b", "c%"], ["fine", "two\nlines", "tab\t"])
+    assert (found["ids"], found["texts"]) == (2, 2)
+    assert found["id_examples"] == {"a b": "a%20b", "c%": "c%25"}
+    assert len(escapes([f"{number} x" for number in range(99)])["id_examples"]) == EXAMPLES

@@ -1,0 +1,57 @@
+"""MuSiQue's format: references, support, faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quit.corpora.musique import read, resolve
+from quit.errors import InputError
+from quit.text.normalize import normalize_answer
+from tests.corpora.worlds import musique_record, write_lines
+
+
+@pytest.mark.parametrize(
+    ("question", "answers", "expected"),
+    [
+        ("#1 >> capital", ["Mountrail County"], "Mountrail County >> capital"),
+        ("Did #2 meet #1 in #2?", ["Ann", "Bob"], "Did Bob meet Ann in Bob?"),
+        ("Who had a #1 hit?", [], "Who had a #1 hit?"),
+        ("#3 of #1", ["Ann"], "#3 of Ann"),
+        ("#1 >> x", [r"a\1b"], r"a\1b >> x"),
+    ],
+)
+def test_references_are_replaced_by_earlier_answers(question: str, answers: list[str], expected: str) -> None:
+    assert resolve(question, answers) == expected
+
+
+def test_a_step_without_support_has_no_relevant_document(tmp_path: Path) -> None:
+    record = musique_record("2hop__1", [("A", "one"), ("B", "two")], [0, 1])
+    record["question_decomposition"][1]["paragraph_support_idx"] = None
+    [parsed] = read(write_lines(tmp_path / "m.jsonl", [record]))
+    assert [query.relevant for query in parsed.queries] == [((0, 1), (1, 1)), ((0, 1),), ()]
+
+
+def test_white_space_and_unicode_are_cleaned_and_nothing_else(tmp_path: Path) -> None:
+    record = musique_record("2hop__1", [("Cafe\u0301 \n", "a\u00a0 b  &amp; c"), ("B", "two")], [0, 1])
+    [parsed] = read(write_lines(tmp_path / "m.jsonl", [record]))
+    assert (parsed.documents[0].title, parsed.documents[0].text) == ("Café", "a b &amp; c")
+
+
+def test_a_file_without_a_record_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"no usable record \(missing_field 1\).*line 1: Field 'paragraphs' is missing"
+    ):
+        list(read(write_lines(tmp_path / "m.jsonl", [{"id": "x"}])))
+
+
+def test_in_the_real_file_every_sub_question_is_answered_by_its_paragraph(data: Path) -> None:
+    checked = 0
+    for record in read(data / "musique" / "musique_ans.jsonl"):
+        for query in record.queries[1:]:
+            [(row, _)] = query.relevant
+            held = normalize_answer(f"{record.documents[row].title} {record.documents[row].text}")
+            assert any(normalize_answer(answer) in held for answer in query.answers)
+            checked += 1
+    assert checked == 341

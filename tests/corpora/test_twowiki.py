@@ -1,0 +1,117 @@
+"""2WikiMultihopQA's format: sentences, support, and which paragraph a sub-question is about."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quit.corpora.twowiki import read
+from quit.errors import InputError
+from quit.text.normalize import normalize_answer
+
+RECORD = {
+    "_id": "x1",
+    "type": "bridge_comparison",
+    "question": "Which film has the older director, Red or Blue?",
+    "context": [
+        ["Blue (film)", ["Blue is a film.", "It was directed by Bo."]],
+        ["Green", ["A colour."]],
+        ["Ann", ["Ann was born in 1900."]],
+        ["Red", ["Red is a film by Ann."]],
+        ["Bo", ["Bo was born in 1950."]],
+    ],
+    "supporting_facts": [["Red", 0], ["Blue (film)", 1], ["Ann", 0], ["Bo", 0]],
+    "evidences": [
+        ["Red", "director", "Ann"],
+        ["Blue", "director", "Bo"],
+        ["Ann", "date of birth", "1900"],
+        ["Bo", "date of birth", "1950"],
+    ],
+    "answer": "Red",
+}
+PAIRS = [  # not in the order of the evidences, as in some real records
+    {"question": "Who directed Blue (film)?", "answer": "Bo directed Blue (film)."},
+    {"question": "Who directed Red?", "answer": "Ann directed Red."},
+    {"question": "When was Bo born?", "answer": "Bo was born in 1950."},
+    {"question": "When was Ann born?", "answer": "Ann was born in 1900."},
+]
+
+
+def _read(tmp_path: Path, *records: dict, **options):
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(records), encoding="utf-8")
+    return list(read(path, **options))
+
+
+def test_sentences_are_joined_and_support_is_by_title(tmp_path: Path) -> None:
+    [parsed] = _read(tmp_path, RECORD)
+    assert parsed.documents[0].text == "Blue is a film. It was directed by Bo."
+    assert parsed.queries[0].relevant == ((3, 1), (0, 1), (2, 1), (4, 1))
+    [parsed] = _read(tmp_path, RECORD, all_context=True)
+    assert parsed.queries[0].relevant == tuple((row, 1) for row in range(5))
+    assert [query.relevant for query in parsed.queries[1:]] == [((3, 1),), ((0, 1),), ((2, 1),), ((4, 1),)]
+
+
+def test_sub_questions_with_and_without_qa_pairs(tmp_path: Path) -> None:
+    [plain] = _read(tmp_path, RECORD)
+    assert [(q.text, q.answers, q.hop) for q in plain.queries[1:3]] == [
+        ("Red >> director", ("Ann",), 1),
+        ("Blue >> director", ("Bo",), 2),
+    ]
+    [asked] = _read(tmp_path, {**RECORD, "qa_pairs": PAIRS})
+    assert [(q.text, q.answers, q.relevant) for q in asked.queries[1:]] == [
+        ("Who directed Blue (film)?", ("Bo",), ((0, 1),)),
+        ("Who directed Red?", ("Ann",), ((3, 1),)),
+        ("When was Bo born?", ("1950",), ((4, 1),)),
+        ("When was Ann born?", ("1900",), ((2, 1),)),
+    ]
+
+
+def test_of_two_paragraphs_with_one_title_the_one_with_the_sentence_counts(tmp_path: Path) -> None:
+    record = {**RECORD, "context": [*RECORD["context"], ["Blue (film)", ["Another Blue."]]]}
+    record["context"] = [record["context"][5], *record["context"][:5]]
+    [parsed] = _read(tmp_path, record)
+    assert (1, 1) in parsed.queries[0].relevant and (0, 1) not in parsed.queries[0].relevant
+
+
+def test_a_public_test_file_gives_documents_without_questions(tmp_path: Path) -> None:
+    [parsed] = _read(tmp_path, {**RECORD, "answer": "", "supporting_facts": [], "evidences": []})
+    assert len(parsed.documents) == 5 and not parsed.queries
+    assert [reject.reason for reject in parsed.rejects] == ["no_answer"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"supporting_facts": [["Nowhere", 0]]}, "no_support"),
+        ({"context": [["Red", "no list"], "x"]}, "wrong_type"),
+        ({"evidences": [["a", "b"]]}, "wrong_type"),
+        ({"question": " "}, "no_question"),
+    ],
+)
+def test_faults_are_rejects(tmp_path: Path, change: dict, reason: str) -> None:
+    parsed = _read(tmp_path, RECORD, {**RECORD, "_id": "x2", **change})
+    assert [reject.reason for reject in parsed[1].rejects] == [reason] and not parsed[1].queries
+
+
+def test_a_cut_off_file_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps([RECORD, RECORD])[:-200])
+    with pytest.raises(InputError, match=r"w\.json is not JSON: .*\(record 1\)"):
+        list(read(path))
+
+
+def test_in_the_real_file_sub_questions_find_their_paragraphs(data: Path) -> None:
+    """Each supporting paragraph is the support of one sub-question, and holds its answer (one name is spelt apart)."""
+    steps = holding = 0
+    for record in read(data / "2wikimultihopqa" / "train500.json"):
+        whole = {row for row, _ in record.queries[0].relevant}
+        assert {row for query in record.queries[1:] for row, _ in query.relevant} == whole
+        for query in record.queries[1:]:
+            [(row, _)] = query.relevant
+            held = normalize_answer(f"{record.documents[row].title} {record.documents[row].text}")
+            steps += 1
+            holding += normalize_answer(query.answers[0]) in held
+    assert (steps, holding) == (1184, 1183)

@@ -1,0 +1,168 @@
+"""A release is what was frozen, or verification says which file is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quit.contracts import table
+from quit.dataset.files import ROWS_A_GROUP, write_table
+from quit.dataset.release import open_release, verify
+from quit.dataset.release_tables import export_tables_of_release
+from quit.errors import InputError, WorkspaceError
+from quit.export import export
+from quit.export.files import exported
+from tests.release import small
+
+
+def test_an_untouched_release_is_verified(tmp_path: Path) -> None:
+    release = small.freeze(tmp_path, small.rows())
+    assert verify(tmp_path).content_id == release.content_id
+
+
+@pytest.mark.parametrize("name", ["labels", "answers/two", "splits"])
+def test_a_changed_table_is_named(tmp_path: Path, name: str) -> None:
+    small.freeze(tmp_path, small.rows())
+    path = tmp_path / "tables" / f"{name}.parquet"
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=f"tables/{name}.parquet: was changed"):
+        verify(tmp_path)
+    with pytest.raises(InputError, match=name):
+        export_tables_of_release(tmp_path)
+
+
+def test_missing_and_foreign_files_are_named(tmp_path: Path) -> None:
+    small.freeze(tmp_path, small.rows())
+    (tmp_path / "tables" / "labels.parquet").unlink()
+    (tmp_path / "tables" / "notes.txt").write_text("x")
+    with pytest.raises(InputError, match=r"tables/labels.parquet: is missing.*tables/notes.txt: is not part"):
+        verify(tmp_path)
+
+
+def test_a_changed_description_is_found(tmp_path: Path) -> None:
+    small.freeze(tmp_path, small.rows())
+    path = tmp_path / "release.json"
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps({**facts, "name": "v9"}))
+    with pytest.raises(InputError, match=r"release.json: was changed"):
+        verify(tmp_path)
+    facts["content"]["sources"][0]["licence"] = "CC0"
+    path.write_text(json.dumps(facts))
+    with pytest.raises(InputError, match="content id is not that of its content"):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"name": "v9"}, {"content": []}, {"content": {"tables": {"labels": 3}}}, {"gates": None}]
+)
+def test_a_release_whose_description_was_changed_is_not_opened_and_stays(tmp_path: Path, change: dict) -> None:
+    small.freeze(tmp_path, small.rows())
+    path = tmp_path / "release.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    left = path.read_bytes()
+    with pytest.raises(InputError, match=rf"{path} (was changed|cannot be read)[^\n]*from a copy"):
+        open_release(tmp_path)
+    assert path.read_bytes() == left
+
+
+def test_what_is_no_release_or_a_newer_one_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a release"):
+        verify(tmp_path)
+    small.freeze(tmp_path, small.rows())
+    path = tmp_path / "release.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "layout": 3}))
+    with pytest.raises(WorkspaceError, match="newer program .version 3"):
+        verify(tmp_path)
+    path.write_text("{")
+    with pytest.raises(InputError, match="cannot be read"):
+        verify(tmp_path)
+
+
+def test_a_table_of_other_columns_is_named(tmp_path: Path) -> None:
+    made = small.freeze(tmp_path, small.rows())
+    small.nullable(tmp_path / "tables" / "labels.parquet", "label")
+    from quit.dataset.release import checksum_of, content_id_of, file_checksum
+
+    content = json.loads(json.dumps(made.content))
+    content["tables"]["labels"]["sha256"] = file_checksum(tmp_path / "tables" / "labels.parquet")
+    facts = {**made.facts, "content": content, "content_id": content_id_of(content)}
+    (tmp_path / "release.json").write_text(json.dumps({**facts, "checksum": checksum_of(facts)}))
+    with pytest.raises(InputError, match=r"tables/labels.parquet: does not have the columns"):
+        verify(tmp_path)
+
+
+def test_the_bytes_of_a_table_do_not_depend_on_its_pieces(tmp_path: Path) -> None:
+    count = ROWS_A_GROUP + 1000
+    schema = table("labels").schema
+    rows = pa.table(
+        {
+            "question_id": [f"q{number // 325}" for number in range(count)],
+            "permutation": [str(number % 7) for number in range(count)],
+            "label": pa.array([number % 2 + 1 for number in range(count)], pa.int16()),
+            "labelers": [["a"] if number % 2 else [] for number in range(count)],
+        }
+    ).cast(schema)
+    files = []
+    for size in (count, 1000, 77_777):
+        path = tmp_path / f"{size}.parquet"
+        assert write_table(path, "labels", (rows.slice(start, size) for start in range(0, count, size))) == count
+        files.append(path.read_bytes())
+    assert files[0] == files[1] == files[2]
+    assert pq.read_table(tmp_path / "1000.parquet").equals(rows)
+
+
+def test_an_export_of_a_release_shows_its_waivers(tmp_path: Path) -> None:
+    from quit.dataset.release import checksum_of
+
+    release = small.freeze(tmp_path / "v1", small.rows())
+    gates = [{"gate": "unjudged-answer", "why": "Because.", "state": "waived", "violations": 3,
+        "examples": ["q2: 'x'"], "waiver": "the judge was away"}]  # fmt: skip
+    facts = {**release.facts, "gates": gates}
+    (tmp_path / "v1" / "release.json").write_text(json.dumps({**facts, "checksum": checksum_of(facts)}))
+    export(export_tables_of_release(tmp_path / "v1"), ["huggingface", "release-json"], tmp_path / "out")
+    card = (tmp_path / "out" / "huggingface" / "README.md").read_text()
+    assert "`unjudged-answer` was waived**: the judge was away (3 violations" in card
+    assert release.content_id in card
+    [question] = json.loads((tmp_path / "out" / "release-json" / "dev.json").read_text())
+    assert question["subsets"]["01"] == {
+        "01": {"one": "Picasso", "two": "NO ANSWER"},
+        "10": {"one": "Wrong", "two": "NO ANSWER"},
+    }
+
+
+def test_only_an_export_of_this_release_counts_as_one(tmp_path: Path) -> None:
+    other = small.rows()
+    other["splits"][1]["split"] = "test"
+    one, two = small.freeze(tmp_path / "v1", small.rows()), small.freeze(tmp_path / "v2", other)
+    assert not exported(one, "release-json", tmp_path / "out")
+    export(export_tables_of_release(tmp_path / "v1"), ["release-json"], tmp_path / "out")
+    assert exported(one, "release-json", tmp_path / "out") and not exported(one, "beir", tmp_path / "out")
+    assert not exported(two, "release-json", tmp_path / "out")
+
+
+def test_pins_count_by_what_they_say_not_by_where_they_lie(tmp_path: Path) -> None:
+    from quit.engine.pipeline import Pipeline
+    from quit.engine.workspace import Workspace
+    from quit.settings import load
+    from quit.sources import parse_source
+    from tests.conftest import STARTER
+
+    other = small.rows()
+    other["splits"][1]["split"] = "test"
+    for name, made in (("a", small.rows()), ("b", small.rows()), ("c", other)):
+        small.freeze(tmp_path / name, made)
+
+    def fingerprints(pinned: Path | None) -> dict[str, str]:
+        settings = load("embedded", [f"split.pinned={pinned}"] if pinned else []).settings
+        source = parse_source(f"jsonl:{STARTER}")
+        return Pipeline(Workspace(tmp_path / "W"), settings, [source]).fingerprints
+
+    free, a, b, c = (fingerprints(tmp_path / name if name else None) for name in (None, "a", "b", "c"))
+    assert a == b and a["describe"] == c["describe"] == free["describe"]
+    assert len({free["split"], a["split"], c["split"]}) == 3

@@ -1,0 +1,108 @@
+"""Documents of JSONL files: which count, what they say, what is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from quit.corpora.build import build
+from quit.corpora.sources import parse_corpus_source
+from quit.errors import InputError
+from quit.retrieval.corpus import Corpus, corpus_checksum
+from quit.settings import Corpora
+
+
+def _write(path: Path, *rows: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows), encoding="utf-8"
+    )
+    return path
+
+
+def test_the_three_dialects(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path / "c.jsonl",
+        {"_id": "b", "title": "Nile", "text": "A  river\u00a0in\nAfrica."},
+        {"id": 7, "contents": "Congo\nA river.", "title": "not part of it"},
+        {"doc_id": "d", "text": "Cafe\u0301", "extra": [1]},
+        "",
+    )
+    corpus = Corpus(path)
+    assert list(corpus) == ["Nile A river in Africa.", "Congo A river.", "Café"]
+    assert [corpus[row] for row in (2, 0, 1)] == ["Café", "Nile A river in Africa.", "Congo A river."]
+    assert len(corpus) == 3 and corpus.rejects == []
+
+
+def test_what_is_left_out_is_named(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path / "c.jsonl",
+        {"id": "a", "text": "one"},
+        {"id": "a", "text": "another"},
+        {"id": "b", "text": "  "},
+        {"text": "nameless"},
+        {"id": "a", "text": "one"},
+        {"id": "c", "text": "one"},
+    )
+    corpus = Corpus(path)
+    assert list(corpus) == ["one"]  # equal texts count once; of one id and two texts the first
+    assert [(one.reason, one.position, one.record_id) for one in corpus.rejects] == [
+        ("duplicate_id", 1, "a"),
+        ("missing_field", 2, "b"),
+        ("missing_field", 3, None),
+    ]
+    assert "'a'" in corpus.rejects[0].detail and "no text" in corpus.rejects[1].detail
+
+
+def test_a_folder_is_its_corpus_file_else_all_files(tmp_path: Path) -> None:
+    _write(tmp_path / "two" / "b.jsonl", {"id": "2", "text": "second"})
+    _write(tmp_path / "two" / "a.jsonl", {"id": "1", "text": "first"}, {"id": "3", "text": "third"})
+    assert list(Corpus(tmp_path / "two")) == ["first", "third", "second"]
+    _write(tmp_path / "beir" / "queries.jsonl", {"_id": "q", "text": "no document"})
+    _write(tmp_path / "beir" / "corpus.jsonl", {"_id": "1", "text": "a document"})
+    assert list(Corpus(tmp_path / "beir")) == ["a document"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{\n", "line 1: no JSON"),
+        ("[1]\n", "line 1: expected an object"),
+        ("", "no usable"),
+        ('{"id": 1}\n', "no text"),
+    ],
+)
+def test_a_corpus_that_is_none_is_an_error(tmp_path: Path, content: str, said: str) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(content)
+    with pytest.raises(InputError, match=said):
+        Corpus(path)
+
+
+def test_no_file_no_corpus(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(InputError, match="There is no corpus"):
+            corpus_checksum(path)
+
+
+def test_the_checksum_is_of_the_content_not_the_place(tmp_path: Path) -> None:
+    one = _write(tmp_path / "one.jsonl", {"id": "1", "text": "x"})
+    other = _write(tmp_path / "deep" / "other.jsonl", {"id": "1", "text": "x"})
+    assert corpus_checksum(one) == corpus_checksum(other) == corpus_checksum(other.parent)
+    _write(other, {"id": "1", "text": "y"})
+    assert corpus_checksum(one) != corpus_checksum(other)
+
+
+def test_lone_surrogates_are_repaired_and_long_ids_quoted_short(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    pair = r'{"id": "p", "text": "\ud83d\ude00"}'
+    lone = r'{"id": "a\ud800", "title": "b\udfff", "text": "c\ud800d"}'
+    long = json.dumps({"id": "x" * 180_000, "text": ""})
+    path.write_text("\n".join([pair, lone, long]) + "\n")
+    corpus = Corpus(path)
+    assert list(corpus) == ["\U0001f600", "b\ufffd c\ufffdd"] and corpus.ids([0, 1]) == ["p", "a?"]
+    assert len(corpus.rejects) == 1 and len(corpus.rejects[0].detail) < 200
+    built, _ = build([parse_corpus_source(f"jsonl:{path}")], tmp_path / "C", Corpora())
+    assert built.texts([0, 1]) == list(corpus) and built.rejects["position"].to_pylist() == [2]

@@ -1,0 +1,125 @@
+"""First stages on disk: what is found, that it is found again after opening, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit.common.files import temporary_of
+from quit.errors import InputError, SettingsError
+from quit.retrieval.first_stage import FusedStage, build_first_stage, open_first_stage
+from quit.retrieval.protocols import FirstStage, Ranking
+from quit.settings import FirstStages
+from tests.corpora.worlds import Given, corpus_of, unit, use
+from tests.retrieval.test_hybrid import TEXTS, _bm25
+
+SETTINGS = FirstStages(block=2)
+
+
+def test_bm25_on_disk_is_lucenes(tmp_path: Path) -> None:
+    corpus = corpus_of(TEXTS, tmp_path)
+    question = "Which river flows through Khartoum, the Nile?"
+    expected = _bm25(question, SETTINGS.bm25_k1, SETTINGS.bm25_b)
+    build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS)
+    stage = open_first_stage(tmp_path / "I", corpus, SETTINGS)
+    assert isinstance(stage, FirstStage)
+    [found, nothing] = stage.search([question, "the of zzz"], 10)
+    order = [row for row in np.argsort(-np.array(expected), kind="stable") if expected[row] > 0]
+    assert found.rows.tolist() == order and found.rows.dtype == np.int64
+    # Lucene leaves the factor k1 + 1 out of the score; bm25s's "lucene" does too.
+    assert np.allclose(found.scores, np.array(expected)[order], rtol=1e-5)
+    assert len(nothing) == 0
+    assert stage.search([question], 2)[0].rows.tolist() == order[:2]
+
+
+def test_a_corpus_of_stop_words_finds_nothing(tmp_path: Path) -> None:
+    corpus = corpus_of(["the", "of the"], tmp_path)
+    assert [len(one) for one in build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS).search(["the"], 5)] == [0]
+
+
+def test_a_dense_index_is_a_full_sort_and_new_documents_alone_are_encoded(tmp_path: Path, monkeypatch) -> None:
+    texts = [f"text {row}" for row in range(30)]
+    vectors = dict(zip([*texts, "question"], unit(31, 8, 4), strict=True))
+    encoder = Given(vectors)
+    use(monkeypatch, encoder)
+    small = corpus_of(texts[:20], tmp_path / "small")
+    build_first_stage(small, "given", tmp_path / "I", SETTINGS)
+    large = corpus_of(texts, tmp_path / "large")
+    with pytest.raises(InputError, match="made of another corpus"):
+        open_first_stage(tmp_path / "I", large, SETTINGS)
+    encoder.seen.clear()
+    stage = build_first_stage(large, "given", tmp_path / "I", SETTINGS)
+    assert sorted(encoder.seen) == sorted(texts[20:])
+    [found] = stage.search(["question"], 7)
+    scores = np.stack([vectors[text] for text in texts]) @ vectors["question"]
+    assert found.rows.tolist() == np.argsort(-scores, kind="stable")[:7].tolist()
+    assert np.allclose(found.scores, np.sort(scores)[::-1][:7], atol=1e-6)
+    vectors["question"] = np.full(8, np.nan)
+    with pytest.raises(InputError, match="NaN or infinity for 'question'"):
+        stage.search(["question"], 7)
+
+
+def test_a_sparse_index_is_the_dot_product(tmp_path: Path, monkeypatch) -> None:
+    rng = np.random.default_rng(2)
+    texts = [f"text {row}" for row in range(25)]
+    weights = {
+        text: np.where(rng.random(40) < 0.2, rng.random(40), 0).astype(np.float32) for text in [*texts, "question"]
+    }
+
+    class Sparse:
+        name, identity, dimension = "sparse:x", "sparse:x@1", 40
+
+        def documents(self, some):
+            return [(np.flatnonzero(weights[t]).astype(np.int32), weights[t][np.flatnonzero(weights[t])]) for t in some]
+
+        queries = documents
+
+    monkeypatch.setattr("quit.retrieval.first_stage.sparse_encoder", lambda name, settings: Sparse())
+    corpus = corpus_of(texts, tmp_path)
+    build_first_stage(corpus, "sparse:x", tmp_path / "I", SETTINGS)
+    [found] = open_first_stage(tmp_path / "I", corpus, SETTINGS).search(["question"], 6)
+    scores = np.stack([weights[text] for text in texts]) @ weights["question"]
+    order = [row for row in np.argsort(-scores, kind="stable") if scores[row] > 0][:6]
+    assert found.rows.tolist() == order and np.allclose(found.scores, scores[order], atol=1e-6)
+    weights["text 3"][:] = np.nan
+    with pytest.raises(InputError, match=f"NaN or infinity for '{corpus.ids([3])[0]}'"):
+        build_first_stage(corpus, "sparse:x", tmp_path / "J", SETTINGS)
+
+
+def test_fusion_by_hand() -> None:
+    class Fixed:
+        def __init__(self, rows):
+            self.identity, self.rows = str(rows), np.array(rows)
+
+        def search(self, queries, depth):
+            return [Ranking(self.rows[:depth], np.ones(len(self.rows[:depth]), np.float32)) for _ in queries]
+
+    [found] = FusedStage([Fixed([4, 2, 9]), Fixed([2, 7])], 60).search(["q"], 3)
+    assert found.rows.tolist() == [2, 4, 7]  # 1/62 + 1/61; 1/61; 1/62 (9: 1/63)
+    assert found.scores == pytest.approx([1 / 62 + 1 / 61, 1 / 61, 1 / 62])
+
+
+def test_a_run_killed_at_its_last_file_leaves_a_folder_that_is_built_again(tmp_path: Path) -> None:
+    corpus = corpus_of(TEXTS, tmp_path)
+    build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS)
+    (tmp_path / "I" / "index.json").rename(temporary_of(tmp_path / "I" / "index.json"))
+    build_first_stage(corpus, "bm25", tmp_path / "I", SETTINGS)
+    assert {path.name for path in (tmp_path / "I").iterdir()} == {".lock", "bm25", "index.json"}
+
+
+def test_what_is_no_index(tmp_path: Path) -> None:
+    corpus = corpus_of(TEXTS, tmp_path)
+    with pytest.raises(InputError, match="holds no finished index"):
+        open_first_stage(tmp_path / "nowhere", corpus, SETTINGS)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter.txt").write_text("dear")
+    with pytest.raises(SettingsError, match=r"holds letter\.txt"):
+        build_first_stage(corpus, "bm25", tmp_path / "home", SETTINGS)
+    with pytest.raises(SettingsError, match="is not a dense encoder"):
+        build_first_stage(corpus, "late:minilm", tmp_path / "late", SETTINGS)
+    with pytest.raises(InputError, match="cannot be loaded"):
+        build_first_stage(corpus, str(tmp_path / "home"), tmp_path / "st", SETTINGS)
+    with pytest.raises(SettingsError, match=r"first_stages\.device is 'cuda:99'"):
+        build_first_stage(corpus, "minilm", tmp_path / "gpu", FirstStages(device="cuda:99"))

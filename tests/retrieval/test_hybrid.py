@@ -1,0 +1,124 @@
+"""The first stage against formulas worked out here, and against a search that sorts everything."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from quit.retrieval import hybrid, search
+from quit.retrieval.hybrid import HybridIndex
+
+TEXTS = [
+    "The Nile flows through Khartoum and Cairo.",
+    "The Congo is the deepest river.",
+    "Cairo lies on the Nile; the Nile floods.",
+    "Whales are the largest animals.",
+    "Khartoum is a capital.",
+    "A river flows to the sea.",
+]
+TERMS = {  # Snowball's stems of the words that are not stop words, by hand
+    "The Nile flows through Khartoum and Cairo.": "nile flow khartoum cairo",
+    "The Congo is the deepest river.": "congo deepest river",
+    "Cairo lies on the Nile; the Nile floods.": "cairo lie nile nile flood",
+    "Whales are the largest animals.": "whale largest anim",
+    "Khartoum is a capital.": "khartoum capit",
+    "A river flows to the sea.": "river flow sea",
+    "Which river flows through Khartoum, the Nile?": "river flow khartoum nile",
+}
+NUMBERS = {"k1": 1.2, "b": 0.75, "depth": 4, "constant": 60}
+
+
+class Dice:
+    """An encoder whose vectors are drawn by the text's hash: any text, no model."""
+
+    identity = "dice"
+    dimension = 8
+
+    def __init__(self) -> None:
+        self.encoded = 0
+
+    def encode(self, texts):
+        self.encoded += len(texts)
+        made = np.zeros((len(texts), 8), dtype=np.float32)
+        for row, text in enumerate(texts):
+            draw = np.random.default_rng(list(text.encode())).normal(size=8)
+            made[row] = draw / np.linalg.norm(draw)
+        return made
+
+    def encode_tokens(self, texts):
+        return [self.encode(text.split()) for text in texts]
+
+
+def _bm25(question: str, k1: float, b: float) -> list[float]:
+    """Lucene's BM25, written from its formula."""
+    docs = [TERMS[text].split() for text in TEXTS]
+    mean = sum(map(len, docs)) / len(docs)
+    scores = []
+    for doc in docs:
+        score = 0.0
+        for term in TERMS[question].split():
+            holding = sum(term in other for other in docs)
+            idf = math.log(1 + (len(docs) - holding + 0.5) / (holding + 0.5))
+            tf = doc.count(term)
+            score += idf * tf / (tf + k1 * (1 - b + b * len(doc) / mean)) if tf else 0.0
+        scores.append(score)
+    return scores
+
+
+@pytest.mark.parametrize("k1", [0.9, 2.0])
+def test_bm25_is_lucenes(k1: float) -> None:
+    index = HybridIndex(TEXTS, Dice(), **{**NUMBERS, "k1": k1, "depth": 6})
+    scores = _bm25("Which river flows through Khartoum, the Nile?", k1, 0.75)
+    expected = [row for row in np.argsort(-np.array(scores), kind="stable") if scores[row] > 0]
+    assert index.lexical("Which river flows through Khartoum, the Nile?").tolist() == expected
+    assert len(expected) == 5  # whales share no term, and are not found
+
+
+def test_fusion_by_hand() -> None:
+    index = HybridIndex(TEXTS, Dice(), **NUMBERS)
+    question = "Which river flows through Khartoum?"
+    score: dict[int, float] = {}
+    for ranking in (index.lexical(question).tolist(), index.dense([question])[0].tolist()):
+        assert len(ranking) <= 4
+        for rank, row in enumerate(ranking, start=1):
+            score[row] = score.get(row, 0) + 1 / (60 + rank)
+    expected = sorted(score, key=lambda row: (-score[row], row))[:3]
+    assert index.search([question], 3)[0].tolist() == expected
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+def test_dense_search_in_pieces_is_a_full_sort(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(hybrid, "CHUNK", chunk)
+    monkeypatch.setattr(search, "BLOCK", 3)
+    encoder = Dice()
+    texts = [f"text {number % 40}" for number in range(60)]  # a third of them equal: ties go to the earlier one
+    index = HybridIndex(texts, encoder, **{**NUMBERS, "depth": 10})
+    questions = [f"question {number}" for number in range(7)]
+    similarity = encoder.encode(texts) @ encoder.encode(questions).T
+    for place, found in enumerate(index.dense(questions)):
+        assert found.tolist() == np.argsort(-similarity[:, place], kind="stable")[:10].tolist()
+    np.testing.assert_array_equal(index.vectors(np.array([59, 3])), encoder.encode([texts[59], texts[3]]))
+
+
+def test_nothing_to_find() -> None:
+    assert HybridIndex([], Dice(), **NUMBERS).search(["Who?"], 3)[0].tolist() == []
+    only = HybridIndex(["the of and"], Dice(), **NUMBERS)  # no term at all: the encoder still finds it
+    assert only.search(["Who?"], 3)[0].tolist() == [0]
+
+
+def test_encodings_are_kept_by_content(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hybrid, "CHUNK", 2)
+    first, again, longer = Dice(), Dice(), Dice()
+    made = HybridIndex(TEXTS, first, **NUMBERS, cache=tmp_path)
+    kept = HybridIndex(TEXTS, again, **NUMBERS, cache=tmp_path)
+    assert (first.encoded, again.encoded) == (6, 0)
+    assert made.search(["Who?"], 6)[0].tolist() == kept.search(["Who?"], 6)[0].tolist()
+    HybridIndex([*TEXTS, "more"], longer, **NUMBERS, cache=tmp_path)
+    assert longer.encoded == 1  # only what is new
+    other = Dice()
+    other.identity = "other dice"
+    HybridIndex(TEXTS, other, **NUMBERS, cache=tmp_path)
+    assert other.encoded == 6
+    assert not list(tmp_path.glob("*.tmp"))

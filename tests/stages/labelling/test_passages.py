@@ -1,0 +1,157 @@
+import itertools
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from quit.contracts.tables import table
+from quit.errors import InputError, SettingsError
+from quit.stages.labelling import passages
+from quit.stages.labelling.passages import (
+    enumerate_passages,
+    iter_passage_texts,
+    passage_count,
+    passage_texts,
+    permutation_table,
+    permutations,
+    subset_of,
+)
+
+
+def test_five_hints_make_325_passages():
+    made = permutations()
+    assert len(made) == len(set(made)) == passage_count() == 325
+    by_size = Counter(map(len, made))
+    assert [by_size[size] for size in range(1, 6)] == [5, 20, 60, 120, 120]
+
+
+@pytest.mark.parametrize("n", range(1, 7))
+def test_depth_first_every_parent_precedes_its_children(n):
+    made = permutations(n)
+    seen = set()
+    for before, one in zip([(), *made], made, strict=False):
+        assert len(one) == 1 or one[:-1] in seen
+        assert before[: len(one) - 1] == one[:-1], "each passage follows its parent's branch"
+        seen.add(one)
+    for parent in [(), *made]:
+        children = [one[-1] for one in made if one[:-1] == parent and len(one) == len(parent) + 1]
+        assert children == sorted(children)
+
+
+@given(st.integers(1, 6))
+@settings(max_examples=6, deadline=None)
+def test_the_same_set_as_itertools(n):
+    expected = {one for k in range(1, n + 1) for one in itertools.permutations(range(n), k)}
+    assert set(permutations(n)) == expected
+    assert passage_count(n) == len(expected)
+
+
+def test_the_table_agrees_with_the_tuples():
+    made, one = permutations(5), permutation_table(5)
+    assert permutation_table(5) is one
+    assert one.permutation.to_pylist() == ["".join(map(str, p)) for p in made]
+    assert one.subset.to_pylist() == ["".join(map(str, sorted(p))) for p in made]
+    assert one.hints.tolist() == [len(p) for p in made]
+    assert [tuple(one.indices[a:b]) for a, b in itertools.pairwise(one.offsets)] == made
+    assert one.parent.tolist() == [made.index(p[:-1]) if len(p) > 1 else -1 for p in made]
+    with pytest.raises(ValueError, match="read-only"):
+        one.hints[0] = 3
+
+
+def test_nine_hints_are_supported_and_ten_are_not():
+    assert passage_count(9) == 986_409 and len(permutation_table(7)) == passage_count(7) == 13_699
+    for wrong in (0, 10, -1):
+        with pytest.raises(SettingsError, match="1 to 9"):
+            permutations(wrong)
+
+
+def test_subset_of_is_the_ascending_permutation():
+    assert subset_of("402") == subset_of((4, 0, 2)) == "024"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        pa.array,
+        lambda ids: pa.array(ids).dictionary_encode(),
+        lambda ids: pa.chunked_array([ids[:1], ids[1:]]),
+    ],
+)
+def test_enumerate_repeats_the_permutations_for_each_question(make):
+    ids = ["b", "a", "c"]
+    made = enumerate_passages(make(ids), 3)
+    assert made.schema.equals(table("passages").schema)
+    expected = [(q, subset_of(p), "".join(map(str, p)), len(p)) for q in ids for p in permutations(3)]
+    assert list(zip(*made.to_pydict().values(), strict=True)) == expected
+    assert enumerate_passages([], 3).num_rows == 0
+
+
+def test_enumerate_over_several_chunks():
+    ids = [f"q{number}" for number in range(4_000)]
+    made = enumerate_passages(ids, 5)
+    assert made.num_rows == 4_000 * 325
+    assert made["question_id"].to_numpy()[::325].tolist() == ids
+    assert np.array_equal(made["hints"].to_numpy().reshape(4_000, 325), np.tile(permutation_table(5).hints, (4_000, 1)))
+    shared = {chunk.buffers()[2].address for chunk in made["permutation"].chunks}
+    assert made["permutation"].num_chunks > 1 and len(shared) == 1
+
+
+HINTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), min_size=3, max_size=4)
+ORDERS = st.lists(st.lists(st.integers(0, 2), max_size=3), max_size=5)
+
+
+@given(
+    st.lists(HINTS, max_size=4),
+    st.sampled_from([" ", "", " | ", "é"]),
+    ORDERS,
+)
+@example([[]], " ", [(), ()])
+@settings(deadline=None)
+def test_text_equals_join(hints, separator, orders):
+    def joined(orders):
+        return [separator.join(one[index] for index in order) for one in hints for order in orders]
+
+    assert passage_texts(pa.array(hints, pa.list_(pa.string())), orders, separator).to_pylist() == joined(orders)
+    if all(hints):
+        every = joined(permutations(3))
+        assert passage_texts(hints, permutation_table(3), separator).to_pylist() == every
+
+
+def test_text_of_a_slice_of_a_list_array():
+    hints = pa.array([["x", "y"], ["a", "b"], ["c", "d"]]).slice(1)
+    assert passage_texts(hints, permutations(2)).to_pylist() == ["a", "a b", "b", "b a", "c", "c d", "d", "d c"]
+
+
+def test_text_of_several_ranges():
+    hints = [[f"{number}-{index}" for index in range(5)] for number in range(600)]
+    expected = [" ".join(one[index] for index in p) for one in hints for p in permutations(5)]
+    assert passage_texts(hints, permutation_table(5)).to_pylist() == expected
+    assert len(list(iter_passage_texts(hints, permutation_table(5)))) > 1
+
+
+def test_too_few_hints_or_too_much_text_is_refused(monkeypatch):
+    for short, count in ((["a", "b"], 2), (None, 0)):
+        with pytest.raises(InputError, match=f"position 1 has {count} hints; its passages need 3"):
+            passage_texts([["a", "b", "c"], short], permutations(3))
+    with pytest.raises(InputError, match="null"):
+        passage_texts([["a", None]], permutations(2))
+    with pytest.raises(InputError, match="more than an array can"):
+        passage_texts([["a" * 2_000_000] * 5], permutations(5))
+    hints, orders = [["0123456789", "abcdefgh"]], permutations(2)
+    joined = ["0123456789", "0123456789--abcdefgh", "abcdefgh", "abcdefgh--0123456789"]
+    for (
+        make,
+        size,
+    ) in (  # a range: 3 * (10 + 8) and a separator a hint; the whole: the text and four bytes a passage
+        (lambda: next(iter_passage_texts(hints, orders, "--")), 54 + 6 * 2),
+        (lambda: passage_texts(hints, orders, "--"), sum(map(len, joined)) + 4 * 4),
+    ):
+        monkeypatch.setattr(passages, "_MAX_BYTES", size)
+        assert make().to_pylist() == joined
+        monkeypatch.setattr(passages, "_MAX_BYTES", size - 1)
+        with pytest.raises(InputError, match=f"1 questions hold {size} bytes"):
+            make()

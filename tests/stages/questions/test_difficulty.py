@@ -1,0 +1,155 @@
+"""Retrieval complexity: the numbers against the formulas, and what a corpus does to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from quit import contracts
+from quit.errors import InputError
+from quit.models.question_type import QuestionTypeClassifier
+from quit.settings import Difficulty, QuestionType, Settings
+from quit.stages.describe import describe
+from quit.stages.identities import difficulty_identity
+from quit.stages.questions.difficulty import RetrievalComplexity
+from quit.text.normalize import normalize_answer
+
+PASSAGES = [
+    "Lesotho lies inside South Africa.",
+    "Its people wear blankets and a hat with a knot.",
+    "A bicycle has two wheels.",
+    "Bread is made of flour and water.",
+]
+QUESTION, ANSWERS = "Which country lies inside South Africa?", ["Lesotho"]
+
+
+def test_an_answer_that_stands_there_is_easier_than_one_that_does_not(encoder) -> None:
+    complexity = RetrievalComplexity.over_hints(PASSAGES, encoder, Difficulty(top_k=2))
+    there, absent = complexity.of([QUESTION, "How many strings has a violin?"], [ANSWERS, ["four"]])
+    assert there.answerability == 1.0 and there.answer_share >= 0.5
+    assert absent.answerability < 0.5 and absent.answer_share == 0.0
+    assert there.difficulty < absent.difficulty and (there.difficulty_bin, absent.difficulty_bin) == ("easy", "hard")
+
+
+def test_values_follow_from_their_formulas(encoder) -> None:
+    settings = Difficulty(top_k=4)
+    [made] = RetrievalComplexity.over_hints(PASSAGES, encoder, settings).of([QUESTION], [ANSWERS])
+    vectors, asked, answer = encoder.encode(PASSAGES), encoder.encode([QUESTION])[0], encoder.encode(ANSWERS)[0]
+    near = np.clip((vectors @ answer - settings.unrelated) / (settings.telling - settings.unrelated), 0, 1)
+    holds = [1.0 if "lesotho" in normalize_answer(text) else score for text, score in zip(PASSAGES, near, strict=True)]
+    assert made.answerability == pytest.approx(max(holds))
+    assert made.answer_share == 0.25  # one of four contains it
+    assert made.near_share == pytest.approx(np.mean([score >= settings.answer_threshold for score in holds]))
+    assert made.similarity == pytest.approx(float((vectors @ asked).mean()), abs=1e-6)
+    tokens = encoder.encode_tokens([QUESTION])[0]
+    entropies = []
+    for passage in encoder.encode_tokens(PASSAGES):
+        relevance = np.clip((tokens @ passage.T).max(axis=1), 0, None)
+        share = relevance[relevance > 0] / relevance.sum()
+        entropies.append(-(share * np.log(share)).sum() / np.log(len(tokens)))
+    assert made.completeness == pytest.approx(np.mean(entropies), abs=1e-6)
+    expected = 1 - (made.answerability + made.near_share + made.similarity) / 3
+    assert made.difficulty == pytest.approx(expected)
+
+
+def test_by_containment_a_passage_near_the_answer_does_not_hold_it(encoder) -> None:
+    """By hand: two of four passages contain it as a word, one within another word, one is about nothing else."""
+    passages = ["Lesotho is high.", "Maseru is in Lesotho.", "Lesothosaurus was small.", "Its people are the Basotho."]
+    settings = Difficulty(top_k=4, counts="containment", answer_threshold=0.2)
+    [made] = RetrievalComplexity.over_hints(passages, encoder, settings).of([QUESTION], [["lesotho"]])
+    assert (made.answerability, made.answer_share) == (1.0, 0.5) and made.near_share > 0.5
+    assert made.difficulty == pytest.approx(1 - (1 + 0.5 + made.similarity) / 3)
+    [none] = RetrievalComplexity.over_hints(passages[2:], encoder, settings).of([QUESTION], [["lesotho"]])
+    assert (none.answerability, none.answer_share) == (0.0, 0.0) and none.near_share > 0
+
+
+def test_no_passages_is_hardest(encoder) -> None:
+    [made] = RetrievalComplexity.over_hints([], encoder, Difficulty()).of([QUESTION], [ANSWERS])
+    assert (made.difficulty, made.answerability, made.completeness, made.difficulty_bin) == (1.0, 0.0, 0.0, "hard")
+
+
+def _tables():
+    questions = contracts.table("questions").from_rows(
+        [
+            {"question_id": "q", "question": QUESTION, "answers": ANSWERS, "source": "jsonl", "content_key": "k",
+             "coarse": "LOC:LOCATION", "fine": "country:Country"}
+        ]
+    )  # fmt: skip
+    ranked = contracts.table("ranked_hints").from_rows(
+        [
+            {"question_id": "q", "rank": rank, "hint_id": f"q-h{rank:02d}", "hint": text, "convergence": 0.5,
+             "producer": "source", "selected": True}
+            for rank, text in enumerate(PASSAGES)
+        ]
+    )  # fmt: skip
+    return questions, ranked
+
+
+def _describe(encoder, settings: Difficulty):
+    return describe(*_tables(), QuestionTypeClassifier(encoder), encoder, QuestionType(), settings)
+
+
+def test_a_question_that_the_classifier_cannot_read_has_a_note(encoder) -> None:
+    """The language is that of question and hints together: an English one may be short."""
+    questions, ranked = _tables()
+    [plain] = _describe(encoder, Difficulty())["descriptions"].to_pylist()
+    assert plain["note"] is None
+    german = ["Sein tiefster Punkt liegt hoch.", "Es hat einen König.", "Dort wohnen Basotho.", "Es ist bergig."]
+    hints = [row | {"hint": hint} for row, hint in zip(ranked.to_pylist(), german, strict=True)]
+    asked = questions.to_pylist()[0] | {"question": "Welches Land " * 40}
+    tables = (
+        contracts.table("questions").from_rows([asked]),
+        contracts.table("ranked_hints").from_rows(hints),
+    )
+    made = describe(*tables, QuestionTypeClassifier(encoder), encoder, QuestionType(), Difficulty())
+    assert made["descriptions"]["note"].to_pylist() == ["not English; question cut to 62 word pieces"]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("QUIT_CACHE", str(tmp_path / "cache"))
+    path = tmp_path / "corpus.jsonl"
+    rows = [{"id": str(number), "text": text} for number, text in enumerate(PASSAGES)] + [{"id": "0", "text": "else"}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_the_same_passages_as_a_corpus_give_the_same_values(encoder, corpus: Path) -> None:
+    own, named = _describe(encoder, Difficulty()), _describe(encoder, Difficulty(corpus=str(corpus)))
+    [one], [other] = own["descriptions"].to_pylist(), named["descriptions"].to_pylist()
+    assert "hints" in one.pop("difficulty_producer") and "corpus@" in other.pop("difficulty_producer")
+    assert {key: pytest.approx(value) for key, value in one.items()} == other
+    assert len(own["rejects"]) == 0
+    [left_out] = named["rejects"].to_pylist()
+    assert (left_out["kind"], left_out["reason"], left_out["file"], left_out["position"]) == (
+        "document",
+        "duplicate_id",
+        "corpus.jsonl",
+        4,
+    )
+    assert len(list((corpus.parent / "cache" / "encodings").glob("*.npy"))) == 1
+
+
+def test_a_corpus_without_the_answer_makes_it_harder(encoder, corpus: Path) -> None:
+    corpus.write_text("".join(json.dumps({"id": i, "text": text}) + "\n" for i, text in enumerate(PASSAGES[2:])))
+    [own] = _describe(encoder, Difficulty())["descriptions"].to_pylist()
+    [named] = _describe(encoder, Difficulty(corpus=str(corpus)))["descriptions"].to_pylist()
+    assert named["difficulty"] > own["difficulty"] and named["answerability"] < 0.5
+
+
+def test_the_fingerprint_knows_the_corpus_by_its_content(corpus: Path) -> None:
+    def identity(path: Path) -> str:
+        return difficulty_identity(Settings(difficulty=Difficulty(corpus=str(path))))
+
+    before = identity(corpus)
+    moved = corpus.parent / "moved.jsonl"
+    moved.write_bytes(corpus.read_bytes())
+    assert identity(moved) == before != difficulty_identity(Settings())
+    with corpus.open("a") as file:
+        file.write('{"id": "9", "text": "One more."}\n')
+    assert identity(corpus) != before
+    with pytest.raises(InputError, match="no corpus"):
+        identity(corpus.parent / "nowhere")

@@ -1,0 +1,70 @@
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from quit.text.normalize import normalize_answer, normalize_question, stem, strip_accents, word_spans, words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The Beatles", "beatles"),
+        ("  U.S.A. ", "usa"),
+        ("1914–1918", "19141918"),
+        ("1914-1918", "19141918"),
+        ("the '80s", "80s"),
+        ("an Apple a day", "apple day"),
+        ("Ｐａｒｉｓ\u00a0(France)", "paris france"),
+        ("A", "a"),  # blood type A, not an article of something
+        ("%", "%"),
+        ("C++", "c"),
+        ("", ""),
+    ],
+)
+def test_answers_are_compared_as_squad_does(text: str, expected: str) -> None:
+    assert normalize_answer(text) == expected
+
+
+_tricky = st.text(
+    st.sampled_from("aAe xÉ-.'%$ßΐıİ\u0345\u0301\u0323\u0308\u00a0ﬁǰ가\u1100\u1161") | st.characters(), max_size=12
+)
+
+
+@given(st.text() | _tricky)
+@example("e-\u0301")  # without the hyphen these are one letter, é
+@example("\u0345-\u0301")
+@example("x\u0301-\u0323")  # without it the marks stand in another order
+@example("\u0130\u0331")  # lower case, it is an i with the upper mark before the lower one
+def test_normalising_twice_changes_nothing_and_only_blanks_vanish(text: str) -> None:
+    for normalize in (normalize_answer, normalize_question):
+        once = normalize(text)
+        assert normalize(once) == once
+    assert bool(normalize_answer(text)) == bool("".join(text.split()))
+
+
+def test_questions_keep_their_articles() -> None:
+    assert normalize_question("Who played in “The Wall”?") == "who played in the wall"
+
+
+def test_words_and_their_places() -> None:
+    assert words("Édouard’s don't, 3.5!") == ["Édouard’s", "don't", "3", "5"]
+    text = "It's a test."
+    assert [text[start:end] for start, end in word_spans(text)] == words(text)
+    assert strip_accents("Édouard Ångström") == "Edouard Angstrom"
+
+
+def test_stems_are_the_same_from_many_threads_at_once() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    import snowballstemmer
+
+    words = [
+        f"{start}{end}"
+        for start in ("relation", "nation", "hop", "conspire", "general")
+        for end in ("al", "ing", "izations", "ly")
+    ]
+    words = [f"{word}{number}" for number in range(400) for word in words]
+    alone = snowballstemmer.stemmer("english")
+    stem.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(stem, words)) == [alone.stemWord(word) for word in words]

@@ -1,0 +1,117 @@
+"""Secrets are taken out of texts in one place, through which errors and log records pass as they are made."""
+
+import logging
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quit.cli import main
+from quit.common.logs import without_secrets_in_logs
+from quit.errors import QuitError, ServerError, without_secrets_in_errors
+from quit.text import secrets
+from quit.text.secrets import repeats_a_key, sends, shown, without_secrets
+from tests.servers.keys import ACCESS, KEY, pieces
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sent():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(secrets, "_SENT", {})
+        sends(KEY, ACCESS)
+        yield
+
+
+def _holds_a_piece(text: str) -> bool:
+    return any(piece in text for piece in pieces())
+
+
+@given(st.text(max_size=20), st.integers(0, 31), st.integers(0, 31), st.text(max_size=20), st.integers(1, 3))
+def test_no_piece_of_a_sent_key_is_left_and_nothing_else_goes(before, start, end, after, times) -> None:
+    piece = KEY[start:end]
+    text = (before + piece + after) * times
+    clean = without_secrets(text)
+    assert not _holds_a_piece(clean)
+    if not _holds_a_piece(text) and "://" not in text:
+        assert clean == text
+
+
+def test_the_longest_run_of_a_key_is_one_mask() -> None:
+    assert without_secrets(f"<{KEY[3:20]}> {KEY}{KEY}") == f"<({ACCESS})> ({ACCESS})({ACCESS})"
+
+
+def test_a_short_value_is_no_secret_and_a_whole_key_is_told_from_a_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_SENT", dict(secrets._SENT))
+    sends("EMPTY", "VLLM_ACCESS")
+    assert without_secrets("EMPTY") == "EMPTY" and not repeats_a_key("EMPTY")
+    assert repeats_a_key(f"It is {KEY}.") and not repeats_a_key(KEY[:-1])
+    assert repeats_a_key(f"It is {KEY[:9]}\n  {KEY[9:]}.")
+
+
+def test_what_others_say_is_masked_before_it_is_cut() -> None:
+    assert shown("x" * 290 + KEY, 300) == "x" * 290 + f"({ACCESS}"[:10] + "..."
+    assert shown("http://user:p@ssword@host/x", 20) == "http://host/x"
+    assert shown("a\n\x1b[31m\ud83d b") == "a ?[31m? b"
+
+
+def test_an_error_holds_no_secret_from_its_making_on() -> None:
+    error = ServerError(f"bad key {KEY}", 7)
+    assert error.args == (f"bad key ({ACCESS})", 7)
+    assert pickle.loads(pickle.dumps(error)).args == error.args
+
+
+def test_an_error_of_others_goes_on_only_without_secrets() -> None:
+    @without_secrets_in_errors
+    def work(error: Exception) -> None:
+        raise error
+
+    for error in (ZeroDivisionError("plain"), OSError(2, "gone", "file"), ServerError(KEY)):
+        with pytest.raises(type(error)) as raised:
+            work(error)
+        assert raised.value is error
+    with pytest.raises(QuitError, match="FileNotFoundError") as raised:
+        work(OSError(2, "gone", KEY))
+    assert not _holds_a_piece(str(raised.value)) and raised.value.__suppress_context__
+
+
+@pytest.fixture
+def records(monkeypatch: pytest.MonkeyPatch):
+    factory = logging.getLogRecordFactory()
+    without_secrets_in_logs()
+    without_secrets_in_logs()  # twice is once
+    yield
+    logging.setLogRecordFactory(factory)
+
+
+def test_a_log_record_holds_no_secret(records: None, caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger("quit.test")
+    try:
+        raise ValueError(f"key {KEY}") from OSError(KEY)
+    except ValueError:
+        log.exception("failed with %s and %r", KEY, {"key": KEY})
+    log.warning("plain %d", 3)
+    assert caplog.text.count(f"({ACCESS})") == 4 and not _holds_a_piece(caplog.text)
+    assert "Traceback" in caplog.text and caplog.records[-1].args == (3,)
+
+
+@pytest.mark.parametrize(("error", "debug"), [(ServerError, True), (ValueError, False)])
+def test_a_traceback_shows_no_secret(
+    error: type[Exception],
+    debug: bool,
+    records: None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    value = "tok-in-the-environment"
+
+    def fail(*_: object, **__: object) -> None:
+        raise error(f"refused {value}") from OSError(f"it was {value}")
+
+    monkeypatch.setenv("QUIT_TEST_TOKEN", value)
+    monkeypatch.setattr("quit.cli.app", fail)
+    with pytest.raises(SystemExit) as raised:
+        main(["--debug", "status"] if debug else ["status"])
+    printed = capsys.readouterr().err
+    assert raised.value.code == 1 and "Traceback" in printed
+    assert "tok-in" not in printed and printed.count("(QUIT_TEST_TOKEN)") == 2
