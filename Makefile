@@ -37,6 +37,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 clean:  ## Remove the environment and caches (not workspaces)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis *.egg-info

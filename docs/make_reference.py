@@ -1,9 +1,10 @@
-"""Write ``docs/reference/`` from the code: tables, settings and commands. ``--check`` only says whether it is up to
+"""Write ``docs/reference/`` and ``schemas/tables.json`` from the code. ``--check`` only says whether they are up to
 date."""
 
 from __future__ import annotations
 
 import inspect
+import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -46,6 +47,28 @@ def _tables(tables: Iterable[Table]) -> list[str]:
             lines.append(f"| `{column.name}` | {kind}{null} | {column.doc} |")
         lines.append("")
     return lines
+
+
+def contracts() -> str:
+    """Return the tables of a workspace, a corpus and a graph as JSON."""
+    tables = {
+        table.name: {
+            "description": table.doc,
+            "stage": table.stage,
+            "key": table.key,
+            "columns": [
+                {
+                    "name": column.name,
+                    "type": str(column.type),
+                    "nullable": column.nullable,
+                    "description": column.doc,
+                }
+                for column in table.columns
+            ],
+        }
+        for table in [*TABLES.values(), *CORPUS_TABLES.values(), EDGES]
+    }
+    return json.dumps(tables, indent=1, ensure_ascii=False) + "\n"
 
 
 def settings() -> str:
@@ -105,7 +128,13 @@ def formats() -> str:
     return NOTE + page()
 
 
-PAGES = {"tables.md": tables, "settings.md": settings, "commands.md": commands, "formats.md": formats}
+PAGES = {
+    "tables.md": tables,
+    "settings.md": settings,
+    "commands.md": commands,
+    "formats.md": formats,
+    "../../schemas/tables.json": contracts,
+}
 
 
 def main(check: bool = False) -> list[str]:

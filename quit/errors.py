@@ -6,6 +6,7 @@ The command line prints ``str(error)`` as one clean line and exits with ``exit_c
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from difflib import get_close_matches
 from errno import EBADF, EIO, ENOSPC
@@ -75,11 +76,19 @@ _NO_MEMORY = re.compile(
 
 
 def fault_of_the_machine(error: BaseException) -> WorkspaceError | None:
-    """Return what an error of Python or a library says of the machine: too little memory, an output that takes no more.
+    """Return what an error of Python or a library says of the machine: too little memory, an output that takes no more,
+    a package in the way.
 
     None for any other.
     """
     text = str(error).partition("\n")[0]
+    package = (error.name or "").partition(".")[0] if isinstance(error, ImportError) else ""
+    if package in ("flows", "annotation"):
+        where = getattr(sys.modules.get(package), "__file__", None) or "another folder"
+        return WorkspaceError(
+            f"Python finds another package named {package} ({where}) before the program's own. Run the command in "
+            f"another folder, or rename that one."
+        )
     if isinstance(error, MemoryError) or _NO_MEMORY.search(text):
         return WorkspaceError(
             f"There is too little memory ({text or type(error).__name__}). Free some or raise the limit (ulimit -v), "

@@ -71,10 +71,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def place(item: pytest.Item) -> int:
-        return next((place for place, group in enumerate(SLOWEST) if item.nodeid.startswith(group)), len(SLOWEST))
+    def position(item: pytest.Item) -> int:
+        return next((position for position, group in enumerate(SLOWEST) if item.nodeid.startswith(group)), len(SLOWEST))
 
-    items.sort(key=place)
+    items.sort(key=position)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -54,7 +54,9 @@ def test_an_installed_wheel_checks_and_builds_from_any_folder(
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    packages = "quit, flows, annotation, schemas"
+    (tmp_path / "schemas").mkdir()  # a user's own folder
+    (tmp_path / "schemas" / "__init__.py").write_text("raise ImportError('not the program')")
+    packages = "quit, flows, annotation"
     for file in run("python", "-c", f"import {packages}; print(*(p.__file__ for p in ({packages})))").split():
         assert Path(file).is_relative_to(installed)
     (tmp_path / "my.jsonl").write_text(STARTER.read_text(encoding="utf-8").splitlines()[0], encoding="utf-8")

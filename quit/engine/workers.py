@@ -77,9 +77,8 @@ def program() -> str:
     """Return what decides results beside settings and models: version, layout of workspaces, a hash of the code."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
-    for package in ("quit", "schemas"):
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted((root / "quit").rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return f"{__version__}, workspaces {contracts.WORKSPACE_FORMAT}, code {digest.hexdigest()[:10]}"
 
 

@@ -24,6 +24,7 @@ from quit.common.cache import cache_folder
 from quit.common.children import Child
 from quit.common.files import file_checksum
 from quit.errors import InputError, MissingDependency, SettingsError, did_you_mean
+from quit.models.folders import folder_checksum
 from quit.text.secrets import shown
 
 _OF_THE_CONVERSION = ("transformers_version", "_model_name_or_path", "local_files_only")
@@ -58,8 +59,6 @@ FETCHABLE = {
 
 def fetched_folder(name: str) -> Path:
     """Return the folder of a fetched model. Raises :class:`InputError` where it was not fetched or is damaged."""
-    from quit.models.folders import folder_checksum
-
     folder = _folder(name)
     mark = folder / MARK
     if not mark.is_file():
@@ -162,8 +161,6 @@ def _convert(weights: Path, folder: Path) -> None:
     """Write a checkpoint of float32 safetensors. The same weights give the same bytes."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
-
-    from quit.models.folders import folder_checksum
 
     logging.disable_progress_bar()
     try:

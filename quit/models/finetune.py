@@ -18,11 +18,14 @@ from torch import nn
 from torch.nn import functional
 
 from quit.common.files import replacing
-from quit.models.encoders.minilm import model_folder
-from quit.models.packed import Pieces
+from quit.models.minilm_weights import model_folder
 
 WIDTH, HEADS, INNER, EPSILON = 384, 12, 1536, 1e-12
 POSITIONS = 256
+
+
+Pieces = tuple[Sequence[int], ...]
+"""A text: its word pieces, then optionally each one's segment and match (see :class:`Body`)."""
 
 
 class Layer(nn.Module):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from quit.common.cache import ContentStore, cache_folder, content_key
 from quit.common.files import file_mark, is_settled
-from quit.models.loading import located
 
 
 def folder_checksum(folder: Path) -> str:
@@ -36,10 +35,3 @@ def _file_digest(path: Path, known: ContentStore) -> bytes:
     if is_settled(mark) and file_mark(path.absolute()) == mark:
         known.write({key: content})
     return content
-
-
-def model_identity(name: str, revision: str = "") -> str:
-    """Return what a model is known by: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``."""
-    folder = Path(located(name))
-    known = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
-    return known + (f"@{revision}" if revision else "")

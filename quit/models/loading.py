@@ -8,8 +8,9 @@ from threading import RLock
 from typing import Any, Generic, TypeVar
 
 from quit.errors import InputError, SettingsError
-from quit.models.encoders.minilm import model_folder
 from quit.models.fetching import FETCHABLE, fetched_folder
+from quit.models.folders import folder_checksum
+from quit.models.minilm_weights import model_folder
 
 Model = TypeVar("Model")
 
@@ -92,3 +93,10 @@ def usable_device(name: str, key: str) -> str:
         reason = str(error).splitlines()[0][:120]
         raise SettingsError(f"{key} is {name!r}, which is not usable here ({reason}). Use cpu or auto.") from None
     return name
+
+
+def model_identity(name: str, revision: str = "") -> str:
+    """Return what a model is known by: ``FOLDER#CHECKSUM``, or its name on the hub; then ``@REVISION``."""
+    folder = Path(located(name))
+    known = f"{folder.name}#{folder_checksum(folder)}" if folder.is_dir() else name
+    return known + (f"@{revision}" if revision else "")

@@ -13,16 +13,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch.nn import functional
 
 from quit.common.progress import advance
-
-if TYPE_CHECKING:
-    from quit.models.finetune import Body, Layer
+from quit.models.finetune import Body, Layer, Pieces
 
 CHUNK = 128
 """Tokens of a matrix product on a CPU: few, so that a small call pads little, but enough for full speed."""
@@ -30,9 +28,6 @@ CHUNK_GPU = 8192
 """The same on a GPU."""
 PASS = 4096
 """Tokens that a thread computes at a time: what a pass holds in memory is about 12 kB a token."""
-
-Pieces = tuple[Sequence[int], ...]
-"""A text: its word pieces, then optionally each one's segment and match (see :class:`quit.models.finetune.Body`)."""
 
 
 def run(body: Body, texts: Sequence[Pieces], reduce: Callable[[np.ndarray], Any], doing: str = "") -> list[Any]:

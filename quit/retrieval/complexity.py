@@ -16,8 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from quit.errors import SettingsError
-from quit.models.folders import model_identity
-from quit.models.loading import load_pretrained
+from quit.models.loading import load_pretrained, model_identity
 from quit.models.protocols import Encoder
 from quit.retrieval.encoders import ColbertEncoder, device_of
 from quit.retrieval.scorers import maxsim

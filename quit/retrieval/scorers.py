@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from quit.errors import InputError
-from quit.models.folders import model_identity
-from quit.models.loading import load_sentence_model, located
+from quit.models.loading import load_sentence_model, located, model_identity
 from quit.models.protocols import Encoder
 
 

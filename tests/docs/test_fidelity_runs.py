@@ -20,8 +20,8 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from quit.models.encoders.minilm import model_folder
 from quit.models.encoders.sentence import load_encoder
+from quit.models.minilm_weights import model_folder
 from quit.settings import Settings, load
 from quit.settings.loading import PROFILES
 from tests.conftest import ROOT, call_quit

@@ -88,7 +88,7 @@ def test_a_worker_with_another_program_is_refused(
 ) -> None:
     """The build runs a copy of the program that differs in one comment; the cluster has ours."""
     other = tmp_path / "other"
-    for package in ("quit", "schemas", "flows", "annotation"):
+    for package in ("quit", "flows", "annotation"):
         shutil.copytree(ROOT / package, other / package, ignore=shutil.ignore_patterns("__pycache__"))
     with (other / "quit" / "ids.py").open("a") as file:
         file.write("# newer\n")

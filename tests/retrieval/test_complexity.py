@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from quit.errors import SettingsError
-from quit.models.encoders.minilm import model_folder
+from quit.models.minilm_weights import model_folder
 from quit.retrieval.complexity import (
     ContainedOrNear,
     LateInteraction,

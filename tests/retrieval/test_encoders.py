@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from quit.models.encoders.minilm import model_folder
+from quit.models.minilm_weights import model_folder
 from quit.retrieval.encoders import (
     DenseEncoder,
     LateEncoder,

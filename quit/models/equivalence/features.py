@@ -229,7 +229,7 @@ def alike(first: str, second: str) -> float:
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> dict[str, int]:
-    from quit.models.encoders.minilm import model_folder
+    from quit.models.minilm_weights import model_folder
 
     return json.loads((model_folder() / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from quit.errors import SettingsError
-from quit.models.folders import model_identity
+from quit.models.loading import model_identity
 from quit.models.prompting import PromptTemplate
 
 _MOST_TOKENS = 10**9  # of one reply: more is no count

@@ -14,7 +14,7 @@ import numpy as np
 
 from quit.common.ids import content_hash
 from quit.errors import InputError
-from quit.models.folders import model_identity
+from quit.models.loading import model_identity
 from quit.retrieval.encoders import DenseEncoder, EmbeddedEncoder, SentenceEncoder
 from quit.retrieval.protocols import Ranking
 from quit.retrieval.search import nearest

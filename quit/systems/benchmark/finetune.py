@@ -19,8 +19,7 @@ from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError, SettingsError, did_you_mean
 from quit.export.training import FineTuning, Selection
-from quit.models.folders import model_identity
-from quit.models.loading import located
+from quit.models.loading import located, model_identity
 from quit.retrieval.encoders import is_multi_vector
 from quit.retrieval.scorers import has_head
 from quit.settings import Settings

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from quit.common.ids import content_hash
-from quit.models.folders import model_identity
+from quit.models.loading import model_identity
 from quit.retrieval.encoders import ColbertEncoder, LateEncoder, TokenVectors
 from quit.retrieval.lexical import best_with_ties
 from quit.retrieval.protocols import Ranking

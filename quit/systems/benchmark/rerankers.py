@@ -10,8 +10,7 @@ import numpy as np
 
 from quit.common.ids import content_hash
 from quit.errors import InputError
-from quit.models.folders import model_identity
-from quit.models.loading import load, load_pretrained
+from quit.models.loading import load, load_pretrained, model_identity
 from quit.retrieval.scorers import CrossEncoderScorer
 from quit.systems.benchmark.plugins import Context
 

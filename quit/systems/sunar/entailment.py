@@ -11,8 +11,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from quit.errors import InputError
-from quit.models.folders import model_identity
-from quit.models.loading import load_pretrained
+from quit.models.loading import load_pretrained, model_identity
 from quit.models.protocols import Equivalence, Pair
 
 

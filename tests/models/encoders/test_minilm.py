@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from quit.models import minilm_weights
 from quit.models.encoders import minilm
 
 TEXTS = [
@@ -24,7 +25,7 @@ def test_vectors_are_the_published_models(model: minilm.MiniLM) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    folder = minilm.model_folder()
+    folder = minilm_weights.model_folder()
     tokenizer, reference = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
     for text in TEXTS:
         batch = tokenizer(text, return_tensors="pt", truncation=True, max_length=256)
@@ -45,8 +46,8 @@ def test_shapes_and_lengths(model: minilm.MiniLM) -> None:
 def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     from quit.errors import MissingDependency
 
-    minilm.model_folder.cache_clear()
-    monkeypatch.setattr(minilm, "SHA256", "0" * 64)
+    minilm_weights.model_folder.cache_clear()
+    monkeypatch.setattr(minilm_weights, "SHA256", "0" * 64)
     with pytest.raises(MissingDependency, match="force-reinstall"):
-        minilm.model_folder()
-    minilm.model_folder.cache_clear()
+        minilm_weights.model_folder()
+    minilm_weights.model_folder.cache_clear()

@@ -13,7 +13,7 @@ from quit.dataset.dataset import Dataset
 from quit.dataset.release_tables import export_tables_of_release
 from quit.errors import InputError, SettingsError
 from quit.export.training import FineTuning
-from quit.models.encoders.minilm import model_folder
+from quit.models.minilm_weights import model_folder
 from quit.retrieval.encoders import SentenceEncoder
 from quit.settings import FineTune, FirstStages, load
 from quit.systems.benchmark.finetune import TuningRequest, finetune, run_finetune, triples

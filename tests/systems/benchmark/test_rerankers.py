@@ -136,7 +136,7 @@ def test_a_cross_encoder_gives_its_logits(world, tmp_path: Path) -> None:
 
 
 def test_models_that_cannot_rerank_are_refused(world, tmp_path: Path) -> None:
-    from quit.models.encoders.minilm import model_folder
+    from quit.models.minilm_weights import model_folder
 
     with pytest.raises(InputError, match="no trained head"):
         make_reranker(f"cross-encoder:{model_folder()}", world.context()).score("who", TEXTS)

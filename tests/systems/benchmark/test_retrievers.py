@@ -189,7 +189,7 @@ def test_a_dense_retriever_needs_a_model_that_is_there(world, tmp_path) -> None:
 
 
 def test_a_sentence_transformers_folder_gives_minilms_vectors(world, encoder) -> None:
-    from quit.models.encoders.minilm import model_folder
+    from quit.models.minilm_weights import model_folder
 
     retriever = make_retriever(f"dense:{model_folder()}", world.context())
     [found] = retriever.search(["Which river runs through Cairo?"], 12)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from quit.errors import InputError
-from quit.models.encoders.minilm import model_folder
+from quit.models.minilm_weights import model_folder
 from quit.retrieval.scorers import CrossEncoderScorer, LateScorer
 from quit.systems.sunar.entailment import NaturalLanguageInference
 

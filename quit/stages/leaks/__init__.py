@@ -1,0 +1,1 @@
+"""Leak rules and the word lists they read."""
